@@ -1,0 +1,2 @@
+//! The `warptrace` tool.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Opens .wtrc files: events, runs, verification.

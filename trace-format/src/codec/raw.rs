@@ -1,0 +1,1 @@
+//! `raw`: each event as its five CUT bytes, nothing else.

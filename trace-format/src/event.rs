@@ -1,0 +1,37 @@
+//! One decision of one warp.
+
+/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first). Every compression
+/// ratio in this project is measured against this size.
+pub const RAW_EVENT_BYTES: u32 = 5;
+
+/// A location together with the lanes that executed it as one group.
+///
+/// ```
+/// use warptrace_format::Event;
+/// let event = Event { location: 3, mask: 0xffff_ffff };
+/// assert_eq!(event.cut(), [3, 0xff, 0xff, 0xff, 0xff]);
+/// assert_eq!(Event::from_cut(event.cut()), event);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event {
+    /// The id passed to `trace_loc`: 1..=255 for the one-byte codecs (`raw`, `ecl`). 0 is never a location.
+    pub location: u16,
+    /// Bit *i* is set when lane *i* executed the trace point in this group. Never 0 in a trace.
+    pub mask: u32,
+}
+
+impl Event {
+    /// The thesis's CUT: the event as five bytes. The location's high byte is dropped, so callers check that
+    /// the codec can carry the id (see [`crate::codec::CodecSpec::max_location`]).
+    #[inline(always)]
+    pub const fn cut(self) -> [u8; 5] {
+        let mask = self.mask.to_le_bytes();
+        [self.location.to_le_bytes()[0], mask[0], mask[1], mask[2], mask[3]]
+    }
+
+    /// The inverse of [`Event::cut`].
+    #[inline(always)]
+    pub const fn from_cut(bytes: [u8; 5]) -> Self {
+        Self { location: bytes[0] as u16, mask: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) }
+    }
+}

@@ -1,0 +1,48 @@
+//! Byte-addressed memory as a codec sees it.
+//!
+//! A warp's tables may live in shared memory, in global memory or, on the host, in a slice. The encoders are
+//! written once over this trait; on the device each implementation compiles to the instructions of its own
+//! address space.
+
+/// A region of memory addressed by byte offset.
+///
+/// Offsets passed by the codecs of this crate always lie inside the size that the codec's specification asks
+/// for; 32-bit accesses are 4-byte aligned relative to the region's start.
+pub trait Memory {
+    /// Reads the byte at `at`.
+    fn get8(&self, at: u32) -> u8;
+    /// Writes the byte at `at`.
+    fn set8(&mut self, at: u32, value: u8);
+    /// Reads the little-endian word at `at`, which is a multiple of 4.
+    fn get32(&self, at: u32) -> u32;
+    /// Writes the little-endian word at `at`, which is a multiple of 4.
+    fn set32(&mut self, at: u32, value: u32);
+}
+
+/// Memory in a slice, for tests, decoders and the host.
+///
+/// # Panics
+/// Accesses outside the slice panic: on the host an encoder that leaves its region is a bug.
+#[derive(Debug)]
+pub struct SliceMemory<'a>(pub &'a mut [u8]);
+
+impl Memory for SliceMemory<'_> {
+    #[inline]
+    fn get8(&self, at: u32) -> u8 {
+        self.0[at as usize]
+    }
+    #[inline]
+    fn set8(&mut self, at: u32, value: u8) {
+        self.0[at as usize] = value;
+    }
+    #[inline]
+    fn get32(&self, at: u32) -> u32 {
+        let at = at as usize;
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+    #[inline]
+    fn set32(&mut self, at: u32, value: u32) {
+        let at = at as usize;
+        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+}

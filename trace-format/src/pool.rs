@@ -1,0 +1,61 @@
+//! What host and kernel share while a traced kernel runs.
+//!
+//! The host fills one [`PoolDescriptor`] in the module's global `WARPTRACE_POOL` before each launch; every
+//! address in it is a device address (on the simulator, a host address).
+
+/// Name of the device global that holds the [`PoolDescriptor`].
+pub const POOL_SYMBOL: &str = "WARPTRACE_POOL";
+/// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
+pub const MAX_TRACKS: usize = 2;
+
+/// The pool of chunks and the tables beside it. Size 64 bytes, alignment 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PoolDescriptor {
+    /// First chunk; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes) apart. 8-byte aligned.
+    pub chunks: u64,
+    /// Address of the `u32` that counts claimed chunks (it passes [`chunk_count`](Self::chunk_count) when the
+    /// pool is exhausted; a warp claims at most once after that).
+    pub next_chunk: u64,
+    /// Array of [`WarpAccount`], one per warp of the launch and track: `accounts[track * warps + warp]`.
+    pub accounts: u64,
+    /// Codec memory of resident warps in global memory (the encoder's tables), or 0.
+    pub work: u64,
+    /// Bitmap of work slots in use, one bit a slot, 32 to a word, or 0.
+    pub work_slots: u64,
+    /// Number of work slots.
+    pub work_slot_count: u32,
+    /// Chunks in the pool.
+    pub chunk_count: u32,
+    /// Bytes of a chunk, header included.
+    pub chunk_bytes: u32,
+    /// Warps of the launch.
+    pub warps: u32,
+    /// Number of the launch, copied into each chunk.
+    pub launch: u32,
+    /// 1 while tracing; with 0 the kernel records nothing and touches no other field.
+    pub enabled: u32,
+}
+
+/// One warp's accounting for one launch and track: every event is either recorded or lost.
+/// Size 32 bytes, alignment 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct WarpAccount {
+    /// Events that reached `trace_loc`, counted apart from the two below.
+    pub attempted: u64,
+    /// Events that are in a chunk.
+    pub recorded: u64,
+    /// Events that found no room.
+    pub lost: u64,
+    /// Chunks written.
+    pub chunks: u32,
+    /// 1 when the warp's last lane left the kernel and the stream was flushed; 0 if that never happened.
+    pub finished: u32,
+}
+
+const _: () = {
+    assert!(size_of::<PoolDescriptor>() == 64);
+    assert!(size_of::<WarpAccount>() == 32);
+    assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
+};

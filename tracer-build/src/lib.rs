@@ -1,0 +1,1 @@
+//! Compiles a kernels crate to PTX from build.rs or a chore.

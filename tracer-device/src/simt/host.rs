@@ -1,0 +1,117 @@
+//! SIMT operations on the host: each call is handed to the lane that the simulator is running.
+//!
+//! The simulator implements [`Lane`] and makes a lane current on its thread for as long as it runs that
+//! lane ([`enter`]). Kernel code never sees the trait.
+
+use core::panic::Location;
+use std::cell::Cell;
+
+/// Where in the source an operation stands; the simulator's program counter.
+pub type Site = &'static Location<'static>;
+
+/// An operation in which a group of lanes takes part. Every variant is a point where the simulator may switch
+/// lanes. Lanes of a warp that wait at the same `Site` with the same kind of operation form a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WarpOp {
+    /// Answer: the mask of the group (what `activemask` gives at a point of convergence).
+    Converge,
+    /// `__syncwarp(mask)`: waits until every lane of `mask` that has not left the kernel is there. Answer: mask.
+    SyncWarp {
+        /// Lanes that take part.
+        mask: u32,
+    },
+    /// `__syncthreads()`. Answer: 0.
+    SyncThreads,
+    /// `__ballot_sync(mask, predicate)`. Answer: the lanes of `mask` whose predicate holds.
+    Ballot {
+        /// Lanes that take part.
+        mask: u32,
+        /// This lane's vote.
+        predicate: bool,
+    },
+    /// `__shfl_sync(mask, value, source)`. Answer: the value of lane `source` (taken mod 32).
+    Shuffle {
+        /// Lanes that take part.
+        mask: u32,
+        /// This lane's value.
+        value: u32,
+        /// The lane whose value is asked for. A source outside `mask` is an error.
+        source: u32,
+    },
+    /// `__match_any_sync(mask, value)`. Answer: the lanes of `mask` that brought the same value.
+    MatchAny {
+        /// Lanes that take part.
+        mask: u32,
+        /// This lane's value.
+        value: u32,
+    },
+    /// A lane that spins on memory lets other warps run. Answer: 0.
+    Yield,
+}
+
+/// The lane that is running, as the simulator shows it to a kernel.
+pub trait Lane {
+    /// Thread index in its block.
+    fn thread_index(&self) -> [u32; 3];
+    /// Block index in the grid.
+    fn block_index(&self) -> [u32; 3];
+    /// Threads of a block.
+    fn block_size(&self) -> [u32; 3];
+    /// Blocks of the grid.
+    fn grid_size(&self) -> [u32; 3];
+    /// Takes part in an operation; may switch to other lanes before it returns.
+    fn warp_op(&self, op: WarpOp, site: Site) -> u32;
+    /// Zero-initialised block shared memory for the static named by `key` (its address): the same pointer for
+    /// every lane of the block, 16-byte aligned, valid until the block ends.
+    fn shared(&self, key: usize, bytes: usize) -> *mut u8;
+    /// The block's dynamic shared memory: start and length in bytes.
+    fn dynamic_shared(&self) -> (*mut u8, usize);
+    /// Address of the launch's [`PoolDescriptor`](warptrace_format::pool::PoolDescriptor).
+    fn pool(&self) -> *const warptrace_format::pool::PoolDescriptor;
+    /// What the launch records (decided at run time here, at compile time on the device).
+    fn recording(&self) -> Recording;
+    /// Ends the launch with an error that names block, warp and lane.
+    fn fail(&self, message: &str, site: Site) -> !;
+}
+
+/// What a simulated launch records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Codec of track 0.
+    pub codec: warptrace_format::codec::CodecSpec,
+    /// Whether track 1 records the same events raw.
+    pub dual: bool,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<*const dyn Lane>> = const { Cell::new(None) };
+}
+
+/// Makes `lane` the current lane of this thread while `run` executes, then restores the one before.
+///
+/// With coroutines: call it around each *resume* of a lane's coroutine, not inside the coroutine, so that the
+/// thread's current lane is always the one that is running.
+pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
+    struct Restore(Option<*const dyn Lane>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.with(|current| current.set(self.0));
+        }
+    }
+    // SAFETY: only the lifetime is erased; `Restore` takes the pointer out again before `lane` goes away.
+    let erased: *const dyn Lane = unsafe { core::mem::transmute::<*const (dyn Lane + '_), *const dyn Lane>(lane) };
+    let _restore = Restore(CURRENT.with(|current| current.replace(Some(erased))));
+    run()
+}
+
+/// Runs `use_lane` with the current lane.
+///
+/// # Panics
+/// Outside the simulator: kernel code was called as a plain function.
+pub(crate) fn with_lane<R>(use_lane: impl FnOnce(&dyn Lane) -> R) -> R {
+    let lane = CURRENT
+        .with(Cell::get)
+        .expect("kernel code was called outside a launch: start it through a device or the simulator");
+    // SAFETY: `enter` keeps the lane alive while it is current.
+    use_lane(unsafe { &*lane })
+}

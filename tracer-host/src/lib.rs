@@ -1,0 +1,1 @@
+//! Tracing sessions: allocate the pool, launch, drain, write.

@@ -1,0 +1,1 @@
+//! The traced programs: host drivers, CPU references, input loaders and generators.
