@@ -17,6 +17,20 @@ pub trait Memory {
     fn get32(&self, at: u32) -> u32;
     /// Writes the little-endian word at `at`, which is a multiple of 4.
     fn set32(&mut self, at: u32, value: u32);
+
+    /// Reads four words from `at`, which is a multiple of 16; one access where the hardware has it.
+    #[inline(always)]
+    fn get128(&self, at: u32) -> [u32; 4] {
+        [self.get32(at), self.get32(at + 4), self.get32(at + 8), self.get32(at + 12)]
+    }
+    /// Writes four words at `at`, which is a multiple of 16; one access where the hardware has it.
+    #[inline(always)]
+    fn set128(&mut self, at: u32, value: [u32; 4]) {
+        self.set32(at, value[0]);
+        self.set32(at + 4, value[1]);
+        self.set32(at + 8, value[2]);
+        self.set32(at + 12, value[3]);
+    }
 }
 
 /// Memory in a slice, for tests, decoders and the host.

@@ -1,3 +1,89 @@
 //! What a traced kernel calls.
+//!
+//! A kernel is written once, inside [`kernel!`], against this crate; it compiles to PTX for a GPU and, from the
+//! same source, for the simulator. Its trace points are declared with [`trace_points!`] and marked with
+//! [`trace_loc`].
+//!
+//! ```
+//! use warptrace_device::{Global, kernel, simt, trace_loc, trace_points};
+//!
+//! trace_points! {
+//!     /// Decisions of `halve`.
+//!     pub mod at in "lib.rs" {
+//!         IN_RANGE = 1: "the thread has an element",
+//!         EVEN = 2: "the element is even",
+//!     }
+//! }
+//!
+//! kernel! {
+//!     /// Halves the even elements.
+//!     pub fn halve(data: Global<u32>) {
+//!         let i = simt::global_thread_x();
+//!         if (i as u64) < data.len() {
+//!             trace_loc(at::IN_RANGE);
+//!             // SAFETY: `i` is below the length, and each thread has its own element.
+//!             unsafe {
+//!                 if data.get(i as u64) % 2 == 0 {
+//!                     trace_loc(at::EVEN);
+//!                     data.set(i as u64, data.get(i as u64) / 2);
+//!                 }
+//!             }
+//!         }
+//!     }
+//! }
+//! # let _call = halve(Global::empty());
+//! ```
+//!
+//! # Parts
+//! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
+//! - [`atomic`], [`Global`], [`math`]: memory and arithmetic that mean the same on both devices.
+//! - [`trace_loc`] and [`KernelGuard`]: the tracer itself. `warp` holds a warp's state, `stream` appends
+//!   events to chunks, `pool` hands out chunks.
+//!
+//! # Why the tracer stays correct when groups of a warp interleave
+//! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
+//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask, and the lowest lane of that
+//!    mask alone (the leader) records it. If the hardware should split the group right after, still exactly one
+//!    lane records exactly one event.
+//! 2. `bar.warp.sync mask` follows, so no lane of the group runs ahead of its own event: a lane's events are
+//!    in the order in which it executed them, and the leader's writes are visible to the whole group.
+//! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the stream's
+//!    state (acquire, release). Progress is certain: the holder is a running lane that waits for nobody.
+//! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
+//!    only ever loses lanes, each by an atomic of its own after its last event.
+//! 5. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(link_llvm_intrinsics, asm_experimental_arch, stdarch_nvptx, core_float_math)
+)]
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+
+pub mod atomic;
+mod global;
+mod guard;
+#[doc(hidden)]
+pub mod kernel;
+pub mod math;
+#[cfg(recording)]
+mod pool;
+#[cfg(recording)]
+mod recorder;
 pub mod simt;
+#[cfg(recording)]
+mod space;
+#[cfg(recording)]
+mod stream;
+mod trace;
+mod trace_points;
+#[cfg(recording)]
+mod warp;
+
+pub use global::Global;
+pub use guard::KernelGuard;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use kernel::{KernelArg, KernelCall};
+#[cfg(recording)]
+pub use recorder::{DEVICE_ECL, WARP_STATE_BYTES};
+pub use trace::trace_loc;
+pub use trace_points::{TracePoint, TracePoints};

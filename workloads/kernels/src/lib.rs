@@ -1,1 +1,5 @@
-//! The traced kernels.
+//! The traced kernels, one file each, compiled for `nvptx64` and for the simulator from one source.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+
+pub mod fractal;

@@ -1,0 +1,124 @@
+//! Kernels that compile for both devices.
+
+/// Defines kernels.
+///
+/// On `nvptx64` each becomes an entry point of its own name whose body runs under a
+/// [`KernelGuard`](crate::KernelGuard). On the host the same name is a function that takes the same arguments
+/// and returns a `KernelCall`: the name and the packed arguments for a GPU, and a closure that runs one
+/// thread of the kernel for the simulator.
+///
+/// Arguments are plain data (`KernelArg`). The body may `return` early. A block has at most 1,024 threads.
+#[macro_export]
+macro_rules! kernel {
+    ($($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $type:ty),* $(,)?) $body:block)+) => {$(
+        #[cfg(target_arch = "nvptx64")]
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Launched by a host that gives it valid arguments.
+        #[unsafe(no_mangle)]
+        $vis unsafe extern "ptx-kernel" fn $name($($arg: $type),*) {
+            // SAFETY: first thing in the kernel, in every thread, alive until the end.
+            let _guard = unsafe { $crate::KernelGuard::open() };
+            $body
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$doc])*
+        $vis fn $name($($arg: $type),*) -> $crate::KernelCall {
+            $crate::KernelCall::new(
+                stringify!($name),
+                vec![$($crate::KernelArg::to_bytes(&$arg)),*],
+                move || {
+                    // SAFETY: first thing in the kernel, in every thread, alive until the end.
+                    let _guard = unsafe { $crate::KernelGuard::open() };
+                    $body
+                },
+            )
+        }
+    )+};
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::{KernelArg, KernelCall};
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use crate::Global;
+
+    /// A type that can be a kernel's argument.
+    ///
+    /// # Safety
+    /// `to_bytes` gives the bytes that the same type has as a parameter of the compiled kernel.
+    pub unsafe trait KernelArg: Copy + Send + Sync + 'static {
+        /// The argument as the device reads it: little-endian, C layout.
+        fn to_bytes(&self) -> Vec<u8>;
+    }
+
+    macro_rules! plain {
+        ($($type:ty)*) => {$(
+            // SAFETY: fixed-size numbers have the same layout on both sides.
+            unsafe impl KernelArg for $type {
+                fn to_bytes(&self) -> Vec<u8> {
+                    self.to_le_bytes().to_vec()
+                }
+            }
+        )*};
+    }
+    plain!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
+    // SAFETY: `#[repr(C)]`, two 64-bit words.
+    unsafe impl<T: Copy + Send + 'static> KernelArg for Global<T> {
+        fn to_bytes(&self) -> Vec<u8> {
+            let address = if self.is_empty() { 0 } else { self.at(0).expose_provenance() as u64 };
+            [address.to_le_bytes(), self.len().to_le_bytes()].concat()
+        }
+    }
+
+    /// A kernel with its arguments, ready to be launched on either device.
+    pub struct KernelCall {
+        name: &'static str,
+        arguments: Vec<Vec<u8>>,
+        thread: Box<dyn Fn() + Send + Sync>,
+    }
+
+    impl KernelCall {
+        #[doc(hidden)]
+        pub fn new(
+            name: &'static str,
+            arguments: Vec<Vec<u8>>,
+            thread: impl Fn() + Send + Sync + 'static,
+        ) -> Self {
+            Self { name, arguments, thread: Box::new(thread) }
+        }
+
+        /// Name of the entry point.
+        pub fn name(&self) -> &'static str {
+            self.name
+        }
+
+        /// Each argument's bytes, in order, as a launch on a GPU passes them.
+        pub fn arguments(&self) -> &[Vec<u8>] {
+            &self.arguments
+        }
+
+        /// Runs one thread of the kernel, for a simulated lane.
+        pub fn thread(&self) -> &(dyn Fn() + Send + Sync) {
+            &*self.thread
+        }
+    }
+
+    impl core::fmt::Debug for KernelCall {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            f.debug_struct("KernelCall").field("name", &self.name).field("arguments", &self.arguments).finish()
+        }
+    }
+}
+
+/// A kernel that panics stops with a trap, which the host sees as a failed launch.
+#[cfg(target_arch = "nvptx64")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // SAFETY: ends the kernel.
+    unsafe { core::arch::nvptx::trap() }
+}

@@ -1,0 +1,86 @@
+//! The operations of [`super`] on the simulator.
+
+use core::panic::Location;
+
+use super::host::{WarpOp, with_lane};
+
+/// Index of the thread in its block.
+#[inline]
+pub fn thread_idx() -> [u32; 3] {
+    with_lane(|lane| lane.thread_index())
+}
+
+/// Index of the block in its grid.
+#[inline]
+pub fn block_idx() -> [u32; 3] {
+    with_lane(|lane| lane.block_index())
+}
+
+/// Threads of a block along x, y and z.
+#[inline]
+pub fn block_size() -> [u32; 3] {
+    with_lane(|lane| lane.block_size())
+}
+
+/// Blocks of the grid along x, y and z.
+#[inline]
+pub fn grid_size() -> [u32; 3] {
+    with_lane(|lane| lane.grid_size())
+}
+
+/// The lanes that execute this together.
+#[inline]
+#[track_caller]
+pub fn active_mask() -> u32 {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::Converge, site))
+}
+
+/// `__syncwarp(mask)`: waits for the lanes of `mask` and orders their memory accesses.
+#[inline]
+#[track_caller]
+pub fn sync_warp(mask: u32) {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::SyncWarp { mask }, site));
+}
+
+/// `__syncthreads()`: waits for all threads of the block.
+#[inline]
+#[track_caller]
+pub fn sync_threads() {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::SyncThreads, site));
+}
+
+/// `__ballot_sync(mask, predicate)`: the lanes of `mask` whose predicate holds.
+#[inline]
+#[track_caller]
+pub fn ballot(mask: u32, predicate: bool) -> u32 {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::Ballot { mask, predicate }, site))
+}
+
+/// `__shfl_sync(mask, value, source)`: the value of lane `source` mod 32, which must be in `mask`.
+#[inline]
+#[track_caller]
+pub fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::Shuffle { mask, value, source: source % 32 }, site))
+}
+
+/// `__match_any_sync(mask, value)`: the lanes of `mask` that brought the same value.
+#[inline]
+#[track_caller]
+pub fn match_any(mask: u32, value: u32) -> u32 {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::MatchAny { mask, value }, site))
+}
+
+/// Says that this lane waits for memory that another thread will write. Free on the GPU; on the simulator it
+/// lets the others run, so a loop that waits must call it.
+#[inline]
+#[track_caller]
+pub fn spin_hint() {
+    let site = Location::caller();
+    with_lane(|lane| lane.warp_op(WarpOp::Yield, site));
+}

@@ -1,0 +1,93 @@
+//! The operations of [`super`] on the GPU.
+//!
+//! Operations that depend on which lanes run together go through LLVM's intrinsics, which LLVM knows to be
+//! convergent; inline assembly it would feel free to duplicate or to move over a branch.
+
+use core::arch::nvptx;
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.activemask"]
+    fn llvm_activemask() -> u32;
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    fn llvm_bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    fn llvm_vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+    fn llvm_shfl_sync_idx(mask: u32, value: u32, source: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.match.any.sync.i32"]
+    fn llvm_match_any_sync(mask: u32, value: u32) -> u32;
+}
+
+/// Index of the thread in its block.
+#[inline(always)]
+pub fn thread_idx() -> [u32; 3] {
+    // SAFETY: reads special registers.
+    unsafe { [nvptx::_thread_idx_x() as u32, nvptx::_thread_idx_y() as u32, nvptx::_thread_idx_z() as u32] }
+}
+
+/// Index of the block in its grid.
+#[inline(always)]
+pub fn block_idx() -> [u32; 3] {
+    // SAFETY: reads special registers.
+    unsafe { [nvptx::_block_idx_x() as u32, nvptx::_block_idx_y() as u32, nvptx::_block_idx_z() as u32] }
+}
+
+/// Threads of a block along x, y and z.
+#[inline(always)]
+pub fn block_size() -> [u32; 3] {
+    // SAFETY: reads special registers.
+    unsafe { [nvptx::_block_dim_x() as u32, nvptx::_block_dim_y() as u32, nvptx::_block_dim_z() as u32] }
+}
+
+/// Blocks of the grid along x, y and z.
+#[inline(always)]
+pub fn grid_size() -> [u32; 3] {
+    // SAFETY: reads special registers.
+    unsafe { [nvptx::_grid_dim_x() as u32, nvptx::_grid_dim_y() as u32, nvptx::_grid_dim_z() as u32] }
+}
+
+/// The lanes that execute this together.
+#[inline(always)]
+pub fn active_mask() -> u32 {
+    // SAFETY: reads which lanes are converged.
+    unsafe { llvm_activemask() }
+}
+
+/// `__syncwarp(mask)`: waits for the lanes of `mask` and orders their memory accesses.
+#[inline(always)]
+pub fn sync_warp(mask: u32) {
+    // SAFETY: the caller names a mask of lanes that all come here; a wrong one hangs but breaks no memory.
+    unsafe { llvm_bar_warp_sync(mask) }
+}
+
+/// `__syncthreads()`: waits for all threads of the block.
+#[inline(always)]
+pub fn sync_threads() {
+    // SAFETY: a barrier touches no memory.
+    unsafe { nvptx::_syncthreads() }
+}
+
+/// `__ballot_sync(mask, predicate)`: the lanes of `mask` whose predicate holds.
+#[inline(always)]
+pub fn ballot(mask: u32, predicate: bool) -> u32 {
+    // SAFETY: exchanges registers between the lanes of `mask`.
+    unsafe { llvm_vote_ballot_sync(mask, predicate) }
+}
+
+/// `__shfl_sync(mask, value, source)`: the value of lane `source` mod 32, which must be in `mask`.
+#[inline(always)]
+pub fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
+    // SAFETY: exchanges registers between the lanes of `mask`; 31 keeps the whole warp as one segment.
+    unsafe { llvm_shfl_sync_idx(mask, value, source, 31) }
+}
+
+/// `__match_any_sync(mask, value)`: the lanes of `mask` that brought the same value.
+#[inline(always)]
+pub fn match_any(mask: u32, value: u32) -> u32 {
+    // SAFETY: exchanges registers between the lanes of `mask`.
+    unsafe { llvm_match_any_sync(mask, value) }
+}
+
+/// Says that this lane waits for memory that another thread will write. Free on the GPU.
+#[inline(always)]
+pub fn spin_hint() {}

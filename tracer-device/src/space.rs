@@ -1,0 +1,195 @@
+//! [`Memory`] in the address spaces of the device, and the few atomics that the tracer needs.
+
+use warptrace_format::Memory;
+
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use device::{GlobalMemory, SharedMemory};
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory};
+
+/// The atomics on a warp's state.
+pub(crate) trait WarpWords: Memory {
+    /// Takes the bits of `clear` out of the word at `at`; answers the word before. Acquire and release, for the
+    /// lanes of the block.
+    fn fetch_clear(&mut self, at: u32, clear: u32) -> u32;
+    /// Waits until the word at `at` is 0 and sets it to 1. Acquire.
+    fn lock(&mut self, at: u32);
+    /// Sets the word at `at` to 0. Release.
+    fn unlock(&mut self, at: u32);
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod device {
+    use core::arch::asm;
+
+    use warptrace_format::Memory;
+
+    use super::WarpWords;
+
+    /// Block shared memory from an address of the `.shared` window.
+    #[derive(Clone, Copy)]
+    pub(crate) struct SharedMemory(pub(crate) u32);
+
+    /// Global memory from an address.
+    #[derive(Clone, Copy)]
+    pub(crate) struct GlobalMemory(pub(crate) u64);
+
+    macro_rules! memory {
+        ($name:ident, $space:literal, $register:ident, $offset:ty) => {
+            // The constructors' callers promise that every offset the codecs use lies in the region.
+            impl Memory for $name {
+                #[inline(always)]
+                fn get8(&self, at: u32) -> u8 {
+                    let value: u32;
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".u8 {}, [{}];"), out(reg32) value,
+                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                    }
+                    value as u8
+                }
+                #[inline(always)]
+                fn set8(&mut self, at: u32, value: u8) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".u8 [{}], {};"),
+                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value as u32,
+                            options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get32(&self, at: u32) -> u32 {
+                    let value: u32;
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".u32 {}, [{}];"), out(reg32) value,
+                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                    }
+                    value
+                }
+                #[inline(always)]
+                fn set32(&mut self, at: u32, value: u32) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".u32 [{}], {};"),
+                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value,
+                            options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get128(&self, at: u32) -> [u32; 4] {
+                    let (a, b, c, d): (u32, u32, u32, u32);
+                    // SAFETY: the region holds `at..at + 16`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".v4.u32 {{{}, {}, {}, {}}}, [{}];"), out(reg32) a,
+                            out(reg32) b, out(reg32) c, out(reg32) d,
+                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                    }
+                    [a, b, c, d]
+                }
+                #[inline(always)]
+                fn set128(&mut self, at: u32, value: [u32; 4]) {
+                    // SAFETY: the region holds `at..at + 16`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".v4.u32 [{}], {{{}, {}, {}, {}}};"),
+                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value[0],
+                            in(reg32) value[1], in(reg32) value[2], in(reg32) value[3],
+                            options(nostack, preserves_flags));
+                    }
+                }
+            }
+        };
+    }
+    memory!(SharedMemory, "shared", reg32, u32);
+    memory!(GlobalMemory, "global", reg64, u64);
+
+    impl WarpWords for SharedMemory {
+        #[inline(always)]
+        fn fetch_clear(&mut self, at: u32, clear: u32) -> u32 {
+            let before: u32;
+            // SAFETY: the region holds the word at `at`.
+            unsafe {
+                asm!("atom.acq_rel.cta.shared.and.b32 {}, [{}], {};", out(reg32) before,
+                    in(reg32) self.0 + at, in(reg32) !clear, options(nostack, preserves_flags));
+            }
+            before
+        }
+        #[inline(always)]
+        fn lock(&mut self, at: u32) {
+            loop {
+                let before: u32;
+                // SAFETY: the region holds the word at `at`.
+                unsafe {
+                    asm!("atom.acquire.cta.shared.cas.b32 {}, [{}], 0, 1;", out(reg32) before,
+                        in(reg32) self.0 + at, options(nostack, preserves_flags));
+                }
+                if before == 0 {
+                    break;
+                }
+            }
+        }
+        #[inline(always)]
+        fn unlock(&mut self, at: u32) {
+            // SAFETY: the region holds the word at `at`.
+            unsafe {
+                asm!("st.release.cta.shared.u32 [{}], 0;", in(reg32) self.0 + at,
+                    options(nostack, preserves_flags));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use warptrace_format::Memory;
+
+    use super::WarpWords;
+
+    /// Memory of the simulator behind an address. The simulator runs the lanes of a block one after another on
+    /// one thread and switches nowhere inside the tracer, so plain accesses are enough.
+    #[derive(Clone, Copy)]
+    pub(crate) struct HostMemory(pub(crate) u64);
+
+    impl HostMemory {
+        fn at<T>(&self, at: u32) -> *mut T {
+            core::ptr::with_exposed_provenance_mut((self.0 + u64::from(at)) as usize)
+        }
+    }
+
+    impl Memory for HostMemory {
+        #[inline]
+        fn get8(&self, at: u32) -> u8 {
+            // SAFETY: the creator of the region promises that it holds `at`.
+            unsafe { self.at::<u8>(at).read() }
+        }
+        #[inline]
+        fn set8(&mut self, at: u32, value: u8) {
+            // SAFETY: as above.
+            unsafe { self.at::<u8>(at).write(value) }
+        }
+        #[inline]
+        fn get32(&self, at: u32) -> u32 {
+            // SAFETY: as above; the region is 16-byte aligned and `at` a multiple of 4.
+            unsafe { self.at::<u32>(at).read() }
+        }
+        #[inline]
+        fn set32(&mut self, at: u32, value: u32) {
+            // SAFETY: as above.
+            unsafe { self.at::<u32>(at).write(value) }
+        }
+    }
+
+    impl WarpWords for HostMemory {
+        fn fetch_clear(&mut self, at: u32, clear: u32) -> u32 {
+            let before = self.get32(at);
+            self.set32(at, before & !clear);
+            before
+        }
+        fn lock(&mut self, at: u32) {
+            self.set32(at, 1);
+        }
+        fn unlock(&mut self, at: u32) {
+            self.set32(at, 0);
+        }
+    }
+}

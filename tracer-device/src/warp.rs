@@ -1,0 +1,262 @@
+//! A warp's state while its kernel runs, in block shared memory.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  live mask: lanes that have not left the kernel
+//!      4     4  lock: 1 while a group smaller than the live mask is in the tracer
+//!      8     4  linear index of the warp in the launch
+//!     12     4  flags: bit 0 recording is on
+//!     16     8  address of the encoder's work memory (or its shared-memory address)
+//!     24     8  events attempted
+//!     32     …  track 0, then in a dual recording track 1 (see `stream`)
+//! ```
+
+use warptrace_format::Memory;
+#[cfg(target_arch = "nvptx64")]
+use warptrace_format::codec::EclParams;
+use warptrace_format::codec::ecl::EclState;
+use warptrace_format::codec::raw::RawState;
+#[cfg(not(target_arch = "nvptx64"))]
+use warptrace_format::codec::{CodecSpec, EclParams};
+use warptrace_format::{Event, pool::PoolDescriptor};
+
+use crate::pool;
+use crate::recorder::{Tables, WARP_STATE_BYTES};
+use crate::simt;
+use crate::space::{SharedMemory, WarpWords};
+use crate::stream::{Track, get64, set64};
+
+const LIVE: u32 = 0;
+const LOCK: u32 = 4;
+const WORK: u32 = 16;
+const ATTEMPTED: u32 = 24;
+
+const RECORDING: u32 = 1;
+/// Stands in the work address of a warp that found no work slot.
+const NO_WORK: u64 = 1;
+const MAX_WARPS_PER_BLOCK: u32 = 32;
+
+/// What this launch records: fixed at compile time on the device, chosen by the simulator on the host.
+#[derive(Clone, Copy)]
+struct Plan {
+    ecl: Option<EclParams>,
+    dual: bool,
+}
+
+#[inline(always)]
+fn plan() -> Plan {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let ecl = if cfg!(feature = "codec-ecl") { Some(crate::DEVICE_ECL) } else { None };
+        Plan { ecl, dual: cfg!(feature = "dual") }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    simt::host::with_lane(|lane| {
+        let recording = lane.recording();
+        let ecl = match recording.codec {
+            CodecSpec::Ecl(params) => Some(params),
+            _ => None,
+        };
+        Plan { ecl, dual: recording.dual }
+    })
+}
+
+#[cfg(target_arch = "nvptx64")]
+const STATE_BYTES_OF_A_BLOCK: usize = (MAX_WARPS_PER_BLOCK * WARP_STATE_BYTES) as usize;
+
+// Static, so that it never overlaps a kernel's dynamic shared memory; sized for the largest block.
+#[cfg(target_arch = "nvptx64")]
+core::arch::global_asm!(".shared .align 16 .b8 warptrace_state[{}];", const STATE_BYTES_OF_A_BLOCK);
+
+/// This warp's state.
+#[inline(always)]
+fn state() -> SharedMemory {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let base: u32;
+        // SAFETY: reads the address of the array above.
+        unsafe {
+            core::arch::asm!("mov.u32 {}, warptrace_state;", out(reg32) base,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        SharedMemory(base + simt::warp_in_block() * WARP_STATE_BYTES)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        static KEY: u8 = 0;
+        let bytes = (MAX_WARPS_PER_BLOCK * WARP_STATE_BYTES) as usize;
+        let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
+        SharedMemory(base.expose_provenance() as u64 + u64::from(simt::warp_in_block() * WARP_STATE_BYTES))
+    }
+}
+
+/// Address of this warp's tables at the end of the block's dynamic shared memory, where the host has added
+/// room for them.
+#[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+mod tail {
+    core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
+
+    #[inline(always)]
+    pub(super) fn work_address() -> u32 {
+        let (base, bytes): (u32, u32);
+        // SAFETY: reads an address and a special register.
+        unsafe {
+            core::arch::asm!("mov.u32 {}, warptrace_dynamic;", "mov.u32 {}, %dynamic_smem_size;", out(reg32) base,
+                out(reg32) bytes, options(pure, nomem, nostack, preserves_flags));
+        }
+        let warps = crate::simt::block_threads().div_ceil(32);
+        let work_bytes = crate::DEVICE_ECL.work_bytes();
+        base + bytes - (warps - crate::simt::warp_in_block()) * work_bytes
+    }
+}
+
+/// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
+#[inline(always)]
+pub(crate) fn open() {
+    let live = simt::starting_lanes();
+    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+    {
+        // Shared memory starts as it was left; the encoder's tables must start as zero.
+        let mut work = SharedMemory(tail::work_address());
+        let mut at = simt::lane() * 16;
+        while at < crate::DEVICE_ECL.work_bytes() {
+            work.set128(at, [0; 4]);
+            at += live.count_ones() * 16;
+        }
+        simt::sync_warp(live);
+    }
+    if simt::lane() == 0 {
+        initialise(live);
+    }
+    simt::sync_warp(live);
+}
+
+#[cold]
+#[inline(never)]
+fn initialise(live: u32) {
+    let pool = pool::descriptor();
+    let plan = plan();
+    let mut state = state();
+    let warps_per_block = simt::block_threads().div_ceil(simt::WARP_LANES);
+    let warp = simt::linear_block().wrapping_mul(warps_per_block).wrapping_add(simt::warp_in_block());
+    // A launch whose shape differs from what the host prepared has no place for this warp's account.
+    let on = pool.enabled != 0 && warp < pool.warps;
+    state.set128(LIVE, [live, 0, warp, if on { RECORDING } else { 0 }]);
+    if !on {
+        return;
+    }
+    let work = claim_work(&pool, plan, warp);
+    set64(&mut state, WORK, work);
+    set64(&mut state, ATTEMPTED, 0);
+    match plan.ecl {
+        Some(_) => Track::new(state, 0, warp).open(&EclState::new(), &pool, work == NO_WORK),
+        None => Track::new(state, 0, warp).open(&RawState::new(), &pool, false),
+    }
+    if plan.dual {
+        Track::new(state, 1, warp).open(&RawState::new(), &pool, false);
+    }
+}
+
+fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32) -> u64 {
+    let Some(params) = plan.ecl else { return 0 };
+    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+    {
+        let _ = (pool, params, warp);
+        u64::from(tail::work_address())
+    }
+    #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
+    match pool::claim_work_slot(pool, warp) {
+        Some(slot) => pool.work + u64::from(slot) * u64::from(params.work_bytes()),
+        None => NO_WORK,
+    }
+}
+
+fn release_work(pool: &PoolDescriptor, plan: Plan, work: u64) {
+    #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
+    if let Some(params) = plan.ecl
+        && work != NO_WORK
+    {
+        pool::release_work_slot(pool, ((work - pool.work) / u64::from(params.work_bytes())) as u32);
+    }
+    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+    let _ = (pool, plan, work);
+}
+
+#[inline(always)]
+fn tables(plan: Plan, address: u64) -> Tables {
+    let _ = plan;
+    Tables {
+        address,
+        #[cfg(not(target_arch = "nvptx64"))]
+        params: plan.ecl.unwrap_or(EclParams::DEFAULT),
+    }
+}
+
+/// Records an event. One lane of the event's mask calls it, for all of them.
+#[inline(always)]
+pub(crate) fn record(event: Event) {
+    let mut state = state();
+    let [live, _, warp, flags] = state.get128(LIVE);
+    if flags & RECORDING == 0 {
+        return;
+    }
+    // See the crate's documentation for why the whole live mask needs no lock.
+    let shared = event.mask != live;
+    if shared {
+        state.lock(LOCK);
+    }
+    let plan = plan();
+    let [work_low, work_high, attempted_low, attempted_high] = state.get128(WORK);
+    let attempted = (u64::from(attempted_low) | u64::from(attempted_high) << 32) + 1;
+    set64(&mut state, ATTEMPTED, attempted);
+    let work = u64::from(work_low) | u64::from(work_high) << 32;
+    match plan.ecl {
+        Some(_) => append_ecl(state, warp, tables(plan, work), event),
+        None => Track::new(state, 0, warp).append::<RawState>(Tables::NONE, event),
+    }
+    if plan.dual {
+        Track::new(state, 1, warp).append::<RawState>(Tables::NONE, event);
+    }
+    if shared {
+        state.unlock(LOCK);
+    }
+}
+
+// Too large to stand at every trace point.
+#[inline(never)]
+fn append_ecl(state: SharedMemory, warp: u32, tables: Tables, event: Event) {
+    Track::new(state, 0, warp).append::<EclState>(tables, event);
+}
+
+/// Takes this lane out of the live mask; the last one flushes the stream.
+#[inline(always)]
+pub(crate) fn leave() {
+    let bit = 1 << simt::lane();
+    let mut state = state();
+    if state.fetch_clear(LIVE, bit) == bit {
+        finish(state);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn finish(state: SharedMemory) {
+    let [_, _, warp, flags] = state.get128(LIVE);
+    if flags & RECORDING == 0 {
+        return;
+    }
+    let plan = plan();
+    let pool = pool::descriptor();
+    let attempted = get64(&state, ATTEMPTED);
+    let work = get64(&state, WORK);
+    match plan.ecl {
+        Some(_) => {
+            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work), &pool, attempted);
+            release_work(&pool, plan, work);
+        }
+        None => Track::new(state, 0, warp).finish::<RawState>(Tables::NONE, &pool, attempted),
+    }
+    if plan.dual {
+        Track::new(state, 1, warp).finish::<RawState>(Tables::NONE, &pool, attempted);
+    }
+}

@@ -1,0 +1,66 @@
+//! Fractal: the Mandelbrot set in double precision, one thread a pixel.
+
+use warptrace_device::math::fma_f64;
+use warptrace_device::{Global, kernel, simt, trace_loc, trace_points};
+
+trace_points! {
+    /// The decisions of [`fractal`](super::fractal()).
+    pub mod at in "fractal.rs" {
+        ENTER = 1: "thread starts",
+        OUTSIDE = 2: "no pixel for this thread",
+        ITERATE = 3: "one step of z = z^2 + c",
+        ESCAPED = 4: "|z|^2 passed 5",
+        IN_SET = 5: "the depth was reached first",
+    }
+}
+
+/// Points whose |z|^2 passes this have left for good.
+const ESCAPE: f64 = 5.0;
+
+/// One step of z = z^2 + c: answers the new z and the |z|^2 from before the step.
+///
+/// The order of operations and roundings is fixed (two fused multiply-adds), so that every device computes the same
+/// bits.
+#[inline(always)]
+pub fn step(x: f64, y: f64, cx: f64, cy: f64) -> (f64, f64, f64) {
+    let x2 = x * x;
+    let y2 = y * y;
+    (fma_f64(x, x, cx - y2), fma_f64(x + x, y, cy), x2 + y2)
+}
+
+kernel! {
+    /// Computes `image[row * width + column]`: the number of steps taken at the pixel, 1..=depth.
+    ///
+    /// Pixel (row, column) is c = (`left` + column * `pixel`, `top` - row * `pixel`). One-dimensional grid and
+    /// block, at least `width * width` threads; `depth` is at least 1. Each thread steps until `depth` steps are
+    /// done or |z|^2 > 5 (looked at after the step, as the thesis's do-while does).
+    pub fn fractal(image: Global<u32>, width: u32, depth: u32, left: f64, top: f64, pixel: f64) {
+        trace_loc(at::ENTER);
+        let index = simt::global_thread_x();
+        if u64::from(index) >= image.len() {
+            trace_loc(at::OUTSIDE);
+            return;
+        }
+        let (row, column) = (index / width, index % width);
+        let cx = fma_f64(f64::from(column), pixel, left);
+        let cy = fma_f64(-f64::from(row), pixel, top);
+        let (mut x, mut y) = (cx, cy);
+        let mut steps = 0;
+        let mut size;
+        loop {
+            trace_loc(at::ITERATE);
+            (x, y, size) = step(x, y, cx, cy);
+            steps += 1;
+            if steps >= depth || size > ESCAPE {
+                break;
+            }
+        }
+        if size > ESCAPE {
+            trace_loc(at::ESCAPED);
+        } else {
+            trace_loc(at::IN_SET);
+        }
+        // SAFETY: the index was checked, and each thread has a pixel of its own.
+        unsafe { image.set(u64::from(index), steps) };
+    }
+}
