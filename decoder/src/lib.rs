@@ -1,1 +1,44 @@
-//! Opens .wtrc files: events, runs, verification.
+//! Opens `.wtrc` traces: events, accounting, verification. Needs neither CUDA nor a GPU.
+//!
+//! ```text
+//! ByteSource ── TraceFile::open ──┬─ decode_warp   events of one warp, as an iterator
+//!                                 ├─ decode_all    events of all warps, in order of warp, decoded in parallel
+//!                                 ├─ streams       accounting of each warp
+//!                                 └─ verify        everything that can be checked, as a report
+//! ```
+//!
+//! # Reading is total
+//! Any bytes give data or an error that names section, field and offset. A file that was cut short, or whose end
+//! is damaged, opens up to its last whole frame, and [`TraceFile::completeness`] says so.
+//!
+//! # Memory
+//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 48 bytes for each
+//! frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames of at
+//! most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice. [`WarpEvents`] and
+//! `verify` add at most 8 MiB of events for each stream they read.
+//!
+//! # Order
+//! Inside a warp, events come exactly in the order in which they happened. Between warps the order is that of
+//! their linear index, which says nothing about time.
+
+mod accounts;
+mod all;
+mod error;
+mod feed;
+mod file;
+pub mod fuzzing;
+pub mod lanes;
+mod open;
+mod source;
+mod streams;
+mod verify;
+mod warp;
+mod window;
+
+pub use all::{EventBlock, WarpFilter};
+pub use error::{DecodeError, OpenError};
+pub use file::{Completeness, PrefixReason, Totals, TraceFile};
+pub use source::{ByteSource, SeekSource};
+pub use streams::{StreamSummary, Streams};
+pub use verify::{Place, Problem, TwinReport, VerifyReport};
+pub use warp::WarpEvents;

@@ -1,1 +1,52 @@
-//! Runs warptrace kernels on the CPU: a grid of blocks of warps, one coroutine per lane.
+//! Runs warptrace kernels on the CPU with the semantics of a GPU.
+//!
+//! A kernel is a closure that one thread of the grid executes. The simulator runs it once per lane, each lane
+//! on a coroutine of its own, 32 lanes to a warp. A lane gives way at each [`WarpOp`]; the warp's scheduler then
+//! picks the lanes that take part in the next operation together.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//! use warptrace_device::simt;
+//! use warptrace_sim::{Launch, Simulator};
+//!
+//! let even = AtomicU32::new(0);
+//! let kernel = || {
+//!     if simt::thread_idx()[0] % 2 == 0 {
+//!         // The lanes that are here together, as on a GPU.
+//!         even.store(simt::active_mask(), Ordering::Relaxed);
+//!     }
+//! };
+//! Simulator::new().launch(&Launch::new([1, 1, 1], [32, 1, 1]), &kernel)?;
+//! assert_eq!(even.into_inner(), 0x5555_5555);
+//! # Ok::<(), warptrace_sim::SimError>(())
+//! ```
+//!
+//! # Parts
+//! ```text
+//! Simulator::launch ── workers (rayon) ── Resident: the blocks that are alive on one thread
+//!                                            ├─ Warp: 32 coroutines; picks the group that goes next
+//!                                            ├─ Context: implements `Lane`, what a kernel sees
+//!                                            └─ Arena: the lanes' stacks, in one mapping
+//! ```
+//!
+//! `docs/simulator.md` tells what the order of execution is, what counts as misuse, and how fast it runs. Unix
+//! only: the stacks come from `mmap`.
+//!
+//! [`WarpOp`]: warptrace_device::simt::host::WarpOp
+
+mod context;
+mod error;
+mod launch;
+mod panics;
+mod random;
+mod resident;
+mod shared;
+mod simulator;
+mod site;
+mod stack;
+mod warp;
+
+pub use error::{Place, SimError, SourcePoint, Waiting};
+pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
+pub use simulator::{Simulator, Watchdog};
+pub use warptrace_device::simt::host::Recording;

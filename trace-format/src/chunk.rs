@@ -48,9 +48,8 @@ pub struct ChunkHeader {
 impl ChunkHeader {
     /// Reads a header from the first [`CHUNK_HEADER_BYTES`] bytes of a chunk; `None` if fewer are given.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| -> Option<u32> {
-            Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-        };
+        let word =
+            |at: usize| -> Option<u32> { Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?)) };
         Some(Self {
             warp: word(0)?,
             sequence: word(4)?,

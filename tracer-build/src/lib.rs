@@ -1,1 +1,33 @@
-//! Compiles a kernels crate to PTX from build.rs or a chore.
+//! Compiles a crate of traced kernels to PTX with upstream Rust's own `nvptx64` target.
+//!
+//! In a `build.rs`:
+//!
+//! ```no_run
+//! let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+//! warptrace_build::embed(&kernels, warptrace_build::VARIANTS);
+//! ```
+//!
+//! and in the crate `include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"))` as the value of a table of modules. The
+//! table is empty, and a warning says what to do, where there is no device compiler.
+//!
+//! # The device compiler
+//! A `rustc` with its own `rust-src`, looked for in this order ([`Compiler::find`]):
+//! 1. the variable `WARPTRACE_RUSTC`;
+//! 2. rustup's toolchains that have the component `rust-src`;
+//! 3. Debian's packages `rustc-web` and `rust-web-src`, as `/usr/bin/rustc`.
+//!
+//! Unstable features are switched on by `RUSTC_BOOTSTRAP=1` for this compilation alone.
+
+mod compile;
+mod compiler;
+mod embed;
+mod error;
+mod ptxas;
+mod variant;
+
+pub use compile::{Build, Compiled};
+pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
+pub use embed::embed;
+pub use error::BuildError;
+pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};
+pub use variant::{VARIANTS, Variant};

@@ -1,1 +1,29 @@
 //! Tracing sessions: allocate the pool, launch, drain, write.
+//!
+//! ```text
+//!  Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶ .wtrc
+//! ```
+//!
+//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run time,
+//!   [`SimDevice`] the simulator.
+//! - [`Session`] owns the pool, numbers the launches, drains and writes.
+//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same code.
+
+mod cuda;
+mod device;
+mod error;
+mod launcher;
+mod ptx;
+mod session;
+mod sim;
+pub mod writer;
+
+pub use cuda::CudaDevice;
+pub use device::{Allocation, Blocks, Device, LaunchShape, LaunchTime, Placement, Tracing};
+pub use error::DeviceError;
+pub use launcher::{Buffer, Launcher, Pod, Untraced};
+pub use ptx::{PtxModule, PtxTable, Variant};
+pub use session::{LaunchReport, Session, SessionError, SessionOptions, TracedProgram};
+pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use warptrace_device::simt::host::Recording;
+pub use warptrace_sim::Progress;

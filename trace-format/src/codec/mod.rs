@@ -1,9 +1,24 @@
 //! The codecs: how events become bytes inside a chunk. One file (or folder) each, encoder beside decoder.
 
+#[cfg(feature = "std")]
+mod buffered;
 pub mod ecl;
+#[cfg(feature = "std")]
+mod error;
+#[cfg(feature = "std")]
+pub mod fuzzing;
 pub mod raw;
 
-pub use ecl::EclParams;
+#[cfg(feature = "std")]
+pub use buffered::{Decoder, decode_chunk, encode_stream};
+#[cfg(feature = "std")]
+pub use ecl::EclDecoder;
+pub use ecl::{EclParams, EclState, ParamError};
+#[cfg(feature = "std")]
+pub use error::CodecError;
+#[cfg(feature = "std")]
+pub use raw::RawDecoder;
+pub use raw::RawState;
 
 /// A codec with its parameters, as a file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +32,18 @@ pub enum CodecSpec {
 }
 
 impl CodecSpec {
+    /// Whether the parameters are in range. Ask before anything else is asked of a specification that came
+    /// from outside the program: the other methods and the codecs expect valid parameters.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the first parameter that is out of range.
+    pub const fn check(self) -> Result<(), ParamError> {
+        match self {
+            Self::Raw => Ok(()),
+            Self::Ecl(params) => params.check(),
+        }
+    }
+
     /// The largest location id that the codec can carry.
     pub const fn max_location(self) -> u16 {
         match self {

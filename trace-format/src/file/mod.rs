@@ -1,1 +1,57 @@
 //! The bytes of a `.wtrc` file.
+//!
+//! ```text
+//! ┌──────────┐
+//! │ preamble │ 24 bytes: magic, version
+//! ├──────────┤
+//! │ META     │ tool, device, kernels, codecs, locations      exactly one, first
+//! ├──────────┤
+//! │ LNCH     │ one launch: kernel, grid, block               before its frames
+//! │ FRAM …   │ chunks of that launch, compressed             any number
+//! │ ACCT …   │ its accounting, per warp                      any number
+//! ├──────────┤
+//! │ INDX …   │ where each LNCH, FRAM and ACCT section lies   any number
+//! ├──────────┤
+//! │ TAIL     │ 48 bytes: where the index begins              last
+//! └──────────┘
+//! ```
+//!
+//! Everything after the preamble is a section: a 24-byte header ([`SectionHeader`]) with tag, version, flags,
+//! length and checksums, then the body. All integers are little-endian. `docs/format.md` is the specification;
+//! this module is its only implementation: each part's layout, encoder and parser stand in one file.
+//!
+//! # Reading is total
+//! Every parser takes any bytes and gives a value or a [`FormatError`] that names section, field, file offset and
+//! value. No parser allocates more than the constants in [`limits`] allow, whatever a length field says.
+//!
+//! # Evolution
+//! A reader lists the versions that it understands ([`READABLE_VERSIONS`] for the file as a whole, one list for
+//! each section kind). A section whose meaning changes gets a new version number; a section that old readers may
+//! ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
+
+mod accounts;
+mod error;
+mod fields;
+mod frame;
+mod index;
+mod launch;
+pub mod limits;
+mod metadata;
+mod preamble;
+mod section;
+
+pub use accounts::{ACCOUNT_BYTES, ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
+pub use error::FormatError;
+pub use frame::{
+    CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Compression, EncodedFrame, FRAME_HEADER_BYTES, Frame,
+    FrameHeader, StoredAs, encode_frame,
+};
+pub use index::{
+    INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index,
+};
+pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
+pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, MetadataError};
+pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
+pub use section::{
+    FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
+};

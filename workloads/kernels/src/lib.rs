@@ -2,4 +2,9 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 
+pub mod dmr;
 pub mod fractal;
+pub mod hash;
+pub mod mis;
+pub mod mst;
+pub mod nbody;

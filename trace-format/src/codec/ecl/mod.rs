@@ -1,20 +1,27 @@
-//! `ecl`: CUT, then LZa2, then RLE.
+//! `ecl`: CUT, then LZa2, then RLE, as the warp runs.
+//!
+//! Source: Azimi Moghaddam, "ECL-Tracer", MS thesis, Texas State University, 2017, chapters 4.2 to 4.4. The
+//! exact rules, and what was tried before the parameters were chosen, are in `docs/codec-ecl.md`.
+//!
+//! ```text
+//! event ──CUT──> 5 bytes ──LZa2──> counts and literals ──RLE──> groups, in the chunk's payload
+//! ```
+//!
+//! - [`lza2`]: both directions of the match stage; [`rle`]: both directions of the run stage.
+//! - [`encoder`]: [`EclState`], what a warp runs: no allocation, a few accesses to memory a byte.
+//! - [`decoder`]: [`EclDecoder`], which takes any bytes (feature `std`).
+//! - [`mod@reference`]: the algorithm on whole buffers, naive on purpose (feature `std`).
 
-/// Parameters of the `ecl` codec, written into the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
-pub struct EclParams {
-    /// L: the hash table has 2^L entries. 4..=16.
-    pub hash_bits: u8,
-    /// s: the hash is shifted left by this for each byte. 1..=8.
-    pub shift: u8,
-    /// log2 W: the history ring holds W = 2^window_bits bytes. 6..=20.
-    pub window_bits: u8,
-}
+#[cfg(feature = "std")]
+pub mod decoder;
+pub mod encoder;
+pub mod lza2;
+mod params;
+#[cfg(feature = "std")]
+pub mod reference;
+pub mod rle;
 
-impl EclParams {
-    /// Table entries are four bytes (a position), the ring follows.
-    pub const fn work_bytes(self) -> u32 {
-        (4 << self.hash_bits) + (1 << self.window_bits)
-    }
-}
+#[cfg(feature = "std")]
+pub use decoder::EclDecoder;
+pub use encoder::EclState;
+pub use params::{EclParams, ParamError};

@@ -1,0 +1,146 @@
+//! `warptrace info`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::RAW_EVENT_BYTES;
+
+use crate::arguments;
+use crate::output::{bytes, count};
+
+/// A launch, in numbers.
+#[derive(Serialize)]
+struct Launch {
+    launch: u32,
+    kernel: String,
+    grid: [u32; 3],
+    block: [u32; 3],
+    warps: u32,
+    chunks: u64,
+    events: u64,
+    lost: u64,
+    device_bytes_raw: u64,
+    file_bytes: u64,
+}
+
+pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
+    let path = &command.file;
+    let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let launches = launches(&trace)?;
+    if command.json { json(&trace, &launches) } else { text(&trace, &launches, path) }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
+    let mut launches = Vec::new();
+    for info in trace.launches() {
+        let totals = trace.totals(info.number(), 0);
+        let mut lost = 0;
+        for stream in trace.streams(info.number(), 0)? {
+            lost += stream?.account.map_or(0, |account| account.lost);
+        }
+        let kernel = trace.metadata().kernels.get(info.kernel() as usize);
+        launches.push(Launch {
+            launch: info.number(),
+            kernel: kernel.map_or_else(|| format!("#{}", info.kernel()), |kernel| kernel.name.clone()),
+            grid: info.grid(),
+            block: info.block(),
+            warps: info.warps(),
+            chunks: totals.chunks,
+            events: totals.events,
+            lost,
+            device_bytes_raw: totals.events * u64::from(RAW_EVENT_BYTES),
+            file_bytes: totals.file_bytes,
+        });
+    }
+    Ok(launches)
+}
+
+fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
+    let complete = *trace.completeness() == Completeness::Complete;
+    let value = serde_json::json!({
+        "metadata": trace.metadata(),
+        "complete": complete,
+        "completeness": trace.completeness().to_string(),
+        "file_bytes": trace.length(),
+        "launches": launches,
+    });
+    println!("{}", serde_json::to_string_pretty(&value)?);
+    Ok(())
+}
+
+fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyhow::Result<()> {
+    let metadata = trace.metadata();
+    println!("{}: {}, {}", path.display(), bytes(trace.length()), trace.completeness());
+    println!("recorded by  {}", metadata.tool);
+    let device = &metadata.device;
+    print!("on           {} ({})", device.name, device.kind);
+    if let Some((major, minor)) = device.compute_capability {
+        print!(", compute capability {major}.{minor}");
+    }
+    if let Some(driver) = &device.driver_version {
+        print!(", driver for {driver}");
+    }
+    println!();
+    for (track, codec) in metadata.tracks.iter().enumerate() {
+        println!("track {track}      {codec:?}");
+    }
+    println!(
+        "pool         {} chunks of {}, policy `{}`",
+        count(u64::from(metadata.pool_chunks)),
+        bytes(u64::from(metadata.chunk_bytes)),
+        metadata.policy
+    );
+    for (name, value) in &metadata.properties {
+        println!("{name:<12} {value}");
+    }
+
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header([
+        "launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file",
+    ]);
+    for launch in launches {
+        table.add_row([
+            launch.launch.to_string(),
+            launch.kernel.clone(),
+            shape(launch.grid),
+            shape(launch.block),
+            count(u64::from(launch.warps)),
+            count(launch.events),
+            count(launch.lost),
+            count(launch.chunks),
+            bytes(launch.file_bytes),
+        ]);
+    }
+    for column in [0, 4, 5, 6, 7, 8] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    println!("\n{table}");
+
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(["location", "name", "what", "where"]);
+    for location in &metadata.locations {
+        let place = match (location.file.as_str(), location.line) {
+            ("", _) => String::new(),
+            (file, 0) => file.to_owned(),
+            (file, line) => format!("{file}:{line}:{}", location.column),
+        };
+        table.add_row([location.id.to_string(), location.name.clone(), location.description.clone(), place]);
+    }
+    println!("\n{table}");
+    Ok(())
+}
+
+/// `64x1x1` as `64`, `8x4x1` as `8x4`.
+fn shape(size: [u32; 3]) -> String {
+    match size {
+        [x, 1, 1] => x.to_string(),
+        [x, y, 1] => format!("{x}x{y}"),
+        [x, y, z] => format!("{x}x{y}x{z}"),
+    }
+}

@@ -1,0 +1,7 @@
+//! One file for each command.
+
+pub(crate) mod decode;
+pub(crate) mod devices;
+pub(crate) mod info;
+pub(crate) mod record;
+pub(crate) mod verify;

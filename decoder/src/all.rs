@@ -1,0 +1,288 @@
+//! The events of many warps, decoded in parallel, delivered in order.
+
+use std::ops::{ControlFlow, Range};
+
+use rayon::prelude::*;
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, Decoder};
+use warptrace_format::file::LaunchInfo;
+
+use crate::error::DecodeError;
+use crate::feed::{ChunkData, ChunkFeed, FrameFeed, Sequence, Stream};
+use crate::file::TraceFile;
+use crate::window::{Held, Window, Windows};
+
+/// Events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
+const JOB_EVENTS: usize = 1 << 18;
+
+/// Which warps of a launch to decode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarpFilter {
+    warps: Range<u32>,
+}
+
+impl WarpFilter {
+    /// Every warp.
+    pub const fn all() -> Self {
+        Self { warps: 0..u32::MAX }
+    }
+
+    /// The warps whose linear index lies in `warps`.
+    pub const fn warps(warps: Range<u32>) -> Self {
+        Self { warps }
+    }
+
+    /// One warp. A launch has no warp `u32::MAX`; that filter selects nothing.
+    pub const fn warp(warp: u32) -> Self {
+        Self { warps: warp..warp.saturating_add(1) }
+    }
+
+    /// The warps of block (x, y, z); `None` if the launch has no such block.
+    pub fn block(launch: &LaunchInfo, block: [u32; 3]) -> Option<Self> {
+        let first = launch.warp_index(block, 0)?;
+        Some(Self { warps: first..first + launch.warps_per_block() })
+    }
+}
+
+/// Consecutive events of one warp.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct EventBlock<'a> {
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+    /// Number of the first of these events among the warp's events, from 0.
+    pub first_event: u64,
+    /// The events; at most 2^18 of them.
+    pub events: &'a [Event],
+}
+
+/// A chunk, and where its events stand in the warp's stream.
+struct Item<'a> {
+    warp: u32,
+    first_event: u64,
+    chunk: &'a ChunkData,
+}
+
+impl TraceFile {
+    /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in the
+    /// order in which they happened. Chunks are decoded in parallel on rayon's current pool; `sink` runs on the
+    /// calling thread. `Break` from `sink` ends the decoding early, and comes back.
+    ///
+    /// Memory is bounded as the [crate's docs](crate#memory) say.
+    ///
+    /// ```no_run
+    /// use std::ops::ControlFlow;
+    /// use warptrace_decoder::{TraceFile, WarpFilter};
+    /// let trace = TraceFile::open("run.wtrc")?;
+    /// let mut events = 0;
+    /// let _ = trace.decode_all(0, 0, &WarpFilter::all(), &mut |block| {
+    ///     events += block.events.len();
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file has no such launch or track; a frame or a chunk cannot be decoded. Events of lower warps may have
+    /// been given to `sink` before.
+    pub fn decode_all(
+        &self,
+        launch: u32,
+        track: u32,
+        filter: &WarpFilter,
+        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let (info, codec) = self.resolve(launch, track)?;
+        let warps = filter.warps.start..filter.warps.end.min(info.warps());
+        let windows = Windows::new(self, launch, vec![track], warps);
+        self.decode_windows(windows, (launch, track), codec, sink)
+    }
+
+    pub(crate) fn decode_windows(
+        &self,
+        mut windows: Windows<'_>,
+        (launch, track): (u32, u32),
+        codec: CodecSpec,
+        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
+            if self.decode_window(&window, (launch, track), codec, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn decode_window(
+        &self,
+        window: &Window,
+        (launch, track): (u32, u32),
+        codec: CodecSpec,
+        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let mut items = Vec::new();
+        let mut gap = None;
+        'warps: for (&warp, held) in &window.held {
+            let stream = Stream { launch, track, warp };
+            let mut sequence = Sequence::new(stream);
+            let Held::Chunks(tracks) = held else {
+                // Huge warps end their window, so nothing in it comes later.
+                if self.decode_items(&items, (launch, track), codec, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                return self.decode_huge(stream, codec, sink);
+            };
+            let mut first_event = 0;
+            for chunk in tracks.iter().flatten() {
+                if let Err(error) = sequence.check(chunk) {
+                    gap = Some(error);
+                    break 'warps;
+                }
+                items.push(Item { warp, first_event, chunk });
+                first_event += u64::from(chunk.events);
+            }
+        }
+        let flow = self.decode_items(&items, (launch, track), codec, sink)?;
+        // What comes before the gap has been delivered, like what comes before any other error.
+        match gap {
+            Some(error) if flow.is_continue() => Err(error),
+            _ => Ok(flow),
+        }
+    }
+
+    fn decode_items(
+        &self,
+        items: &[Item<'_>],
+        (launch, track): (u32, u32),
+        codec: CodecSpec,
+        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let jobs = cut_into_jobs(items);
+        for wave in jobs.chunks(2 * rayon::current_num_threads()) {
+            let decoded: Vec<_> = wave
+                .par_iter()
+                .map_init(|| Decoder::new(codec), |decoder, job| decode_job(decoder, job, launch, track))
+                .collect();
+            for (job, decoded) in wave.iter().zip(decoded) {
+                let Some(decoded) = decoded else {
+                    let Item { warp, first_event, chunk } = job[0];
+                    let stream = Stream { launch, track, warp };
+                    let mut decoder = Decoder::new(codec);
+                    if stream_chunk(&mut decoder, chunk, stream, first_event, sink)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    continue;
+                };
+                let mut rest = &decoded.events[..];
+                for item in &job[..decoded.items] {
+                    let (events, after) = rest.split_at(item.chunk.events as usize);
+                    rest = after;
+                    let block = EventBlock { warp: item.warp, first_event: item.first_event, events };
+                    if sink(block).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                if let Some(error) = decoded.error {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Decodes a warp from its frames, one chunk in memory at a time.
+    fn decode_huge(
+        &self,
+        stream: Stream,
+        codec: CodecSpec,
+        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let mut feed = FrameFeed::new(self, stream);
+        let mut sequence = Sequence::new(stream);
+        let mut decoder = Decoder::new(codec);
+        let mut first_event = 0;
+        while let Some(chunk) = feed.next_chunk()? {
+            sequence.check(chunk)?;
+            if stream_chunk(&mut decoder, chunk, stream, first_event, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            first_event += u64::from(chunk.events);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Consecutive chunks of together at most [`JOB_EVENTS`] events, or one chunk of more.
+fn cut_into_jobs<'i, 'c>(items: &'i [Item<'c>]) -> Vec<&'i [Item<'c>]> {
+    let mut jobs = Vec::new();
+    let (mut from, mut events) = (0, 0);
+    for (at, item) in items.iter().enumerate() {
+        let more = item.chunk.events as usize;
+        if at > from && events + more > JOB_EVENTS {
+            jobs.push(&items[from..at]);
+            (from, events) = (at, 0);
+        }
+        events += more;
+    }
+    if from < items.len() {
+        jobs.push(&items[from..]);
+    }
+    jobs
+}
+
+/// The events of a job's first chunks, up to the first that cannot be decoded.
+struct Decoded {
+    events: Vec<Event>,
+    /// Chunks that were decoded.
+    items: usize,
+    error: Option<DecodeError>,
+}
+
+/// Decodes a job; `None` for one whose events are too many to be held.
+fn decode_job(decoder: &mut Decoder, job: &[Item<'_>], launch: u32, track: u32) -> Option<Decoded> {
+    let total: usize = job.iter().map(|item| item.chunk.events as usize).sum();
+    if total > JOB_EVENTS {
+        return None;
+    }
+    // The announced number of events is not trusted with memory: `events` grows with what is decoded.
+    let mut events = Vec::new();
+    for (items, item) in job.iter().enumerate() {
+        if let Err(error) = decoder.decode_into(&item.chunk.payload, item.chunk.events, &mut events) {
+            let stream = Stream { launch, track, warp: item.warp };
+            return Some(Decoded { events, items, error: Some(item.chunk.error(stream, error)) });
+        }
+    }
+    Some(Decoded { events, items: job.len(), error: None })
+}
+
+/// Decodes one chunk and delivers it in blocks of at most [`JOB_EVENTS`].
+fn stream_chunk(
+    decoder: &mut Decoder,
+    chunk: &ChunkData,
+    stream: Stream,
+    first_event: u64,
+    sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, DecodeError> {
+    let mut block = Vec::new();
+    let mut delivered = first_event;
+    let mut flow = ControlFlow::Continue(());
+    let result = decoder.decode(&chunk.payload, chunk.events, &mut |event| {
+        block.push(event);
+        if block.len() == JOB_EVENTS {
+            // The decoder cannot be stopped inside a chunk; after a `Break` it runs on unheard.
+            if flow.is_continue() {
+                flow = sink(EventBlock { warp: stream.warp, first_event: delivered, events: &block });
+            }
+            delivered += block.len() as u64;
+            block.clear();
+        }
+    });
+    if flow.is_break() {
+        return Ok(flow);
+    }
+    result.map_err(|error| chunk.error(stream, error))?;
+    if block.is_empty() {
+        return Ok(flow);
+    }
+    Ok(sink(EventBlock { warp: stream.warp, first_event: delivered, events: &block }))
+}

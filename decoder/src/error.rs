@@ -1,0 +1,126 @@
+//! Why a trace could not be opened or decoded.
+
+use std::io;
+use std::path::PathBuf;
+
+use warptrace_format::codec::CodecError;
+use warptrace_format::file::FormatError;
+
+/// A trace that cannot be opened at all.
+///
+/// A file whose beginning is sound but whose end is missing or damaged is no error: it opens, and
+/// [`TraceFile::completeness`](crate::TraceFile::completeness) tells how far it goes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file could not be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    File {
+        /// The path given.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The bytes could not be read.
+    #[error("cannot read at offset {offset}: {source}")]
+    Io {
+        /// File offset of the read.
+        offset: u64,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The bytes are not a trace that this build reads.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Events that could not be decoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The file has no such launch.
+    #[error("the trace has no launch {launch}; `warptrace info` lists the launches")]
+    UnknownLaunch {
+        /// The number asked for.
+        launch: u32,
+    },
+    /// The file has no such track.
+    #[error("the trace has no track {track}; it declares {tracks} (track 0 is the trace, 1 a raw twin)")]
+    UnknownTrack {
+        /// The track asked for.
+        track: u32,
+        /// Tracks of the file.
+        tracks: usize,
+    },
+    /// The launch has no such warp.
+    #[error("launch {launch} has no warp {warp}; its warps are 0 to {}", warps - 1)]
+    UnknownWarp {
+        /// The launch.
+        launch: u32,
+        /// The warp asked for.
+        warp: u32,
+        /// Warps of the launch.
+        warps: u32,
+    },
+    /// The bytes could not be read.
+    #[error("cannot read at offset {offset}: {source}; was the file shortened after it was opened?")]
+    Io {
+        /// File offset of the read.
+        offset: u64,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A frame or an accounting section is damaged.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A frame is sound but not the one that the index announces.
+    #[error(
+        "FRAM at offset {offset}: field `{field}` is {found}, the index says {expected}; \
+         the index belongs to another file or was damaged: record again"
+    )]
+    IndexMismatch {
+        /// File offset of the frame.
+        offset: u64,
+        /// The field.
+        field: &'static str,
+        /// What the frame says.
+        found: u64,
+        /// What the index says.
+        expected: u64,
+    },
+    /// A chunk's payload is not what its header promises.
+    #[error("launch {launch}, track {track}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): {source}")]
+    Chunk {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// The chunk.
+        sequence: u32,
+        /// File offset of the frame that holds it.
+        frame_offset: u64,
+        /// What is wrong with it.
+        source: CodecError,
+    },
+    /// A warp's chunks do not follow each other.
+    #[error(
+        "launch {launch}, track {track}, warp {warp}: chunk {found} (FRAM at offset {frame_offset}) stands where \
+         chunk {expected} should be; a chunk is missing, doubled or out of order"
+    )]
+    Sequence {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// The sequence number found.
+        found: u32,
+        /// The one that comes next.
+        expected: u64,
+        /// File offset of the frame that holds it.
+        frame_offset: u64,
+    },
+}

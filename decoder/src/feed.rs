@@ -1,0 +1,239 @@
+//! A warp's chunks, one after the other, and their events.
+
+use warptrace_format::{Event, RAW_EVENT_BYTES};
+use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
+use warptrace_format::file::{Chunk, IndexEntry};
+
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+
+/// Events that a reader which hands out single events keeps at most (8 MiB).
+const BLOCK_EVENTS: u32 = 1 << 20;
+/// The same for `raw`, where any part of a chunk can be decoded on its own and a small buffer stays in the cache.
+const RAW_BLOCK_EVENTS: u32 = 1 << 12;
+
+/// One warp on one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stream {
+    pub(crate) launch: u32,
+    pub(crate) track: u32,
+    pub(crate) warp: u32,
+}
+
+/// A chunk on its own.
+#[derive(Debug)]
+pub(crate) struct ChunkData {
+    pub(crate) sequence: u32,
+    pub(crate) events: u32,
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) frame_offset: u64,
+}
+
+impl ChunkData {
+    pub(crate) fn copy_of(chunk: Chunk<'_>, frame_offset: u64) -> Self {
+        let entry = chunk.entry;
+        let (sequence, events, payload) = (entry.sequence, entry.events, chunk.payload.into());
+        Self { sequence, events, payload, frame_offset }
+    }
+
+    /// The error that the codec gave for this chunk.
+    pub(crate) fn error(&self, stream: Stream, source: CodecError) -> DecodeError {
+        let Stream { launch, track, warp } = stream;
+        let (sequence, frame_offset) = (self.sequence, self.frame_offset);
+        DecodeError::Chunk { launch, track, warp, sequence, frame_offset, source }
+    }
+}
+
+/// Checks that chunks follow each other without a gap, from number 0 on.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    stream: Stream,
+    next: u64,
+}
+
+impl Sequence {
+    pub(crate) const fn new(stream: Stream) -> Self {
+        Self { stream, next: 0 }
+    }
+
+    pub(crate) fn check(&mut self, chunk: &ChunkData) -> Result<(), DecodeError> {
+        let expected = self.next;
+        self.next = u64::from(chunk.sequence) + 1;
+        if u64::from(chunk.sequence) == expected {
+            return Ok(());
+        }
+        let Stream { launch, track, warp } = self.stream;
+        let (found, frame_offset) = (chunk.sequence, chunk.frame_offset);
+        Err(DecodeError::Sequence { launch, track, warp, found, expected, frame_offset })
+    }
+}
+
+/// Gives the chunks of one warp in the order of their sequence numbers.
+pub(crate) trait ChunkFeed {
+    /// The next chunk; `None` after the last.
+    fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError>;
+    /// The chunk that `next_chunk` gave last.
+    fn current(&self) -> Option<&ChunkData>;
+}
+
+/// Chunks that are in memory.
+#[derive(Debug)]
+pub(crate) struct MemoryFeed<'a> {
+    rest: std::slice::Iter<'a, ChunkData>,
+    current: Option<&'a ChunkData>,
+}
+
+impl<'a> MemoryFeed<'a> {
+    pub(crate) fn new(chunks: &'a [ChunkData]) -> Self {
+        Self { rest: chunks.iter(), current: None }
+    }
+}
+
+impl ChunkFeed for MemoryFeed<'_> {
+    fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError> {
+        self.current = self.rest.next();
+        Ok(self.current)
+    }
+
+    fn current(&self) -> Option<&ChunkData> {
+        self.current
+    }
+}
+
+/// Chunks read from the file, one frame in memory at a time. The format promises that a warp's chunks stand in the
+/// file in the order of their sequence numbers.
+#[derive(Debug)]
+pub(crate) struct FrameFeed<'a> {
+    file: &'a TraceFile,
+    warp: u32,
+    /// The frames whose range covers the warp, in file order.
+    frames: std::vec::IntoIter<IndexEntry>,
+    chunks: std::vec::IntoIter<ChunkData>,
+    current: Option<ChunkData>,
+}
+
+impl<'a> FrameFeed<'a> {
+    pub(crate) fn new(file: &'a TraceFile, stream: Stream) -> Self {
+        let warp = stream.warp;
+        let all = file.frames(stream.launch, stream.track);
+        let candidates = &all[..all.partition_point(|frame| frame.first_warp <= warp)];
+        let mut frames: Vec<_> =
+            candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
+        frames.sort_unstable_by_key(|frame| frame.offset);
+        Self { file, warp, frames: frames.into_iter(), chunks: Vec::new().into_iter(), current: None }
+    }
+}
+
+impl ChunkFeed for FrameFeed<'_> {
+    fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError> {
+        loop {
+            self.current = self.chunks.next();
+            if self.current.is_some() {
+                return Ok(self.current.as_ref());
+            }
+            let Some(entry) = self.frames.next() else { return Ok(None) };
+            let frame = self.file.load_frame(&entry)?;
+            let of_warp = frame.chunks().filter(|chunk| chunk.entry.warp == self.warp);
+            let chunks: Vec<_> = of_warp.map(|chunk| ChunkData::copy_of(chunk, entry.offset)).collect();
+            self.chunks = chunks.into_iter();
+        }
+    }
+
+    fn current(&self) -> Option<&ChunkData> {
+        self.current.as_ref()
+    }
+}
+
+/// Hands out the events of a feed one by one, from a buffer of at most [`BLOCK_EVENTS`].
+#[derive(Debug)]
+pub(crate) struct EventReader<F> {
+    feed: F,
+    stream: Stream,
+    sequence: Sequence,
+    codec: CodecSpec,
+    decoder: Decoder,
+    buffer: Vec<Event>,
+    position: usize,
+    /// Events of the current chunk that have been in the buffer.
+    decoded: u32,
+    ended: bool,
+}
+
+impl<F: ChunkFeed> EventReader<F> {
+    pub(crate) fn new(feed: F, stream: Stream, codec: CodecSpec) -> Self {
+        Self {
+            feed,
+            stream,
+            sequence: Sequence::new(stream),
+            codec,
+            decoder: Decoder::new(codec),
+            buffer: Vec::new(),
+            position: 0,
+            decoded: 0,
+            ended: false,
+        }
+    }
+
+    /// The next event; `None` after the last, and after an error.
+    pub(crate) fn next_event(&mut self) -> Option<Result<Event, DecodeError>> {
+        loop {
+            if let Some(&event) = self.buffer.get(self.position) {
+                self.position += 1;
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            match self.refill() {
+                Ok(true) => {}
+                Ok(false) => self.ended = true,
+                Err(error) => {
+                    self.ended = true;
+                    self.buffer.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Fills the buffer again; false at the end of the feed.
+    fn refill(&mut self) -> Result<bool, DecodeError> {
+        self.buffer.clear();
+        self.position = 0;
+        let open = self.feed.current().is_some_and(|chunk| self.decoded < chunk.events);
+        if !open {
+            let Some(chunk) = self.feed.next_chunk()? else { return Ok(false) };
+            self.sequence.check(chunk)?;
+            self.decoded = 0;
+        }
+        let Some(chunk) = self.feed.current() else { return Ok(false) };
+        let from = self.decoded;
+        let buffer = &mut self.buffer;
+        let event_bytes = RAW_EVENT_BYTES as usize;
+        let sliceable =
+            self.codec == CodecSpec::Raw && chunk.payload.len() == chunk.events as usize * event_bytes;
+        let block = if sliceable { RAW_BLOCK_EVENTS } else { BLOCK_EVENTS };
+        let to = chunk.events.min(from.saturating_add(block));
+        let part = if sliceable {
+            let bytes = &chunk.payload[from as usize * event_bytes..to as usize * event_bytes];
+            self.decoder.decode(bytes, to - from, &mut |event| buffer.push(event))
+        } else {
+            // A part can only be reached through what is before it, so a chunk of more events than the buffer
+            // holds is decoded once for each buffer.
+            let mut number = 0;
+            self.decoder.decode(&chunk.payload, chunk.events, &mut |event| {
+                if (from..to).contains(&number) {
+                    buffer.push(event);
+                }
+                number += 1;
+            })
+        };
+        if let Err(error) = part {
+            // The whole chunk tells the number of the bad event, a part only its place in the part.
+            let whole = self.decoder.decode(&chunk.payload, chunk.events, &mut |_| {});
+            return Err(chunk.error(self.stream, whole.err().unwrap_or(error)));
+        }
+        self.decoded = to;
+        Ok(true)
+    }
+}

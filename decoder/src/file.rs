@@ -1,0 +1,297 @@
+//! An open trace.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use warptrace_format::file::{
+    AccountsHeader, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader,
+    Tag, check_body, decode_accounts,
+};
+use warptrace_format::pool::WarpAccount;
+
+use crate::error::{DecodeError, OpenError};
+use crate::open;
+use crate::source::{ByteSource, SeekSource};
+
+/// How much of a file is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Completeness {
+    /// The file was finished, and its index is sound.
+    Complete,
+    /// Only the first `valid_bytes` bytes hold sections that can be read.
+    Prefix {
+        /// Bytes up to the end of the last whole section.
+        valid_bytes: u64,
+        /// Why there are no more.
+        reason: PrefixReason,
+    },
+}
+
+/// Why only a prefix of a file can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PrefixReason {
+    /// The file ends where a section ends, but has no index: the recording was interrupted.
+    Unfinished,
+    /// The file ends inside a section.
+    CutShort {
+        /// The section's tag; `None` when the file ends inside its header.
+        section: Option<Tag>,
+        /// File offset at which the section begins.
+        offset: u64,
+        /// Bytes of the section, or of its header, that are missing.
+        missing: u64,
+    },
+    /// A section is damaged, and what follows it cannot be trusted.
+    Damaged(FormatError),
+    /// Every section before the index is there, but the index is damaged; it was made anew.
+    IndexDamaged(FormatError),
+    /// The file goes on after its end.
+    TrailingBytes {
+        /// File offset of the first byte too many.
+        offset: u64,
+        /// Number of them.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Completeness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Complete => out.write_str("complete"),
+            Self::Prefix { valid_bytes, reason } => {
+                write!(out, "only the first {valid_bytes} bytes can be read: {reason}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for PrefixReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfinished => out.write_str("the recording was not finished (no index at the end)"),
+            Self::CutShort { section: Some(tag), offset, missing } => {
+                write!(out, "the file ends inside section {tag} at offset {offset}, {missing} bytes short")
+            }
+            Self::CutShort { section: None, offset, missing } => {
+                write!(out, "the file ends inside a section header at offset {offset}, {missing} bytes short")
+            }
+            Self::Damaged(error) => write!(out, "{error}"),
+            Self::IndexDamaged(error) => write!(out, "the index was rebuilt, because: {error}"),
+            Self::TrailingBytes { offset, bytes } => {
+                write!(out, "{bytes} bytes follow the end of the trace at offset {offset}")
+            }
+        }
+    }
+}
+
+/// Totals of one launch and track, as the index gives them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Frames.
+    pub frames: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Events.
+    pub events: u64,
+    /// Bytes of the frames in the file.
+    pub file_bytes: u64,
+}
+
+/// Sections of one launch and track.
+#[derive(Debug, Default)]
+pub(crate) struct TrackSections {
+    /// Sorted by first warp, then by offset.
+    pub(crate) frames: Vec<IndexEntry>,
+    /// Sorted by first warp, then by offset.
+    pub(crate) accounts: Vec<IndexEntry>,
+}
+
+/// An open `.wtrc` file. Shared references may be used from several threads.
+pub struct TraceFile {
+    pub(crate) source: Box<dyn ByteSource>,
+    pub(crate) length: u64,
+    pub(crate) metadata: Metadata,
+    pub(crate) launches: BTreeMap<u32, LaunchInfo>,
+    pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
+    pub(crate) completeness: Completeness,
+}
+
+impl fmt::Debug for TraceFile {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TraceFile")
+            .field("length", &self.length)
+            .field("launches", &self.launches.len())
+            .field("completeness", &self.completeness)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TraceFile {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// The system's error; a preamble or metadata that cannot be read; a section that needs a newer build. A
+    /// file whose later parts are missing or damaged opens: ask [`TraceFile::completeness`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let file =
+            File::open(path).map_err(|source| OpenError::File { path: path.to_path_buf(), source })?;
+        Self::from_source(Box::new(file))
+    }
+
+    /// Opens a trace from any source of bytes.
+    ///
+    /// # Errors
+    /// As [`TraceFile::open`].
+    pub fn from_source(source: Box<dyn ByteSource>) -> Result<Self, OpenError> {
+        open::open(source)
+    }
+
+    /// Opens a trace in memory.
+    ///
+    /// # Errors
+    /// As [`TraceFile::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::from_source(Box::new(bytes))
+    }
+
+    /// Opens a trace from a seekable reader, which one thread at a time then reads.
+    ///
+    /// # Errors
+    /// As [`TraceFile::open`].
+    pub fn from_reader(reader: impl Read + Seek + Send + 'static) -> Result<Self, OpenError> {
+        Self::from_source(Box::new(SeekSource::new(reader)))
+    }
+
+    /// What was recorded, where and how.
+    pub const fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The launches, in order of their numbers.
+    pub fn launches(&self) -> impl ExactSizeIterator<Item = &LaunchInfo> {
+        self.launches.values()
+    }
+
+    /// The launch with this number.
+    pub fn launch(&self, number: u32) -> Option<&LaunchInfo> {
+        self.launches.get(&number)
+    }
+
+    /// Whether the file is whole, and how far it goes if it is not.
+    pub const fn completeness(&self) -> &Completeness {
+        &self.completeness
+    }
+
+    /// Length of the file in bytes when it was opened.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Totals of a launch and track; zeros where there is nothing.
+    pub fn totals(&self, launch: u32, track: u32) -> Totals {
+        let mut totals = Totals::default();
+        for frame in self.frames(launch, track) {
+            totals.frames += 1;
+            totals.chunks += u64::from(frame.chunks);
+            totals.events = totals.events.saturating_add(frame.events);
+            totals.file_bytes += frame.length;
+        }
+        totals
+    }
+
+    /// Frames of a launch and track, sorted by first warp.
+    pub(crate) fn frames(&self, launch: u32, track: u32) -> &[IndexEntry] {
+        self.sections.get(&(launch, track)).map_or(&[], |sections| &sections.frames)
+    }
+
+    /// Accounting sections of a launch and track, sorted by first warp.
+    pub(crate) fn account_sections(&self, launch: u32, track: u32) -> &[IndexEntry] {
+        self.sections.get(&(launch, track)).map_or(&[], |sections| &sections.accounts)
+    }
+
+    /// The launch and the codec of a track, or why there is none.
+    pub(crate) fn resolve(
+        &self,
+        launch: u32,
+        track: u32,
+    ) -> Result<(&LaunchInfo, warptrace_format::codec::CodecSpec), DecodeError> {
+        let info = self.launches.get(&launch).ok_or(DecodeError::UnknownLaunch { launch })?;
+        let tracks = self.metadata.tracks.len();
+        let codec = self.metadata.tracks.get(track as usize);
+        Ok((info, *codec.ok_or(DecodeError::UnknownTrack { track, tracks })?))
+    }
+
+    /// Reads the body of a section that the index lists.
+    fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
+        let offset = entry.offset;
+        // The length was checked against the format's limit and the file's length when the index was read.
+        let mut section = vec![0; usize::try_from(entry.length).unwrap_or(0)];
+        self.source
+            .read_exact_at(&mut section, offset)
+            .map_err(|source| DecodeError::Io { offset, source })?;
+        let header = SectionHeader::parse(&section, offset)?;
+        if header.kind(offset)? != Some(entry.kind) {
+            let (found, expected) = (header.tag.0, entry.kind.tag().0);
+            let [found, expected] = [found, expected].map(|tag| u64::from(u32::from_le_bytes(tag)));
+            return Err(DecodeError::IndexMismatch { offset, field: "tag", found, expected });
+        }
+        let body = section.split_off(SECTION_HEADER_BYTES);
+        check_body(entry.kind, &header, &body, offset)?;
+        Ok(body)
+    }
+
+    /// Reads a frame and compares it with the index.
+    pub(crate) fn load_frame(&self, entry: &IndexEntry) -> Result<Frame, DecodeError> {
+        let body = self.load_body(entry)?;
+        let frame = Frame::decode(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        let header = frame.header();
+        compare(
+            entry,
+            &[
+                ("launch", header.launch.into(), entry.launch.into()),
+                ("track", header.track.into(), entry.track.into()),
+                ("first warp", header.first_warp.into(), entry.first_warp.into()),
+                ("last warp", header.last_warp.into(), entry.last_warp.into()),
+                ("chunks", header.chunks.into(), entry.chunks.into()),
+                ("events", header.events, entry.events),
+            ],
+        )?;
+        Ok(frame)
+    }
+
+    /// Reads an accounting section and compares it with the index.
+    pub(crate) fn load_accounts(
+        &self,
+        entry: &IndexEntry,
+    ) -> Result<(AccountsHeader, Vec<WarpAccount>), DecodeError> {
+        let body = self.load_body(entry)?;
+        let (header, accounts) =
+            decode_accounts(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        compare(
+            entry,
+            &[
+                ("launch", header.launch.into(), entry.launch.into()),
+                ("track", header.track.into(), entry.track.into()),
+                ("first warp", header.first_warp.into(), entry.first_warp.into()),
+                ("last warp", header.last_warp().into(), entry.last_warp.into()),
+            ],
+        )?;
+        Ok((header, accounts))
+    }
+}
+
+fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
+    for &(field, found, expected) in fields {
+        if found != expected {
+            return Err(DecodeError::IndexMismatch { offset: entry.offset, field, found, expected });
+        }
+    }
+    Ok(())
+}

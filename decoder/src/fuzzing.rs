@@ -1,0 +1,124 @@
+//! What the fuzz target `open_file` runs, as a library, so that tests can run it too. Panics on a finding.
+
+use std::ops::ControlFlow;
+
+use warptrace_format::file::{
+    ACCOUNTS_HEADER_BYTES, FRAME_HEADER_BYTES, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionKind,
+};
+
+use crate::file::{Completeness, TraceFile};
+use crate::lanes::LaneDigests;
+use crate::{EventBlock, WarpFilter};
+
+/// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow, not wrong.
+const MAX_EVENTS: u64 = 1 << 22;
+
+/// Opens `data` as a trace, as it is and with its checksums repaired, and reads everything in every way. The
+/// second run is what gets past the checksums.
+pub fn open(data: &[u8]) {
+    read_everything(data.to_vec());
+    read_everything(repaired(data.to_vec()));
+}
+
+fn read_everything(data: Vec<u8>) {
+    let Ok(trace) = TraceFile::from_bytes(data) else { return };
+    let tracks = trace.metadata().tracks.len() as u32;
+    let pairs: Vec<_> = trace
+        .launches()
+        .flat_map(|launch| (0..tracks).map(|track| (launch.number(), track)))
+        .collect();
+    let announced =
+        pairs.iter().fold(0u64, |sum, &(launch, track)| sum.saturating_add(trace.totals(launch, track).events));
+    if announced > MAX_EVENTS {
+        return;
+    }
+    let report = trace.verify();
+    let page = report.to_string();
+    assert!(!page.is_empty());
+    if report.is_ok() {
+        assert_eq!(*trace.completeness(), Completeness::Complete);
+        assert_eq!((report.lost_events, report.unfinished_warps), (0, 0));
+    }
+    let mut total = 0;
+    for (launch, track) in pairs {
+        let delivered = read_track(&trace, launch, track);
+        // A sound trace holds what its index announces.
+        if report.is_ok() {
+            assert_eq!(delivered, Some(trace.totals(launch, track).events));
+        }
+        total += if track == 0 { delivered.unwrap_or(0) } else { 0 };
+    }
+    if report.is_ok() {
+        assert_eq!(report.events, total);
+    }
+}
+
+/// Decodes a track as a whole and warp by warp, which must agree; the number of its events if it has no error.
+fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
+    let mut warps: Vec<(u32, u64, LaneDigests)> = Vec::new();
+    let mut sink = |block: EventBlock<'_>| {
+        if warps.last().is_none_or(|&(warp, ..)| warp < block.warp) {
+            warps.push((block.warp, 0, LaneDigests::default()));
+        }
+        let (warp, events, digests) = warps.last_mut().expect("one was just pushed if there was none");
+        assert_eq!((*warp, *events), (block.warp, block.first_event), "blocks are out of order");
+        *events += block.events.len() as u64;
+        digests.extend(block.events.iter().copied());
+        ControlFlow::Continue(())
+    };
+    let whole = trace.decode_all(launch, track, &WarpFilter::all(), &mut sink);
+    let last = warps.len();
+    for (number, &(warp, events, digests)) in warps.iter().enumerate().take(64) {
+        let alone: Result<Vec<_>, _> =
+            trace.decode_warp(launch, warp, track).expect("the warp has events").collect();
+        match alone {
+            Ok(alone) => {
+                // The last warp may have been cut off by the error that ended the run.
+                if whole.is_ok() || number + 1 < last {
+                    assert_eq!(alone.len() as u64, events);
+                    assert_eq!(alone.into_iter().collect::<LaneDigests>(), digests);
+                }
+            }
+            Err(error) => assert!(whole.is_err(), "warp {warp} alone: {error}"),
+        }
+    }
+    for stream in trace.streams(launch, track).expect("the launch and the track exist").take(1 << 16) {
+        if stream.is_err() {
+            break;
+        }
+    }
+    whole.is_ok().then(|| warps.iter().map(|&(_, events, _)| events).sum())
+}
+
+/// `data` with every checksum made right, as far as its sections can be followed.
+pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
+    repair_fixed_part(&mut data, 0, PREAMBLE_BYTES);
+    let mut at = PREAMBLE_BYTES;
+    while let Some(header) = data.get(at..at + SECTION_HEADER_BYTES) {
+        let tag = [header[0], header[1], header[2], header[3]];
+        let length: [u8; 8] = header[8..16].try_into().expect("8 bytes");
+        let body = at + SECTION_HEADER_BYTES;
+        let left = data.len() - body;
+        // A length that goes past the end is left as it is: it must be refused.
+        let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+        let inside = length.min(left);
+        if tag == SectionKind::Frame.tag().0 {
+            repair_fixed_part(&mut data[..body + inside], body, FRAME_HEADER_BYTES);
+        } else if tag == SectionKind::Accounts.tag().0 {
+            repair_fixed_part(&mut data[..body + inside], body, ACCOUNTS_HEADER_BYTES);
+        }
+        let crc = crc32fast::hash(&data[body..body + inside]);
+        data[at + 16..at + 20].copy_from_slice(&crc.to_le_bytes());
+        repair_fixed_part(&mut data, at, SECTION_HEADER_BYTES);
+        at = body + inside;
+    }
+    data
+}
+
+/// Makes the checksum in the last four of the `length` bytes at `at` right.
+fn repair_fixed_part(data: &mut [u8], at: usize, length: usize) {
+    if let Some(part) = data.get_mut(at..at + length) {
+        let (covered, checksum) = part.split_at_mut(length - 4);
+        checksum.copy_from_slice(&crc32fast::hash(covered).to_le_bytes());
+    }
+}

@@ -1,0 +1,153 @@
+//! What each lane of a warp did: its own sequence of locations.
+//!
+//! The order in which diverged groups of a warp run is the device's choice, so two devices may give different event
+//! streams for the same program. Each lane's own sequence of locations is not the device's choice: for a
+//! deterministic kernel it is the same everywhere. Comparing these sequences is how a simulator, a GPU and a CPU
+//! reference are shown to agree.
+
+use warptrace_format::Event;
+
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+use crate::warp::WarpEvents;
+
+/// Length and digest of one lane's sequence of locations.
+///
+/// The digest is 64-bit FNV-1a (Fowler, Noll, Vo) over each location's two bytes, lowest first. It is for
+/// comparing sequences that nobody tampers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaneDigest {
+    /// Locations in the sequence.
+    pub length: u64,
+    /// FNV-1a of the sequence.
+    pub hash: u64,
+}
+
+impl Default for LaneDigest {
+    /// The digest of the empty sequence.
+    fn default() -> Self {
+        Self { length: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+}
+
+impl LaneDigest {
+    /// Appends a location.
+    #[inline]
+    pub fn push(&mut self, location: u16) {
+        self.length += 1;
+        for byte in location.to_le_bytes() {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// The digest of a sequence.
+    pub fn of(locations: impl IntoIterator<Item = u16>) -> Self {
+        let mut digest = Self::default();
+        locations.into_iter().for_each(|location| digest.push(location));
+        digest
+    }
+}
+
+/// The digests of a warp's 32 lanes.
+///
+/// ```
+/// use warptrace_decoder::lanes::{LaneDigest, LaneDigests};
+/// use warptrace_format::Event;
+/// // Lane 0 goes 1, 2; lane 1 goes 1, 3. The device may run the branches in either order.
+/// let [a, b, c] = [(1, 0b11), (2, 0b01), (3, 0b10)].map(|(location, mask)| Event { location, mask });
+/// let one: LaneDigests = [a, b, c].into_iter().collect();
+/// let other: LaneDigests = [a, c, b].into_iter().collect();
+/// assert_eq!(one, other);
+/// assert_eq!(one.lane(1), LaneDigest::of([1, 3]));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LaneDigests {
+    lanes: [LaneDigest; 32],
+}
+
+impl LaneDigests {
+    /// Appends the event's location to the sequence of each lane in its mask.
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        let mut mask = event.mask;
+        while mask != 0 {
+            self.lanes[mask.trailing_zeros() as usize].push(event.location);
+            mask &= mask - 1;
+        }
+    }
+
+    /// The digest of lane `lane`.
+    ///
+    /// # Panics
+    /// If `lane` is not below 32.
+    pub const fn lane(&self, lane: usize) -> LaneDigest {
+        self.lanes[lane]
+    }
+
+    /// The digests of lanes 0 to 31.
+    pub const fn lanes(&self) -> &[LaneDigest; 32] {
+        &self.lanes
+    }
+}
+
+impl Extend<Event> for LaneDigests {
+    fn extend<I: IntoIterator<Item = Event>>(&mut self, events: I) {
+        events.into_iter().for_each(|event| self.push(event));
+    }
+}
+
+impl FromIterator<Event> for LaneDigests {
+    fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
+        let mut digests = Self::default();
+        digests.extend(events);
+        digests
+    }
+}
+
+/// The locations of one lane, in order. Ends after the first error.
+#[derive(Debug)]
+pub struct LaneLocations<'a> {
+    events: WarpEvents<'a>,
+    bit: u32,
+}
+
+impl Iterator for LaneLocations<'_> {
+    type Item = Result<u16, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.events.next()? {
+                Ok(event) if event.mask & self.bit == 0 => {}
+                other => return Some(other.map(|event| event.location)),
+            }
+        }
+    }
+}
+
+impl TraceFile {
+    /// The locations that lane `lane` of a warp passed, in order.
+    ///
+    /// # Errors
+    /// As [`TraceFile::decode_warp`].
+    ///
+    /// # Panics
+    /// If `lane` is not below 32.
+    pub fn lane_locations(
+        &self,
+        launch: u32,
+        warp: u32,
+        track: u32,
+        lane: u32,
+    ) -> Result<LaneLocations<'_>, DecodeError> {
+        assert!(lane < 32, "lane {lane}: a warp has lanes 0 to 31");
+        Ok(LaneLocations { events: self.decode_warp(launch, warp, track)?, bit: 1 << lane })
+    }
+
+    /// The digests of all lanes of a warp.
+    ///
+    /// # Errors
+    /// As [`TraceFile::decode_warp`], and what comes out of its iterator.
+    pub fn lane_digests(&self, launch: u32, warp: u32, track: u32) -> Result<LaneDigests, DecodeError> {
+        self.decode_warp(launch, warp, track)?.collect()
+    }
+}

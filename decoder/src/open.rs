@@ -1,0 +1,233 @@
+//! Opening: by the index where it is sound, by a walk over all sections where it is not.
+
+mod index;
+mod scan;
+
+use std::collections::BTreeMap;
+
+use warptrace_format::file::limits::MAX_METADATA_BYTES;
+use warptrace_format::file::{
+    AccountsHeader, FormatError, FrameHeader, IndexEntry, LaunchInfo, Metadata, PREAMBLE_BYTES,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, check_preamble,
+};
+
+use crate::error::OpenError;
+use crate::file::{Completeness, TraceFile, TrackSections};
+use crate::source::ByteSource;
+
+/// Opens a trace.
+pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
+    let length = source.length().map_err(|source| OpenError::Io { offset: 0, source })?;
+    let bytes = Bytes { source: &*source, length };
+    check_preamble(&bytes.read(0, PREAMBLE_BYTES as u64)?)?;
+    let (metadata, metadata_end) = read_metadata(&bytes)?;
+    let (contents, completeness) = match index::read(&bytes, &metadata, metadata_end) {
+        Ok(contents) => (contents, Completeness::Complete),
+        Err(Refusal::Io(error)) => return Err(error),
+        Err(Refusal::Unusable(why)) => scan::read(&bytes, &metadata, metadata_end, why)?,
+    };
+    let Contents { launches, mut sections, .. } = contents;
+    for track in sections.values_mut() {
+        track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
+        track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
+    }
+    Ok(TraceFile { source, length, metadata, launches, sections, completeness })
+}
+
+/// Why a way of opening failed.
+enum Refusal {
+    /// The bytes cannot be read: no other way will help.
+    Io(OpenError),
+    /// These bytes are no sound index.
+    Unusable(FormatError),
+}
+
+impl From<FormatError> for Refusal {
+    fn from(error: FormatError) -> Self {
+        Self::Unusable(error)
+    }
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Format(error) => Self::Unusable(error),
+            other => Self::Io(other),
+        }
+    }
+}
+
+/// A source with the length that it had when it was opened.
+struct Bytes<'a> {
+    source: &'a dyn ByteSource,
+    length: u64,
+}
+
+impl Bytes<'_> {
+    /// Up to `most` bytes from `offset` on; fewer at the end of the file. Callers keep `most` within the format's
+    /// limits.
+    fn read(&self, offset: u64, most: u64) -> Result<Vec<u8>, OpenError> {
+        let count = most.min(self.length.saturating_sub(offset));
+        let mut buffer = vec![0; usize::try_from(count).unwrap_or(0)];
+        self.source
+            .read_exact_at(&mut buffer, offset)
+            .map_err(|source| OpenError::Io { offset, source })?;
+        Ok(buffer)
+    }
+
+    /// The header of the section at `at`.
+    fn header(&self, at: u64) -> Result<SectionHeader, OpenError> {
+        Ok(SectionHeader::parse(&self.read(at, SECTION_HEADER_BYTES as u64)?, at)?)
+    }
+
+    /// The body of the section at `at`, checked against `header`.
+    fn body(&self, kind: SectionKind, header: &SectionHeader, at: u64) -> Result<Vec<u8>, OpenError> {
+        let body = self.read(body_offset(at), header.length)?;
+        check_body(kind, header, &body, at)?;
+        Ok(body)
+    }
+}
+
+const fn body_offset(section_at: u64) -> u64 {
+    section_at.saturating_add(SECTION_HEADER_BYTES as u64)
+}
+
+/// The metadata, and the file offset of its end.
+fn read_metadata(bytes: &Bytes<'_>) -> Result<(Metadata, u64), OpenError> {
+    let at = PREAMBLE_BYTES as u64;
+    let header = bytes.header(at)?;
+    if header.kind(at)? != Some(SectionKind::Metadata) {
+        return Err(unexpected(&header, at, "META, which comes first").into());
+    }
+    if header.length > MAX_METADATA_BYTES {
+        return Err(FormatError::TooLarge {
+            section: "META",
+            field: "length",
+            offset: at + 8,
+            value: header.length,
+            limit: MAX_METADATA_BYTES,
+        }
+        .into());
+    }
+    let body = bytes.body(SectionKind::Metadata, &header, at)?;
+    Ok((Metadata::decode(&body, body_offset(at))?, at + header.total_bytes()))
+}
+
+/// An error about a section that cannot stand where it does.
+fn unexpected(header: &SectionHeader, at: u64, expected: &'static str) -> FormatError {
+    FormatError::Invalid {
+        section: "section header",
+        field: "tag",
+        offset: at,
+        value: u64::from(u32::from_le_bytes(header.tag.0)),
+        expected: expected.into(),
+    }
+}
+
+/// The sections found so far, each checked against the launches before it.
+#[derive(Default)]
+struct Contents {
+    launches: BTreeMap<u32, LaunchInfo>,
+    sections: BTreeMap<(u32, u32), TrackSections>,
+    count: u32,
+}
+
+impl Contents {
+    fn count_one(&mut self, at: u64) -> Result<(), FormatError> {
+        let limit = warptrace_format::file::limits::MAX_INDEXED_SECTIONS;
+        if self.count == limit {
+            return Err(FormatError::TooLarge {
+                section: "file",
+                field: "launches, frames and accounting sections",
+                offset: at,
+                value: u64::from(limit) + 1,
+                limit: u64::from(limit),
+            });
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    fn add_launch(&mut self, metadata: &Metadata, launch: LaunchInfo, at: u64) -> Result<(), FormatError> {
+        self.count_one(at)?;
+        let invalid = |field, value, expected: String| {
+            Err(FormatError::Invalid {
+                section: "LNCH",
+                field,
+                offset: body_offset(at),
+                value: u64::from(value),
+                expected: expected.into(),
+            })
+        };
+        if launch.kernel() as usize >= metadata.kernels.len() {
+            let expected = format!("less than {}, the kernels that META names", metadata.kernels.len());
+            return invalid("kernel", launch.kernel(), expected);
+        }
+        if self.launches.insert(launch.number(), launch).is_some() {
+            return invalid("number", launch.number(), "a number that no launch before has".into());
+        }
+        Ok(())
+    }
+
+    /// Adds a frame or an accounting section.
+    fn add(&mut self, metadata: &Metadata, entry: IndexEntry) -> Result<(), FormatError> {
+        self.count_one(entry.offset)?;
+        let invalid = |field, value, expected: String| {
+            Err(FormatError::Invalid {
+                section: entry.kind.name(),
+                field,
+                offset: body_offset(entry.offset),
+                value,
+                expected: expected.into(),
+            })
+        };
+        let Some(launch) = self.launches.get(&entry.launch) else {
+            let expected = "the number of a launch before".into();
+            return invalid("launch", u64::from(entry.launch), expected);
+        };
+        if entry.track as usize >= metadata.tracks.len() {
+            let expected = format!("less than {}, the tracks that META declares", metadata.tracks.len());
+            return invalid("track", u64::from(entry.track), expected);
+        }
+        if entry.last_warp >= launch.warps() {
+            let expected = format!("less than {}, the launch's warps", launch.warps());
+            return invalid("last warp", u64::from(entry.last_warp), expected);
+        }
+        let track = self.sections.entry((entry.launch, entry.track)).or_default();
+        match entry.kind {
+            SectionKind::Frame => track.frames.push(entry),
+            _ => track.accounts.push(entry),
+        }
+        Ok(())
+    }
+}
+
+/// The index entry of a frame.
+fn frame_entry(header: &FrameHeader, offset: u64, length: u64) -> IndexEntry {
+    IndexEntry {
+        kind: SectionKind::Frame,
+        offset,
+        length,
+        launch: header.launch,
+        track: header.track,
+        first_warp: header.first_warp,
+        last_warp: header.last_warp,
+        chunks: header.chunks,
+        events: header.events,
+    }
+}
+
+/// The index entry of an accounting section.
+fn accounts_entry(header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
+    IndexEntry {
+        kind: SectionKind::Accounts,
+        offset,
+        length,
+        launch: header.launch,
+        track: header.track,
+        first_warp: header.first_warp,
+        last_warp: header.last_warp(),
+        chunks: 0,
+        events: 0,
+    }
+}

@@ -1,0 +1,136 @@
+//! Opening without an index: a walk from section to section, reading headers only.
+
+use warptrace_format::file::{
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, FRAME_HEADER_BYTES, FormatError, FrameHeader, LaunchInfo, Metadata,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
+};
+
+use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpected};
+use crate::error::OpenError;
+use crate::file::{Completeness, PrefixReason};
+
+/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why` tells
+/// why the index could not be used.
+///
+/// # Errors
+/// An I/O error; a sound section that this build must not skip.
+pub(super) fn read(
+    bytes: &Bytes<'_>,
+    metadata: &Metadata,
+    metadata_end: u64,
+    why: FormatError,
+) -> Result<(Contents, Completeness), OpenError> {
+    let mut scan = Scan { bytes, metadata, contents: Contents::default(), index_at: None };
+    let mut at = metadata_end;
+    let reason = loop {
+        match scan.step(at) {
+            Ok(Step::Next(next)) => at = next,
+            Ok(Step::End(end)) => break end,
+            Err(OpenError::Format(error)) if refuses(&error) => return Err(error.into()),
+            Err(OpenError::Format(error)) => break End::Because(PrefixReason::Damaged(error)),
+            Err(other) => return Err(other),
+        }
+    };
+    let (valid_bytes, reason) = match reason {
+        End::Because(reason) => (at, reason),
+        End::Trailer => (scan.index_at.unwrap_or(at), PrefixReason::IndexDamaged(why)),
+    };
+    Ok((scan.contents, Completeness::Prefix { valid_bytes, reason }))
+}
+
+/// Whether the file needs a newer reader, rather than being damaged. The header's checksum was right.
+fn refuses(error: &FormatError) -> bool {
+    matches!(
+        error,
+        FormatError::UnknownSection { .. } | FormatError::Version { .. } | FormatError::Flags { .. }
+    )
+}
+
+enum End {
+    Because(PrefixReason),
+    /// The trailer is where it should be, so it was the index that could not be used.
+    Trailer,
+}
+
+enum Step {
+    Next(u64),
+    End(End),
+}
+
+struct Scan<'a> {
+    bytes: &'a Bytes<'a>,
+    metadata: &'a Metadata,
+    contents: Contents,
+    /// Where the first index section begins.
+    index_at: Option<u64>,
+}
+
+impl Scan<'_> {
+    /// Reads the section at `at`.
+    fn step(&mut self, at: u64) -> Result<Step, OpenError> {
+        let left = self.bytes.length.saturating_sub(at);
+        if left == 0 {
+            return Ok(Step::End(End::Because(PrefixReason::Unfinished)));
+        }
+        if left < SECTION_HEADER_BYTES as u64 {
+            let missing = SECTION_HEADER_BYTES as u64 - left;
+            let reason = PrefixReason::CutShort { section: None, offset: at, missing };
+            return Ok(Step::End(End::Because(reason)));
+        }
+        let header = self.bytes.header(at)?;
+        let kind = header.kind(at)?;
+        if header.total_bytes() > left {
+            let missing = header.total_bytes() - left;
+            let reason = PrefixReason::CutShort { section: Some(header.tag), offset: at, missing };
+            return Ok(Step::End(End::Because(reason)));
+        }
+        let next = at + header.total_bytes();
+        match kind {
+            None => {}
+            Some(SectionKind::Trailer) => return self.trailer(at, next),
+            Some(SectionKind::Index) => {
+                self.index_at.get_or_insert(at);
+            }
+            // Nothing belongs between the index and the trailer, and nothing twice.
+            Some(_) if self.index_at.is_some() => {
+                return Err(unexpected(&header, at, "INDX or TAIL after the first INDX").into());
+            }
+            Some(kind) => self.section(kind, &header, at)?,
+        }
+        Ok(Step::Next(next))
+    }
+
+    fn section(&mut self, kind: SectionKind, header: &SectionHeader, at: u64) -> Result<(), OpenError> {
+        let body_at = body_offset(at);
+        match kind {
+            SectionKind::Launch => {
+                let body = self.bytes.body(kind, header, at)?;
+                let launch = LaunchInfo::decode(&body, body_at)?;
+                self.contents.add_launch(self.metadata, launch, at)?;
+            }
+            SectionKind::Frame => {
+                let fixed = self.bytes.read(body_at, header.length.min(FRAME_HEADER_BYTES as u64))?;
+                let entry = frame_entry(&FrameHeader::parse(&fixed, body_at)?, at, header.total_bytes());
+                self.contents.add(self.metadata, entry)?;
+            }
+            SectionKind::Accounts => {
+                let fixed = self.bytes.read(body_at, header.length.min(ACCOUNTS_HEADER_BYTES as u64))?;
+                let entry =
+                    accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
+                self.contents.add(self.metadata, entry)?;
+            }
+            _ => return Err(unexpected(header, at, "LNCH, FRAM, ACCT, INDX or TAIL").into()),
+        }
+        Ok(())
+    }
+
+    fn trailer(&self, at: u64, next: u64) -> Result<Step, OpenError> {
+        if next < self.bytes.length {
+            let bytes = self.bytes.length - next;
+            let reason = PrefixReason::TrailingBytes { offset: next, bytes };
+            return Ok(Step::End(End::Because(reason)));
+        }
+        Trailer::parse(&self.bytes.read(at, TRAILER_BYTES as u64)?, at)?;
+        Ok(Step::End(End::Trailer))
+    }
+}

@@ -1,0 +1,129 @@
+//! Where the bytes of a trace come from.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes that can be read at any offset from several threads at once.
+///
+/// Files are read, not mapped: a mapped file that another program shortens ends the process with `SIGBUS`, a read
+/// of it is an error.
+pub trait ByteSource: Send + Sync {
+    /// Length in bytes. Asked for once, when the trace is opened.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// The system's error; [`io::ErrorKind::UnexpectedEof`] when there are not so many bytes.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+}
+
+impl ByteSource for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        use std::os::windows::fs::FileExt;
+        while !buffer.is_empty() {
+            match self.seek_read(buffer, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    buffer = &mut buffer[read..];
+                    offset += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy_from(bytes: &[u8], buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let from = usize::try_from(offset).ok();
+    let range = from.and_then(|from| bytes.get(from..from.checked_add(buffer.len())?));
+    buffer.copy_from_slice(range.ok_or(io::ErrorKind::UnexpectedEof)?);
+    Ok(())
+}
+
+impl ByteSource for Vec<u8> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        copy_from(self, buffer, offset)
+    }
+}
+
+impl ByteSource for Arc<[u8]> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        copy_from(self, buffer, offset)
+    }
+}
+
+/// Any seekable reader, read by one thread at a time.
+#[derive(Debug)]
+pub struct SeekSource<R>(Mutex<R>);
+
+impl<R> SeekSource<R> {
+    /// Wraps `reader`.
+    pub const fn new(reader: R) -> Self {
+        Self(Mutex::new(reader))
+    }
+}
+
+impl<R: Read + Seek + Send> ByteSource for SeekSource<R> {
+    fn length(&self) -> io::Result<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).seek(SeekFrom::End(0))
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        // A reader that panicked under another thread is at an unknown position; every read seeks first.
+        let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.seek(SeekFrom::Start(offset))?;
+        reader.read_exact(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_reads_the_same_and_ends_the_same() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &bytes).unwrap();
+        let sources: [Box<dyn ByteSource>; 4] = [
+            Box::new(file),
+            Box::new(bytes.clone()),
+            Box::new(Arc::<[u8]>::from(&bytes[..])),
+            Box::new(SeekSource::new(io::Cursor::new(bytes.clone()))),
+        ];
+        for source in sources {
+            assert_eq!(source.length().unwrap(), 100);
+            let mut buffer = [0; 10];
+            source.read_exact_at(&mut buffer, 90).unwrap();
+            assert_eq!(buffer, bytes[90..]);
+            for offset in [91, 100, 1000, u64::MAX] {
+                assert!(source.read_exact_at(&mut buffer, offset).is_err(), "offset {offset}");
+            }
+        }
+    }
+}

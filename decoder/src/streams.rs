@@ -1,0 +1,137 @@
+//! The warps that have something to say, with their accounting.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use warptrace_format::file::{LaunchInfo, StreamId};
+use warptrace_format::pool::WarpAccount;
+
+use crate::accounts::{AccountCursor, Accounted};
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+
+/// Warps whose chunks are counted in one pass over frames without accounting.
+const WARPS_AT_ONCE: usize = 1 << 16;
+
+/// One warp of a launch that recorded or lost events on a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamSummary {
+    /// Linear index of the warp in its launch.
+    pub warp: u32,
+    /// Launch, kernel, block and warp in block.
+    pub id: StreamId,
+    /// Chunks: as accounted, or counted where the file has no accounting.
+    pub chunks: u64,
+    /// Recorded events: as accounted, or counted where the file has no accounting.
+    pub events: u64,
+    /// The warp's accounting, where the file has it.
+    pub account: Option<WarpAccount>,
+}
+
+/// The streams of a launch and track in order of warp; see [`TraceFile::streams`]. Ends after the first error.
+#[derive(Debug)]
+pub struct Streams<'a> {
+    file: &'a TraceFile,
+    launch: &'a LaunchInfo,
+    track: u32,
+    cursor: AccountCursor<'a>,
+    rest: Range<u32>,
+    /// Warps without accounting that are to be counted.
+    uncounted: Range<u32>,
+    ready: VecDeque<StreamSummary>,
+}
+
+impl TraceFile {
+    /// The warps of `launch` that recorded or lost events on `track`, in order of warp.
+    ///
+    /// Taken from the accounting, without touching a frame. Where accounting is missing (a recording that was
+    /// interrupted), the tables of the frames are counted. Memory: one accounting section, or the counts of
+    /// 65,536 warps.
+    ///
+    /// # Errors
+    /// The file has no such launch or track. A damaged section comes out of the iterator.
+    pub fn streams(&self, launch: u32, track: u32) -> Result<Streams<'_>, DecodeError> {
+        let (info, _) = self.resolve(launch, track)?;
+        let cursor = AccountCursor::new(self, launch, track);
+        let (rest, ready) = (0..info.warps(), VecDeque::new());
+        Ok(Streams { file: self, launch: info, track, cursor, rest, uncounted: 0..0, ready })
+    }
+}
+
+impl Streams<'_> {
+    /// Makes more summaries ready, or moves on over warps that have none.
+    fn refill(&mut self) -> Result<(), DecodeError> {
+        if !self.uncounted.is_empty() {
+            return self.count();
+        }
+        match self.cursor.next(self.rest.clone()) {
+            Accounted::Missing(warps) => {
+                self.rest.start = warps.end;
+                self.uncounted = warps;
+            }
+            Accounted::Damaged(_, error) => return Err(error),
+            Accounted::Accounts { first, accounts } => {
+                self.rest.start = first + accounts.len() as u32;
+                for (warp, &account) in (first..).zip(accounts) {
+                    if account.chunks == 0 && account.attempted == 0 && account.lost == 0 {
+                        continue;
+                    }
+                    let Some(id) = self.launch.stream_id(warp) else { continue };
+                    let (chunks, events) = (u64::from(account.chunks), account.recorded);
+                    let account = Some(account);
+                    self.ready.push_back(StreamSummary { warp, id, chunks, events, account });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the chunks of the first uncounted warps from the frames' tables.
+    fn count(&mut self) -> Result<(), DecodeError> {
+        let mut warps = self.uncounted.clone();
+        let mut counts: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for entry in self.file.frames(self.launch.number(), self.track) {
+            if entry.first_warp >= warps.end || entry.last_warp < warps.start {
+                continue;
+            }
+            let frame = self.file.load_frame(entry)?;
+            for chunk in frame.entries().filter(|chunk| warps.contains(&chunk.warp)) {
+                let count = counts.entry(chunk.warp).or_default();
+                *count = (count.0 + 1, count.1 + u64::from(chunk.events));
+            }
+            // Too many: the highest wait for the next pass.
+            while counts.len() > WARPS_AT_ONCE
+                && let Some((warp, _)) = counts.pop_last()
+            {
+                warps.end = warp;
+            }
+        }
+        self.uncounted.start = warps.end;
+        for (warp, (chunks, events)) in counts {
+            if let Some(id) = self.launch.stream_id(warp) {
+                self.ready.push_back(StreamSummary { warp, id, chunks, events, account: None });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Streams<'_> {
+    type Item = Result<StreamSummary, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(summary) = self.ready.pop_front() {
+                return Some(Ok(summary));
+            }
+            if self.rest.is_empty() && self.uncounted.is_empty() {
+                return None;
+            }
+            if let Err(error) = self.refill() {
+                (self.rest, self.uncounted) = (0..0, 0..0);
+                return Some(Err(error));
+            }
+        }
+    }
+}

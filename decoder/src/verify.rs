@@ -1,0 +1,59 @@
+//! Verification: everything that a trace says about itself, checked.
+//!
+//! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the warps
+//! are decoded in parallel; then their accounting is compared with what was found.
+
+mod launch;
+mod report;
+mod stream;
+
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::limits::MAX_LOCATIONS;
+
+use crate::file::{Completeness, TraceFile};
+use launch::LaunchCheck;
+pub use report::{Place, Problem, TwinReport, VerifyReport};
+
+impl TraceFile {
+    /// Checks the whole trace:
+    ///
+    /// - the file is whole, every frame's and accounting section's checksum is right;
+    /// - each chunk decodes to exactly the events it announces, and sequence numbers have no gap;
+    /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
+    /// - for each warp, attempted = recorded + lost, and the file holds as many events and chunks as accounted;
+    /// - no event was lost, and every warp finished;
+    /// - in a dual recording both tracks are the same, event by event; where a track lost events, as far as both
+    ///   go.
+    ///
+    /// Never fails: what cannot be read is a [`Problem`] in the report. Memory is bounded as the
+    /// [crate's docs](crate#memory) say.
+    pub fn verify(&self) -> VerifyReport {
+        self.verify_with_progress(&mut |_, _| {})
+    }
+
+    /// As [`TraceFile::verify`]; `progress` is called now and then with the events checked so far and the events
+    /// that the index announces, over all tracks.
+    pub fn verify_with_progress(&self, progress: &mut dyn FnMut(u64, u64)) -> VerifyReport {
+        let tracks = self.metadata().tracks.len() as u32;
+        let total = (self.launches())
+            .flat_map(|launch| (0..tracks).map(|track| self.totals(launch.number(), track).events))
+            .fold(0, u64::saturating_add);
+        let mut report = VerifyReport::new(self.completeness(), self.length(), tracks > 1);
+        if *self.completeness() != Completeness::Complete {
+            report.add(Problem::Incomplete(self.completeness().clone()));
+        }
+        let mut known = vec![false; MAX_LOCATIONS + 1];
+        for location in &self.metadata().locations {
+            known[usize::from(location.id)] = true;
+        }
+        let mut checked = 0;
+        for launch in self.launches().map(LaunchInfo::number) {
+            report.launches += 1;
+            LaunchCheck::new(self, launch, &known).run(&mut report, &mut |events| {
+                checked += events;
+                progress(checked, total);
+            });
+        }
+        report
+    }
+}

@@ -1,0 +1,271 @@
+//! The check of one launch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use rayon::prelude::*;
+use warptrace_format::codec::Decoder;
+use warptrace_format::file::IndexEntry;
+use warptrace_format::pool::WarpAccount;
+
+use super::report::{Place, Problem, VerifyReport};
+use super::stream::{Difference, Rules, StreamCheck, WarpCheck, check_warp};
+use crate::accounts::{AccountCursor, Accounted};
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+use crate::window::{Window, Windows};
+
+/// Sums over one track of the launch.
+#[derive(Debug, Default)]
+struct TrackSums {
+    unknown: BTreeMap<u16, (u64, Place)>,
+    outside: Option<(u64, Place, u32, u32)>,
+    lost_events: u64,
+    lost_warps: u64,
+    unfinished: u64,
+    first_unfinished: u32,
+    /// The last range without accounting, which the next window may continue.
+    missing: Option<Range<u32>>,
+}
+
+pub(super) struct LaunchCheck<'a> {
+    rules: Rules<'a>,
+    warps: u32,
+    cursors: Vec<AccountCursor<'a>>,
+    sums: Vec<TrackSums>,
+    /// Frames that could not be read, by offset: each is reported once.
+    bad_frames: BTreeSet<u64>,
+}
+
+impl<'a> LaunchCheck<'a> {
+    pub(super) fn new(file: &'a TraceFile, launch: u32, known: &'a [bool]) -> Self {
+        let codecs = &file.metadata().tracks[..];
+        let tracks = 0..codecs.len() as u32;
+        Self {
+            rules: Rules { file, launch, codecs, known },
+            warps: file.launch(launch).map_or(0, |info| info.warps()),
+            cursors: tracks.map(|track| AccountCursor::new(file, launch, track)).collect(),
+            sums: codecs.iter().map(|_| TrackSums::default()).collect(),
+            bad_frames: BTreeSet::new(),
+        }
+    }
+
+    /// Checks the launch; `checked` is told of each further number of events.
+    pub(super) fn run(mut self, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
+        let file = self.rules.file;
+        let tracks: Vec<u32> = (0..self.rules.codecs.len() as u32).collect();
+        let frames: usize =
+            tracks.iter().map(|&track| file.frames(self.rules.launch, track).len()).sum();
+        let mut windows = Windows::new(file, self.rules.launch, tracks, 0..self.warps);
+        loop {
+            let mut fresh = Vec::new();
+            let bad_frames = &mut self.bad_frames;
+            let mut bad_frame = |entry: &IndexEntry, error: DecodeError| {
+                if bad_frames.insert(entry.offset) {
+                    fresh.push(error);
+                }
+                Ok(())
+            };
+            let window = match windows.next_window(&mut bad_frame) {
+                Ok(Some(window)) => window,
+                Ok(None) => break,
+                // `bad_frame` takes every error, so that there is none left; report it rather than assume.
+                Err(error) => {
+                    report.add(Problem::Unreadable(error));
+                    break;
+                }
+            };
+            fresh.into_iter().for_each(|error| report.add(Problem::Unreadable(error)));
+            self.check_window(&window, report, checked);
+        }
+        report.frames += (frames - self.bad_frames.len()) as u64;
+        self.finish(report);
+    }
+
+    fn check_window(&mut self, window: &Window, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
+        let rules = &self.rules;
+        let decoders = || rules.codecs.iter().map(|&codec| Decoder::new(codec)).collect::<Vec<_>>();
+        let mut checks: Vec<WarpCheck> = window
+            .held
+            .par_iter()
+            .map_init(decoders, |decoders, (&warp, held)| check_warp(rules, warp, held, decoders))
+            .collect();
+        let mut events = 0;
+        for check in &mut checks {
+            for (number, track) in check.tracks.iter_mut().enumerate() {
+                report.chunks += track.chunks;
+                events += track.events;
+                if number == 0 {
+                    report.events += track.events;
+                    report.warps += u64::from(track.events > 0);
+                }
+                track.error.take().into_iter().for_each(|error| report.add(Problem::Unreadable(error)));
+            }
+            self.sum_up(check);
+        }
+        let mut explained = BTreeSet::new();
+        for track in 0..self.cursors.len() {
+            self.check_accounts(track, window.warps.clone(), &checks, &mut explained, report);
+        }
+        checks.iter().for_each(|check| compare_tracks(self.rules.launch, check, &explained, report));
+        checked(events);
+    }
+
+    /// Adds what one warp's events showed to the sums of the launch.
+    fn sum_up(&mut self, check: &WarpCheck) {
+        let (launch, warp) = (self.rules.launch, check.warp);
+        let lanes = self.rules.lanes(warp);
+        for ((track, found), sums) in (0..).zip(&check.tracks).zip(&mut self.sums) {
+            let place = |event| Place { launch, track, warp, event };
+            for (&location, count) in &found.unknown {
+                sums.unknown.entry(location).or_insert((0, place(count.first))).0 += count.events;
+            }
+            if let Some((count, mask)) = found.outside {
+                sums.outside.get_or_insert((0, place(count.first), mask, lanes)).0 += count.events;
+            }
+        }
+    }
+
+    /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps that
+    /// may hold less than they should, because events were lost or because nothing is known about them.
+    fn check_accounts(
+        &mut self,
+        track: usize,
+        mut warps: Range<u32>,
+        checks: &[WarpCheck],
+        explained: &mut BTreeSet<u32>,
+        report: &mut VerifyReport,
+    ) {
+        let sums = &mut self.sums[track];
+        let mut checks = checks.iter().peekable();
+        let stream = (self.rules.launch, track as u32);
+        while !warps.is_empty() {
+            let unknown = match self.cursors[track].next(warps.clone()) {
+                Accounted::Missing(range) => {
+                    sums.add_missing(range.clone(), stream, report);
+                    range
+                }
+                Accounted::Damaged(range, error) => {
+                    report.add(Problem::Unreadable(error));
+                    range
+                }
+                Accounted::Accounts { first, accounts } => {
+                    for (warp, account) in (first..).zip(accounts) {
+                        let check = checks.next_if(|check| check.warp == warp);
+                        let found = check.map(|check| &check.tracks[track]);
+                        sums.add_account(stream, warp, account, found, report);
+                        if account.lost > 0 || account.finished == 0 {
+                            explained.insert(warp);
+                        }
+                    }
+                    report.accounts += accounts.len() as u64;
+                    warps.start = first + accounts.len() as u32;
+                    continue;
+                }
+            };
+            while let Some(check) = checks.next_if(|check| unknown.contains(&check.warp)) {
+                explained.insert(check.warp);
+            }
+            warps.start = unknown.end;
+        }
+    }
+
+    /// Reports the sums.
+    fn finish(self, report: &mut VerifyReport) {
+        let launch = self.rules.launch;
+        for (track, mut sums) in (0..).zip(self.sums) {
+            sums.flush_missing((launch, track), report);
+            for (location, (events, first)) in sums.unknown {
+                report.add(Problem::UnknownLocation { location, events, first });
+            }
+            if let Some((events, first, mask, lanes)) = sums.outside {
+                report.add(Problem::LaneOutside { events, first, mask, lanes });
+            }
+            if sums.lost_events > 0 {
+                let (events, warps) = (sums.lost_events, sums.lost_warps);
+                report.lost_events = report.lost_events.saturating_add(events);
+                report.add(Problem::Lost { launch, track, events, warps });
+            }
+            if sums.unfinished > 0 {
+                let (warps, first) = (sums.unfinished, sums.first_unfinished);
+                report.unfinished_warps += warps;
+                report.add(Problem::Unfinished { launch, track, warps, first });
+            }
+        }
+    }
+}
+
+impl TrackSums {
+    /// Notes a range without accounting, joined to the last one if it continues it.
+    fn add_missing(&mut self, range: Range<u32>, stream: (u32, u32), report: &mut VerifyReport) {
+        match &mut self.missing {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => {
+                self.flush_missing(stream, report);
+                self.missing = Some(range);
+            }
+        }
+    }
+
+    fn flush_missing(&mut self, (launch, track): (u32, u32), report: &mut VerifyReport) {
+        if let Some(range) = self.missing.take() {
+            let (first, last) = (range.start, range.end - 1);
+            report.add(Problem::MissingAccounting { launch, track, first, last });
+        }
+    }
+
+    fn add_account(
+        &mut self,
+        (launch, track): (u32, u32),
+        warp: u32,
+        account: &WarpAccount,
+        found: Option<&StreamCheck>,
+        report: &mut VerifyReport,
+    ) {
+        let &WarpAccount { attempted, recorded, lost, chunks, finished } = account;
+        if recorded.checked_add(lost) != Some(attempted) {
+            report.add(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost });
+        }
+        // A stream that broke off has been reported; its counts are no news.
+        if !found.is_some_and(|found| found.failed) {
+            let (events_found, chunks_found) = found.map_or((0, 0), |found| (found.events, found.chunks));
+            for (what, expected, found) in
+                [("events", recorded, events_found), ("chunks", u64::from(chunks), chunks_found)]
+            {
+                if expected != found {
+                    report.add(Problem::Miscounted { launch, track, warp, what, expected, found });
+                }
+            }
+        }
+        if lost > 0 {
+            self.lost_events = self.lost_events.saturating_add(lost);
+            self.lost_warps += 1;
+        }
+        if finished == 0 {
+            if self.unfinished == 0 {
+                self.first_unfinished = warp;
+            }
+            self.unfinished += 1;
+        }
+    }
+}
+
+/// Reports how the two tracks of a warp compare. `explained` holds the warps that may lack events.
+fn compare_tracks(launch: u32, check: &WarpCheck, explained: &BTreeSet<u32>, report: &mut VerifyReport) {
+    let (Some(twin), [trace, raw]) = (&mut report.twin, &check.tracks[..]) else { return };
+    let warp = check.warp;
+    twin.events += check.compared;
+    if let Some(Difference { event, trace, twin: other }) = check.difference {
+        twin.different_warps += 1;
+        report.add(Problem::TracksDiffer { launch, warp, event, trace, twin: other });
+    } else if trace.failed || raw.failed {
+        twin.unreadable_warps += 1;
+    } else if trace.events == raw.events {
+        twin.equal_warps += 1;
+    } else if explained.contains(&warp) {
+        twin.prefix_warps += 1;
+    } else {
+        twin.different_warps += 1;
+        report.add(Problem::LengthsDiffer { launch, warp, trace: trace.events, twin: raw.events });
+    }
+}

@@ -1,0 +1,300 @@
+//! What a verification found.
+
+use std::fmt;
+
+use warptrace_format::Event;
+
+use crate::error::DecodeError;
+use crate::file::Completeness;
+
+/// Problems that a report lists; more are only counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// An event's place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Launch number.
+    pub launch: u32,
+    /// Track.
+    pub track: u32,
+    /// Linear index of the warp.
+    pub warp: u32,
+    /// Number of the event in the warp's stream, from 0.
+    pub event: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { launch, track, warp, event } = self;
+        write!(out, "launch {launch}, track {track}, warp {warp}, event {event}")
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file ends early, or its end is damaged.
+    #[error("the file is not whole: {0}")]
+    Incomplete(Completeness),
+    /// A frame, a chunk or an accounting section cannot be decoded.
+    #[error(transparent)]
+    Unreadable(DecodeError),
+    /// Events at a location that the metadata does not describe.
+    #[error("location {location} is not in the location table; {events} events name it, the first at {first}")]
+    UnknownLocation {
+        /// The location.
+        location: u16,
+        /// Events that name it, in this launch and track.
+        events: u64,
+        /// The first of them, in order of warp.
+        first: Place,
+    },
+    /// Events by lanes that their warp does not have.
+    #[error(
+        "{events} events name lanes that their warp does not have, the first at {first}: \
+         mask {mask:#010x}, lanes {lanes:#010x}"
+    )]
+    LaneOutside {
+        /// Such events in this launch and track.
+        events: u64,
+        /// The first of them, in order of warp.
+        first: Place,
+        /// Its mask.
+        mask: u32,
+        /// The lanes that the warp has.
+        lanes: u32,
+    },
+    /// Warps without accounting.
+    #[error("launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known")]
+    MissingAccounting {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// First of the warps.
+        first: u32,
+        /// Last of the warps.
+        last: u32,
+    },
+    /// A warp's accounting does not add up.
+    #[error(
+        "launch {launch}, track {track}, warp {warp}: {attempted} events attempted, but {recorded} recorded and {lost} lost"
+    )]
+    Unbalanced {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// Events that reached a trace point.
+        attempted: u64,
+        /// Events accounted as recorded.
+        recorded: u64,
+        /// Events accounted as lost.
+        lost: u64,
+    },
+    /// The file does not hold what a warp's accounting says.
+    #[error(
+        "launch {launch}, track {track}, warp {warp}: {expected} {what} accounted for, {found} found in the file"
+    )]
+    Miscounted {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// "events" or "chunks".
+        what: &'static str,
+        /// What the accounting says.
+        expected: u64,
+        /// What the file holds.
+        found: u64,
+    },
+    /// Events were lost, and counted.
+    #[error(
+        "launch {launch}, track {track}: {events} events of {warps} warps were lost; \
+         record again with a larger pool"
+    )]
+    Lost {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Events lost.
+        events: u64,
+        /// Warps that lost some.
+        warps: u64,
+    },
+    /// Warps whose end was never seen.
+    #[error(
+        "launch {launch}, track {track}: {warps} warps did not finish, the first is {first}; \
+         their last events are missing"
+    )]
+    Unfinished {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Number of them.
+        warps: u64,
+        /// The lowest of them.
+        first: u32,
+    },
+    /// In a dual recording, the two tracks of a warp hold different events.
+    #[error(
+        "launch {launch}, warp {warp}: the tracks differ at event {event}: \
+         location {} mask {:#010x} in track 0, location {} mask {:#010x} in track 1",
+        trace.location, trace.mask, twin.location, twin.mask
+    )]
+    TracksDiffer {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Number of the first event that differs.
+        event: u64,
+        /// That event in track 0.
+        trace: Event,
+        /// That event in track 1.
+        twin: Event,
+    },
+    /// In a dual recording, one track of a warp goes on where the other ends, and no event was lost.
+    #[error(
+        "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and neither lost any; \
+         they are equal as far as both go"
+    )]
+    LengthsDiffer {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Events in track 0.
+        trace: u64,
+        /// Events in track 1.
+        twin: u64,
+    },
+}
+
+/// What the comparison of a dual recording's two tracks found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TwinReport {
+    /// Warps whose tracks are equal, event by event.
+    pub equal_warps: u64,
+    /// Warps of which one track lost events, or is not all there: equal as far as both go.
+    pub prefix_warps: u64,
+    /// Warps whose tracks differ.
+    pub different_warps: u64,
+    /// Warps that could not be compared, because a track cannot be decoded.
+    pub unreadable_warps: u64,
+    /// Pairs of events that were compared.
+    pub events: u64,
+}
+
+/// What a verification found. `Display` is a page for people.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Whether the file is whole.
+    pub completeness: Completeness,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Launches.
+    pub launches: u64,
+    /// Frames that could be read.
+    pub frames: u64,
+    /// Chunks decoded, in all tracks.
+    pub chunks: u64,
+    /// Events decoded in track 0.
+    pub events: u64,
+    /// Warps with events in track 0.
+    pub warps: u64,
+    /// Warps whose accounting was checked, in all tracks.
+    pub accounts: u64,
+    /// Events that were lost, in all tracks.
+    pub lost_events: u64,
+    /// Warps that did not finish, in all tracks.
+    pub unfinished_warps: u64,
+    /// The comparison of the tracks, in a dual recording.
+    pub twin: Option<TwinReport>,
+    /// The first problems found, at most 100.
+    pub problems: Vec<Problem>,
+    /// Problems that are not listed.
+    pub problems_left_out: u64,
+}
+
+impl VerifyReport {
+    pub(super) fn new(completeness: &Completeness, bytes: u64, dual: bool) -> Self {
+        Self {
+            completeness: completeness.clone(),
+            bytes,
+            launches: 0,
+            frames: 0,
+            chunks: 0,
+            events: 0,
+            warps: 0,
+            accounts: 0,
+            lost_events: 0,
+            unfinished_warps: 0,
+            twin: dual.then(TwinReport::default),
+            problems: Vec::new(),
+            problems_left_out: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, problem: Problem) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        } else {
+            self.problems_left_out += 1;
+        }
+    }
+
+    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was lost,
+    /// every warp finished, and the tracks of a dual recording are equal.
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Problems found, listed or not.
+    pub fn problem_count(&self) -> u64 {
+        self.problems.len() as u64 + self.problems_left_out
+    }
+}
+
+impl fmt::Display for VerifyReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "file      {} bytes, {}", self.bytes, self.completeness)?;
+        let Self { launches, frames, chunks, .. } = self;
+        writeln!(out, "contents  launches: {launches}, frames: {frames}, chunks: {chunks}")?;
+        writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;
+        let Self { accounts, lost_events, unfinished_warps, .. } = self;
+        writeln!(
+            out,
+            "accounts  checked: {accounts}, events lost: {lost_events}, warps not finished: {unfinished_warps}"
+        )?;
+        if let Some(twin) = &self.twin {
+            let TwinReport { equal_warps, prefix_warps, different_warps, unreadable_warps, events } = twin;
+            writeln!(
+                out,
+                "tracks    pairs of events compared: {events}; warps equal: {equal_warps}, \
+                 equal as far as both go: {prefix_warps}, different: {different_warps}, not comparable: {unreadable_warps}"
+            )?;
+        }
+        if self.is_ok() {
+            return write!(out, "result    no problem found");
+        }
+        write!(out, "result    problems: {}", self.problem_count())?;
+        for problem in &self.problems {
+            write!(out, "\n  - {problem}")?;
+        }
+        if self.problems_left_out > 0 {
+            write!(out, "\n  - and {} more", self.problems_left_out)?;
+        }
+        Ok(())
+    }
+}

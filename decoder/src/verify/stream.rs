@@ -1,0 +1,163 @@
+//! The check of one warp: every chunk decoded, every event looked at, two tracks compared.
+
+use std::collections::BTreeMap;
+
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, Decoder};
+
+use crate::error::DecodeError;
+use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
+use crate::file::TraceFile;
+use crate::window::Held;
+
+/// What all warps of a launch are checked against.
+pub(super) struct Rules<'a> {
+    pub(super) file: &'a TraceFile,
+    pub(super) launch: u32,
+    pub(super) codecs: &'a [CodecSpec],
+    /// `known[id]` says whether the location table has `id`.
+    pub(super) known: &'a [bool],
+}
+
+/// How often something happened, and where first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count {
+    pub(super) events: u64,
+    pub(super) first: u64,
+}
+
+/// What one track of a warp holds.
+#[derive(Debug, Default)]
+pub(super) struct StreamCheck {
+    pub(super) chunks: u64,
+    pub(super) events: u64,
+    pub(super) unknown: BTreeMap<u16, Count>,
+    /// Events by lanes that the warp does not have, and the first one's mask.
+    pub(super) outside: Option<(Count, u32)>,
+    /// Whether the stream could not be decoded to its end.
+    pub(super) failed: bool,
+    /// Why not, unless a frame cannot be read: then the window has reported it.
+    pub(super) error: Option<DecodeError>,
+}
+
+impl StreamCheck {
+    fn fail(mut self, error: DecodeError) -> Self {
+        self.failed = true;
+        self.error = Some(error).filter(|error| {
+            matches!(error, DecodeError::Chunk { .. } | DecodeError::Sequence { .. })
+        });
+        self
+    }
+}
+
+/// The first pair of events that differs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Difference {
+    pub(super) event: u64,
+    pub(super) trace: Event,
+    pub(super) twin: Event,
+}
+
+/// What one warp holds.
+#[derive(Debug)]
+pub(super) struct WarpCheck {
+    pub(super) warp: u32,
+    pub(super) tracks: Vec<StreamCheck>,
+    /// Pairs of events that were compared, in a dual recording.
+    pub(super) compared: u64,
+    pub(super) difference: Option<Difference>,
+}
+
+impl Rules<'_> {
+    /// The lanes that a warp of the launch has.
+    pub(super) fn lanes(&self, warp: u32) -> u32 {
+        self.file.launch(self.launch).and_then(|launch| launch.lane_mask(warp)).unwrap_or(0)
+    }
+}
+
+/// Checks one warp. `decoders` holds one decoder a track.
+pub(super) fn check_warp(rules: &Rules<'_>, warp: u32, held: &Held, decoders: &mut [Decoder]) -> WarpCheck {
+    let stream = |track| Stream { launch: rules.launch, track, warp };
+    match held {
+        Held::Chunks(tracks) => check_feeds(rules, warp, decoders, |track| {
+            MemoryFeed::new(tracks.get(track as usize).map_or(&[], Vec::as_slice))
+        }),
+        Held::Huge => {
+            check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track)))
+        }
+    }
+}
+
+fn check_feeds<F: ChunkFeed>(
+    rules: &Rules<'_>,
+    warp: u32,
+    decoders: &mut [Decoder],
+    feed: impl Fn(u32) -> F,
+) -> WarpCheck {
+    let mut check = WarpCheck { warp, tracks: Vec::new(), compared: 0, difference: None };
+    for (track, decoder) in (0..).zip(decoders) {
+        let stream = Stream { launch: rules.launch, track, warp };
+        let mut twin = match (track, rules.codecs.get(1)) {
+            (0, Some(&codec)) => {
+                Some(EventReader::new(feed(1), Stream { launch: rules.launch, track: 1, warp }, codec))
+            }
+            _ => None,
+        };
+        let found = check_stream(rules, stream, decoder, feed(track), &mut |number, event| {
+            let Some(reader) = &mut twin else { return };
+            match reader.next_event() {
+                Some(Ok(other)) => {
+                    check.compared += 1;
+                    if other != event {
+                        check.difference = Some(Difference { event: number, trace: event, twin: other });
+                        twin = None;
+                    }
+                }
+                // The track's own check reports its errors.
+                Some(Err(_)) | None => twin = None,
+            }
+        });
+        check.tracks.push(found);
+    }
+    check
+}
+
+fn check_stream<F: ChunkFeed>(
+    rules: &Rules<'_>,
+    stream: Stream,
+    decoder: &mut Decoder,
+    mut feed: F,
+    each: &mut impl FnMut(u64, Event),
+) -> StreamCheck {
+    let lanes = rules.lanes(stream.warp);
+    let mut check = StreamCheck::default();
+    let mut sequence = Sequence::new(stream);
+    loop {
+        let chunk = match feed.next_chunk() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return check,
+            Err(error) => return check.fail(error),
+        };
+        if let Err(error) = sequence.check(chunk) {
+            return check.fail(error);
+        }
+        let mut number = check.events;
+        let result = decoder.decode(&chunk.payload, chunk.events, &mut |event| {
+            if !rules.known[usize::from(event.location)] {
+                let count = check.unknown.entry(event.location).or_insert(Count { events: 0, first: number });
+                count.events += 1;
+            }
+            if event.mask & !lanes != 0 {
+                let first = Count { events: 0, first: number };
+                check.outside.get_or_insert((first, event.mask)).0.events += 1;
+            }
+            each(number, event);
+            number += 1;
+        });
+        if let Err(error) = result {
+            return check.fail(chunk.error(stream, error));
+        }
+        check.chunks += 1;
+        check.events = number;
+    }
+}

@@ -1,0 +1,175 @@
+//! Windows: the chunks of consecutive warps, gathered from frames that overlap in any way, in bounded memory.
+//!
+//! Frames of one batch follow each other in order of warp; frames of several batches (a long kernel that is drained
+//! while it runs) all cover the same warps. To go through such a file in order of warp, a window takes the chunks of
+//! the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`]; then the next window begins at
+//! the first warp that did not fit. Each frame is read once for each window that it reaches into: once or twice for
+//! one batch, more often the more batches overlap.
+//!
+//! A single warp that fills a window on its own is marked as [`Held::Huge`], and its reader goes from frame to frame
+//! instead.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rayon::prelude::*;
+use warptrace_format::file::{Frame, IndexEntry};
+
+use crate::error::DecodeError;
+use crate::feed::ChunkData;
+use crate::file::TraceFile;
+
+/// Payload, and [`CHUNK_OVERHEAD`] for each chunk, that a window holds at most.
+const WINDOW_BYTES: usize = 64 << 20;
+/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and what
+/// a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
+const CHUNK_OVERHEAD: usize = 512;
+/// Frames that are read and decompressed at once.
+const FRAMES_AT_ONCE: usize = 8;
+
+/// What a window holds of one warp.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// Its chunks, sorted by sequence; one list for each track of the window.
+    Chunks(Vec<Vec<ChunkData>>),
+    /// More than a window: to be read from the frames.
+    Huge,
+}
+
+/// The chunks of the warps in a range.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// The warps that the window covers.
+    pub(crate) warps: Range<u32>,
+    /// Those of them that have chunks.
+    pub(crate) held: BTreeMap<u32, Held>,
+}
+
+/// Goes through a launch in windows.
+pub(crate) struct Windows<'a> {
+    file: &'a TraceFile,
+    tracks: Vec<u32>,
+    /// Frames of all tracks, sorted by first warp.
+    frames: Vec<(usize, IndexEntry)>,
+    rest: Range<u32>,
+    window_bytes: usize,
+}
+
+impl<'a> Windows<'a> {
+    /// Goes through `warps` of launch `launch`, with the chunks of all of `tracks` side by side.
+    pub(crate) fn new(file: &'a TraceFile, launch: u32, tracks: Vec<u32>, warps: Range<u32>) -> Self {
+        let mut frames = Vec::new();
+        for (slot, &track) in tracks.iter().enumerate() {
+            let of_track = file.frames(launch, track).iter();
+            let inside = of_track.filter(|frame| frame.first_warp < warps.end && frame.last_warp >= warps.start);
+            frames.extend(inside.map(|&frame| (slot, frame)));
+        }
+        frames.sort_by_key(|(_, frame)| (frame.first_warp, frame.offset));
+        Self { file, tracks, frames, rest: warps, window_bytes: WINDOW_BYTES }
+    }
+
+    /// The same with another bound, so that small traces reach it in tests.
+    #[cfg(test)]
+    pub(crate) fn with_window_bytes(mut self, window_bytes: usize) -> Self {
+        self.window_bytes = window_bytes;
+        self
+    }
+
+    /// The next window; `None` when every warp has been covered. `bad_frame` decides about each frame that cannot
+    /// be read: an error ends the walk, `Ok` leaves the frame out. It is asked again when a later window needs
+    /// the same frame.
+    pub(crate) fn next_window(
+        &mut self,
+        bad_frame: &mut dyn FnMut(&IndexEntry, DecodeError) -> Result<(), DecodeError>,
+    ) -> Result<Option<Window>, DecodeError> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let from = self.rest.start;
+        // No later window needs what ends before this one. (The order by first warp stays.)
+        self.frames.retain(|(_, frame)| frame.last_warp >= from);
+        let mut gathered =
+            Gathered { warps: self.rest.clone(), tracks: self.tracks.len(), held: BTreeMap::new(), bytes: 0 };
+        let mut at = 0;
+        while at < self.frames.len() {
+            let batch: Vec<&(usize, IndexEntry)> = self.frames[at..]
+                .iter()
+                .take(FRAMES_AT_ONCE)
+                .take_while(|(_, frame)| frame.first_warp < gathered.warps.end)
+                .collect();
+            if batch.is_empty() {
+                break;
+            }
+            at += batch.len();
+            let file = self.file;
+            let loaded: Vec<_> = batch.par_iter().map(|(_, entry)| file.load_frame(entry)).collect();
+            for ((slot, entry), frame) in batch.into_iter().zip(loaded) {
+                match frame {
+                    Ok(frame) => gathered.take(*slot, &frame, entry.offset, self.window_bytes),
+                    Err(error) => bad_frame(entry, error)?,
+                }
+            }
+        }
+        let Gathered { warps, mut held, .. } = gathered;
+        for held in held.values_mut() {
+            if let Held::Chunks(tracks) = held {
+                // Stable, so that doubled chunks stay in file order and the reader's check meets both.
+                tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.sequence));
+            }
+        }
+        self.rest.start = warps.end;
+        Ok(Some(Window { warps, held }))
+    }
+}
+
+/// A window in the making: its end moves down when it is full.
+struct Gathered {
+    warps: Range<u32>,
+    tracks: usize,
+    held: BTreeMap<u32, Held>,
+    bytes: usize,
+}
+
+fn held_bytes(held: &Held) -> usize {
+    match held {
+        Held::Chunks(tracks) => {
+            tracks.iter().flatten().map(|chunk| chunk.payload.len() + CHUNK_OVERHEAD).sum()
+        }
+        Held::Huge => 0,
+    }
+}
+
+impl Gathered {
+    fn take(&mut self, slot: usize, frame: &Frame, frame_offset: u64, limit: usize) {
+        for chunk in frame.chunks() {
+            if !self.warps.contains(&chunk.entry.warp) {
+                continue;
+            }
+            let tracks = self.tracks;
+            let empty = || Held::Chunks((0..tracks).map(|_| Vec::new()).collect());
+            if let Held::Chunks(of_warp) = self.held.entry(chunk.entry.warp).or_insert_with(empty) {
+                of_warp[slot].push(ChunkData::copy_of(chunk, frame_offset));
+                self.bytes += chunk.payload.len() + CHUNK_OVERHEAD;
+                self.shrink(limit);
+            }
+        }
+    }
+
+    /// Gives up the highest warps until the window fits.
+    fn shrink(&mut self, limit: usize) {
+        while self.bytes > limit {
+            let Some((warp, held)) = self.held.pop_last() else { return };
+            self.bytes -= held_bytes(&held);
+            if self.held.is_empty() {
+                // The lowest warp so far, and it does not fit alone.
+                self.held.insert(warp, Held::Huge);
+                self.warps.end = warp + 1;
+            } else {
+                self.warps.end = warp;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

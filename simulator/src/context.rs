@@ -1,0 +1,252 @@
+//! What a running lane sees: the implementation of `Lane`.
+//!
+//! Lanes and their scheduler share memory through `Cell`s only: a lane runs while the scheduler stands in the
+//! middle of resuming it, so neither may hold a reference that excludes the other.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use corosensei::{Coroutine, Yielder};
+use warptrace_device::simt::WARP_LANES;
+use warptrace_device::simt::host::{Lane, Recording, Site, WarpOp};
+use warptrace_format::pool::PoolDescriptor;
+
+use crate::error::op_mask;
+use crate::launch::Launch;
+use crate::panics::{FailPayload, Failure, describe};
+use crate::shared::{SharedError, SharedMemory};
+use crate::site::{FileOrder, NO_POINT, SiteTable};
+use crate::stack::LaneStack;
+
+/// Number of lanes as an array length.
+pub(crate) const LANES: usize = WARP_LANES as usize;
+/// Stack that must be left at an operation: a panic and its unwinding need room.
+const STACK_RESERVE: usize = 12 << 10;
+
+/// A lane's coroutine. Values pass through [`WarpCells`], so that a switch moves nothing but registers.
+pub(crate) type LaneCoroutine = Coroutine<(), (), (), LaneStack>;
+
+/// What the lanes of a warp share with the scheduler. An array per field, so that the scheduler's loops over the
+/// lanes stay within few cache lines.
+pub(crate) struct WarpCells {
+    /// Where each lane waits; `None` before its first operation.
+    pub(crate) site: [Cell<Option<Site>>; LANES],
+    /// The operation with which it waits.
+    pub(crate) op: [Cell<WarpOp>; LANES],
+    /// What the operation answers.
+    pub(crate) answer: [Cell<u32>; LANES],
+    /// How the lane that returned last has failed, if it has.
+    pub(crate) failure: Cell<Option<Failure>>,
+    /// Files in which this warp has met operations.
+    pub(crate) files: FileOrder,
+    yielder: [Cell<*const Yielder<(), ()>>; LANES],
+    stack_floor: [Cell<usize>; LANES],
+    thread: [Cell<[u32; 3]>; LANES],
+    block: Cell<*const BlockCells>,
+}
+
+/// What the lanes of a block share.
+#[derive(Default)]
+pub(crate) struct BlockCells {
+    pub(crate) index: Cell<[u32; 3]>,
+    pub(crate) shared: RefCell<SharedMemory>,
+}
+
+/// The launch as its lanes see it, and which lane is running. One per thread of the simulator.
+pub(crate) struct Context<'a> {
+    launch: &'a Launch<'a>,
+    shared_limit: usize,
+    pub(crate) sites: SiteTable,
+    /// Set while lanes are being unwound after a failure.
+    pub(crate) unwinding: Cell<bool>,
+    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. Below
+    /// it the lane may answer its own `Converge` (see `warp_op`).
+    pub(crate) alone_below: Cell<u64>,
+    /// Operations that it may answer itself before the scheduler must see it again.
+    pub(crate) alone_budget: Cell<u32>,
+    warp: Cell<*const WarpCells>,
+    lane: Cell<u32>,
+}
+
+impl WarpCells {
+    pub(crate) fn new() -> Self {
+        Self {
+            site: [const { Cell::new(None) }; LANES],
+            op: [const { Cell::new(WarpOp::Converge) }; LANES],
+            answer: [const { Cell::new(0) }; LANES],
+            failure: Cell::new(None),
+            files: FileOrder::default(),
+            yielder: [const { Cell::new(std::ptr::null()) }; LANES],
+            stack_floor: [const { Cell::new(0) }; LANES],
+            thread: [const { Cell::new([0; 3]) }; LANES],
+            block: Cell::new(std::ptr::null()),
+        }
+    }
+
+    /// Prepares the cells for warp number `warp` of a block.
+    pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3]) {
+        self.block.set(block);
+        self.files.clear();
+        self.failure.set(None);
+        for lane in 0..WARP_LANES {
+            let linear = warp * WARP_LANES + lane;
+            let [x, y, _] = block_size;
+            self.thread[lane as usize].set([linear % x, linear / x % y, linear / x / y]);
+            self.site[lane as usize].set(None);
+        }
+    }
+
+    /// The lane's program point.
+    #[inline]
+    pub(crate) fn point(&self, lane: usize, sites: &SiteTable) -> u64 {
+        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, self.op[lane].get()))
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(launch: &'a Launch<'a>, shared_limit: usize) -> Self {
+        Self {
+            launch,
+            shared_limit,
+            sites: SiteTable::new(),
+            unwinding: Cell::new(false),
+            alone_below: Cell::new(0),
+            alone_budget: Cell::new(0),
+            warp: Cell::new(std::ptr::null()),
+            lane: Cell::new(0),
+        }
+    }
+
+    /// Makes `warp` the one whose lanes run from now on.
+    #[inline]
+    pub(crate) fn select_warp(&self, warp: &WarpCells) {
+        self.warp.set(warp);
+    }
+
+    /// Makes `lane` the one that runs next.
+    #[inline]
+    pub(crate) fn select_lane(&self, lane: usize) {
+        self.lane.set(lane as u32);
+    }
+
+    /// The coroutine that runs `kernel` as lane `lane` of `warp`.
+    ///
+    /// # Safety
+    /// The stack is unused, its lowest usable address is `floor`, and `warp`, `self` and `kernel` outlive the
+    /// coroutine.
+    pub(crate) unsafe fn coroutine(
+        &self,
+        warp: &WarpCells,
+        lane: usize,
+        stack: LaneStack,
+        floor: usize,
+        kernel: &(dyn Fn() + Sync),
+    ) -> LaneCoroutine {
+        warp.stack_floor[lane].set(floor);
+        let body = move |yielder: &Yielder<(), ()>, ()| {
+            warp.yielder[lane].set(yielder);
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(kernel)) {
+                let failure = describe(payload);
+                if !self.unwinding.get() {
+                    warp.failure.set(Some(failure));
+                }
+            }
+        };
+        // SAFETY: what the body borrows outlives the coroutine (contract of this function).
+        unsafe { Coroutine::with_stack_unchecked(stack, body) }
+    }
+
+    #[inline]
+    fn here(&self) -> (&WarpCells, usize) {
+        // SAFETY: methods of `Lane` are called by a lane that runs, for which the scheduler has selected its
+        // warp; the cells outlive the coroutine.
+        (unsafe { &*self.warp.get() }, self.lane.get() as usize)
+    }
+
+    fn block(&self) -> &BlockCells {
+        // SAFETY: as above; `WarpCells::start` set the block's cells, which outlive the warp's.
+        unsafe { &*self.here().0.block.get() }
+    }
+}
+
+impl Lane for Context<'_> {
+    #[inline]
+    fn thread_index(&self) -> [u32; 3] {
+        let (warp, lane) = self.here();
+        warp.thread[lane].get()
+    }
+
+    fn block_index(&self) -> [u32; 3] {
+        self.block().index.get()
+    }
+
+    fn block_size(&self) -> [u32; 3] {
+        self.launch.block
+    }
+
+    fn grid_size(&self) -> [u32; 3] {
+        self.launch.grid
+    }
+
+    #[inline]
+    fn warp_op(&self, op: WarpOp, site: Site) -> u32 {
+        let (warp, lane) = self.here();
+        if std::thread::panicking() {
+            // A destructor of a lane that unwinds: it is on its own, and must not switch away, because the
+            // thread's panic count belongs to it.
+            return op_mask(op).unwrap_or(1 << lane);
+        }
+        warp.site[lane].set(Some(site));
+        warp.op[lane].set(op);
+        let alone_below = self.alone_below.get();
+        if alone_below != 0 && op == WarpOp::Converge {
+            // Only this lane runs, and it is still behind all others of its warp: the scheduler would pick it
+            // again. Two switches saved.
+            let budget = self.alone_budget.get();
+            if budget > 0 && warp.point(lane, &self.sites) < alone_below {
+                self.alone_budget.set(budget - 1);
+                return 1 << lane;
+            }
+        }
+        let marker = 0u8;
+        if (&raw const marker).addr() < warp.stack_floor[lane].get() + STACK_RESERVE {
+            self.fail("the lane's stack is almost full; raise Simulator::stack_bytes", site);
+        }
+        // SAFETY: the coroutine of this lane set its yielder when it started, and it is the one that runs.
+        unsafe { (*warp.yielder[lane].get()).suspend(()) };
+        warp.answer[lane].get()
+    }
+
+    fn shared(&self, key: usize, bytes: usize) -> *mut u8 {
+        let answer = self.block().shared.borrow_mut().fixed(key, bytes, self.shared_limit);
+        let message = match answer {
+            Ok(start) => return start,
+            Err(SharedError::SizeChanged { before, now }) => {
+                format!("a shared static of {before} bytes is asked for again with {now} bytes")
+            }
+            Err(SharedError::TooMuch { total }) => {
+                format!("the block asks for {total} bytes of shared memory; the limit is {}", self.shared_limit)
+            }
+        };
+        let (warp, lane) = self.here();
+        self.fail(&message, warp.site[lane].get().unwrap_or(core::panic::Location::caller()))
+    }
+
+    fn dynamic_shared(&self) -> (*mut u8, usize) {
+        self.block().shared.borrow().dynamic()
+    }
+
+    fn pool(&self) -> *const PoolDescriptor {
+        self.launch.pool
+    }
+
+    fn recording(&self) -> Recording {
+        self.launch.recording
+    }
+
+    #[cold]
+    fn fail(&self, message: &str, site: Site) -> ! {
+        // Not a panic: the hook has nothing to say about it.
+        resume_unwind(Box::new(FailPayload { message: message.to_owned(), site }))
+    }
+}

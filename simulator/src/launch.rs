@@ -1,0 +1,208 @@
+//! What is launched, and what comes back.
+
+use std::fmt;
+use std::time::Duration;
+
+use warptrace_device::simt::host::Recording;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::pool::PoolDescriptor;
+
+use crate::error::SimError;
+
+/// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute capability").
+pub mod limits {
+    /// Threads of a block.
+    pub const BLOCK_THREADS: u32 = 1024;
+    /// Threads of a block along x, y and z.
+    pub const BLOCK_SIZE: [u32; 3] = [1024, 1024, 64];
+    /// Blocks of a grid along x, y and z.
+    pub const GRID_SIZE: [u32; 3] = [0x7fff_ffff, 65_535, 65_535];
+    /// Shared memory of a block, static and dynamic together, in bytes: 227 KiB, as on compute capability 9.0.
+    pub const SHARED_BYTES: usize = 227 << 10;
+    /// Warps of a launch: their index in a stream's name has 32 bits.
+    pub const LAUNCH_WARPS: u64 = u32::MAX as u64;
+}
+
+/// How the blocks of a launch depend on each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interaction {
+    /// Blocks neither wait for each other nor care about the order of their atomics: each block runs alone, from
+    /// start to end, on one of several threads.
+    #[default]
+    Independent,
+    /// Blocks communicate through global memory (persistent kernels, spinning, worklists): all blocks are
+    /// resident at once and their warps take turns on one thread, in an order that the seed decides.
+    Global,
+}
+
+/// How far a launch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Blocks that have ended.
+    pub blocks_done: u64,
+    /// Blocks of the launch.
+    pub blocks: u64,
+}
+
+/// One launch: the grid and what its threads find there.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_shared: usize,
+    pub(crate) pool: &'a PoolDescriptor,
+    pub(crate) recording: Recording,
+    pub(crate) interaction: Interaction,
+    pub(crate) seed: u64,
+    pub(crate) threads: Option<usize>,
+    pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+static NO_POOL: PoolDescriptor = PoolDescriptor {
+    chunks: 0,
+    next_chunk: 0,
+    accounts: 0,
+    work: 0,
+    work_slots: 0,
+    work_slot_count: 0,
+    chunk_count: 0,
+    chunk_bytes: 0,
+    warps: 0,
+    launch: 0,
+    enabled: 0,
+};
+
+impl<'a> Launch<'a> {
+    /// A launch of `grid` blocks of `block` threads along x, y and z. Nothing is traced, there is no dynamic
+    /// shared memory, blocks are independent, the seed is 0 and all of rayon's threads may be used.
+    #[must_use]
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        Self {
+            grid,
+            block,
+            dynamic_shared: 0,
+            pool: &NO_POOL,
+            recording: Recording { codec: CodecSpec::Raw, dual: false },
+            interaction: Interaction::Independent,
+            seed: 0,
+            threads: None,
+            progress: None,
+        }
+    }
+
+    /// Gives each block `bytes` of dynamic shared memory.
+    #[must_use]
+    pub fn dynamic_shared(mut self, bytes: usize) -> Self {
+        self.dynamic_shared = bytes;
+        self
+    }
+
+    /// Traces the launch into `pool`.
+    ///
+    /// # Safety
+    /// Every address in `pool` is a host address of memory of the size that the descriptor implies, which
+    /// stays valid, and is accessed by nobody else but atomically, until the launch has returned.
+    #[must_use]
+    pub unsafe fn traced(mut self, pool: &'a PoolDescriptor, recording: Recording) -> Self {
+        self.pool = pool;
+        self.recording = recording;
+        self
+    }
+
+    /// Says how the blocks depend on each other.
+    #[must_use]
+    pub fn interaction(mut self, interaction: Interaction) -> Self {
+        self.interaction = interaction;
+        self
+    }
+
+    /// Chooses among the possible interleavings of warps.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Runs at most `threads` blocks at a time, on rayon's current pool; 1 runs them in order on the calling
+    /// thread. Without effect on [`Interaction::Global`].
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Calls `progress` as blocks end, at most some 256 times and from any of the threads.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Warps of a block.
+    #[must_use]
+    pub fn warps_per_block(&self) -> u32 {
+        self.block_threads().div_ceil(32)
+    }
+
+    /// Blocks of the launch.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().fold(1, |product, &size| product.saturating_mul(u64::from(size)))
+    }
+
+    /// Threads of a block; saturates where CUDA's limits are passed.
+    pub(crate) fn block_threads(&self) -> u32 {
+        self.block.iter().fold(1, |product, &size| product.saturating_mul(size))
+    }
+
+    /// Checks the shape against CUDA's limits.
+    pub(crate) fn check(&self) -> Result<(), SimError> {
+        const GRID: [&str; 3] = ["grid size x", "grid size y", "grid size z"];
+        const BLOCK: [&str; 3] = ["block size x", "block size y", "block size z"];
+        let within = |what, value: u64, least: u64, most: u64| {
+            if (least..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(SimError::Shape { what, value, least, most })
+            }
+        };
+        for axis in 0..3 {
+            within(GRID[axis], self.grid[axis].into(), 1, limits::GRID_SIZE[axis].into())?;
+            within(BLOCK[axis], self.block[axis].into(), 1, limits::BLOCK_SIZE[axis].into())?;
+        }
+        within("threads per block", self.block_threads().into(), 1, limits::BLOCK_THREADS.into())?;
+        let warps = self.blocks().saturating_mul(self.warps_per_block().into());
+        within("warps of the launch", warps, 1, limits::LAUNCH_WARPS)?;
+        within("dynamic shared memory in bytes", self.dynamic_shared as u64, 0, limits::SHARED_BYTES as u64)?;
+        within("number of threads", self.threads.unwrap_or(1) as u64, 1, u64::MAX)
+    }
+}
+
+impl fmt::Debug for Launch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch")
+            .field("grid", &self.grid)
+            .field("block", &self.block)
+            .field("dynamic_shared", &self.dynamic_shared)
+            .field("recording", &self.recording)
+            .field("interaction", &self.interaction)
+            .field("seed", &self.seed)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchReport {
+    /// Blocks that ran.
+    pub blocks: u64,
+    /// Warps that ran.
+    pub warps: u64,
+    /// Operations that groups of lanes executed.
+    pub steps: u64,
+    /// Those operations counted once per lane that took part, plus one entry per lane.
+    pub lane_steps: u64,
+    /// Wall-clock time.
+    pub elapsed: Duration,
+}

@@ -1,0 +1,284 @@
+//! The simulator: configuration, stacks kept between launches, blocks spread over threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::context::LANES;
+use crate::error::SimError;
+use crate::launch::{Interaction, Launch, LaunchReport, Progress, limits};
+use crate::panics;
+use crate::resident::{Resident, Rules};
+use crate::stack::Arena;
+use crate::warp::Tally;
+
+/// Calls of the progress function per launch.
+const PROGRESS_CALLS: u64 = 256;
+
+/// When a launch that does not end is stopped. A loop without any operation cannot be noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watchdog {
+    /// Rounds in which every resident warp that can run executes nothing but `spin_hint`.
+    pub yield_rounds: u64,
+    /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations beside
+    /// it allowed, and in which no lane leaves the kernel and no barrier opens.
+    pub spin_rounds: u64,
+    /// Operations of groups of lanes: of a block where blocks are independent, else of the launch.
+    pub steps: Option<u64>,
+    /// Wall-clock time of the launch. The only limit that makes the outcome depend on the machine.
+    pub time: Option<Duration>,
+}
+
+impl Default for Watchdog {
+    /// 10,000 rounds of mere spinning, 1,000,000 rounds of spinning with other operations, no other limit.
+    fn default() -> Self {
+        Self { yield_rounds: 10_000, spin_rounds: 1_000_000, steps: None, time: None }
+    }
+}
+
+/// Runs launches. Keeps the stacks of past launches for the next one.
+#[derive(Debug)]
+pub struct Simulator {
+    stack_bytes: usize,
+    shared_bytes: usize,
+    quantum: u32,
+    watchdog: Watchdog,
+    arenas: Mutex<Vec<Arena>>,
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Simulator {
+    /// A simulator with 64 KiB of stack a lane, CUDA's limit on shared memory, turns of up to 64 steps and the
+    /// default [`Watchdog`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            stack_bytes: 64 << 10,
+            shared_bytes: limits::SHARED_BYTES,
+            quantum: 64,
+            watchdog: Watchdog::default(),
+            arenas: Mutex::default(),
+        }
+    }
+
+    /// Sets each lane's stack, in bytes; it is rounded up to pages and at least 32 KiB.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes.max(32 << 10);
+        self.arenas.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self
+    }
+
+    /// Sets how much shared memory a block may have, static and dynamic together, in bytes.
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: usize) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Sets the most steps that a warp makes before another has its turn. Small numbers interleave warps finely
+    /// and cost time. 0 counts as 1.
+    #[must_use]
+    pub fn quantum(mut self, steps: u32) -> Self {
+        self.quantum = steps.max(1);
+        self
+    }
+
+    /// Sets when a launch that does not end is stopped.
+    #[must_use]
+    pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
+        self.watchdog = watchdog;
+        self
+    }
+
+    /// Warps that may be resident at the same time in `launch`: each needs work memory of its own if its codec
+    /// has tables.
+    #[must_use]
+    pub fn resident_warps(&self, launch: &Launch<'_>) -> u64 {
+        let blocks = match launch.interaction {
+            Interaction::Global => launch.blocks(),
+            Interaction::Independent => workers(launch) as u64,
+        };
+        blocks * u64::from(launch.warps_per_block())
+    }
+
+    /// Runs `kernel` once for each thread of the launch and waits for the end.
+    ///
+    /// The outcome depends on the launch and its seed alone, not on the number of threads, provided that
+    /// independent blocks are independent. `kernel` must not use rayon, and must not hold a lock that another
+    /// lane may want across an operation.
+    ///
+    /// # Errors
+    /// The shape is outside CUDA's limits, a lane failed or panicked, or the kernel misuses an operation, waits
+    /// for ever or passes a limit. If several blocks fail, it is the error of the one with the lowest index.
+    /// What the kernel wrote up to then stays written.
+    ///
+    /// # Aborts
+    /// The process, if a destructor panics while a failed launch unwinds its lanes.
+    pub fn launch(&self, launch: &Launch<'_>, kernel: &(dyn Fn() + Sync)) -> Result<LaunchReport, SimError> {
+        launch.check()?;
+        if std::thread::panicking() {
+            return Err(SimError::Unwinding);
+        }
+        panics::install_hook();
+        let started = Instant::now();
+        let rules = Rules {
+            shared_limit: self.shared_bytes,
+            quantum: self.quantum,
+            watchdog: self.watchdog,
+            started,
+        };
+        let progress = Counter { done: AtomicU64::new(0), launch };
+        let tally = match launch.interaction {
+            Interaction::Global => self.run_together(launch, kernel, rules, &progress)?,
+            Interaction::Independent => self.run_apart(launch, kernel, rules, &progress)?,
+        };
+        let blocks = launch.blocks();
+        Ok(LaunchReport {
+            blocks,
+            warps: blocks * u64::from(launch.warps_per_block()),
+            steps: tally.steps,
+            lane_steps: tally.lane_steps,
+            elapsed: started.elapsed(),
+        })
+    }
+
+    fn run_together(
+        &self,
+        launch: &Launch<'_>,
+        kernel: &(dyn Fn() + Sync),
+        rules: Rules,
+        progress: &Counter<'_>,
+    ) -> Result<Tally, SimError> {
+        let arena = self.take_arena(launch, launch.blocks())?;
+        let mut resident = Resident::new(launch, kernel, launch.blocks() as usize, &arena, rules);
+        let result = resident.run(0, &|| progress.block_done());
+        let tally = resident.tally;
+        drop(resident);
+        self.keep_arena(arena);
+        result.map(|()| tally)
+    }
+
+    fn run_apart(
+        &self,
+        launch: &Launch<'_>,
+        kernel: &(dyn Fn() + Sync),
+        rules: Rules,
+        progress: &Counter<'_>,
+    ) -> Result<Tally, SimError> {
+        let workers = workers(launch);
+        let arenas =
+            (0..workers).map(|_| self.take_arena(launch, 1)).collect::<Result<Vec<_>, SimError>>()?;
+        let shared = Work {
+            next: AtomicU64::new(0),
+            lowest_failed: AtomicU64::new(u64::MAX),
+            outcome: Mutex::new((Tally::default(), None)),
+        };
+        let work = |arena| {
+            let mut resident = Resident::new(launch, kernel, 1, &arena, rules);
+            shared.run_blocks(launch.blocks(), &mut resident, progress);
+            drop(resident);
+            self.keep_arena(arena);
+        };
+        if workers == 1 {
+            arenas.into_iter().for_each(work);
+        } else {
+            rayon::scope(|scope| {
+                for arena in arenas {
+                    let work = &work;
+                    scope.spawn(move |_| work(arena));
+                }
+            });
+        }
+        match shared.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            (_, Some((_, error))) => Err(error),
+            (tally, None) => Ok(tally),
+        }
+    }
+
+    fn arenas(&self) -> MutexGuard<'_, Vec<Arena>> {
+        self.arenas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stacks for `blocks` resident blocks: the smallest kept arena that suffices, or a new one.
+    fn take_arena(&self, launch: &Launch<'_>, blocks: u64) -> Result<Arena, SimError> {
+        let lanes = blocks * u64::from(launch.warps_per_block()) * LANES as u64;
+        let kept = {
+            let mut arenas = self.arenas();
+            let fits = arenas.iter().enumerate().filter(|(_, arena)| arena.slots() as u64 >= lanes);
+            fits.min_by_key(|(_, arena)| arena.slots()).map(|(at, _)| at).map(|at| arenas.swap_remove(at))
+        };
+        if let Some(arena) = kept {
+            return Ok(arena);
+        }
+        let slots = usize::try_from(lanes).unwrap_or(usize::MAX);
+        Arena::new(slots, self.stack_bytes).map_err(|source| SimError::Stacks {
+            lanes,
+            stack_bytes: self.stack_bytes,
+            source,
+        })
+    }
+
+    fn keep_arena(&self, arena: Arena) {
+        self.arenas().push(arena);
+    }
+}
+
+/// Threads that run independent blocks.
+fn workers(launch: &Launch<'_>) -> usize {
+    let threads = launch.threads.unwrap_or_else(rayon::current_num_threads).max(1);
+    threads.min(usize::try_from(launch.blocks()).unwrap_or(usize::MAX))
+}
+
+/// The blocks that the workers share.
+struct Work {
+    next: AtomicU64,
+    /// Lowest index of a block that has failed.
+    lowest_failed: AtomicU64,
+    outcome: Mutex<(Tally, Option<(u64, SimError)>)>,
+}
+
+impl Work {
+    /// Takes blocks in order until none is left. Blocks past a failed one are left out, blocks before it are
+    /// not, so that the lowest failure is found whatever the threads do.
+    fn run_blocks(&self, blocks: u64, resident: &mut Resident<'_>, progress: &Counter<'_>) {
+        loop {
+            let block = self.next.fetch_add(1, Ordering::Relaxed);
+            if block >= blocks || block > self.lowest_failed.load(Ordering::Relaxed) {
+                break;
+            }
+            if let Err(error) = resident.run(block, &|| progress.block_done()) {
+                self.lowest_failed.fetch_min(block, Ordering::Relaxed);
+                let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                if outcome.1.as_ref().is_none_or(|(lowest, _)| block < *lowest) {
+                    outcome.1 = Some((block, error));
+                }
+            }
+        }
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.0.steps += resident.tally.steps;
+        outcome.0.lane_steps += resident.tally.lane_steps;
+    }
+}
+
+/// Blocks that have ended.
+struct Counter<'a> {
+    done: AtomicU64,
+    launch: &'a Launch<'a>,
+}
+
+impl Counter<'_> {
+    fn block_done(&self) {
+        let Some(report) = self.launch.progress else { return };
+        let blocks = self.launch.blocks();
+        let blocks_done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        if blocks_done == blocks || blocks_done.is_multiple_of(blocks.div_ceil(PROGRESS_CALLS)) {
+            report(Progress { blocks_done, blocks });
+        }
+    }
+}

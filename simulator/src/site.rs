@@ -1,0 +1,154 @@
+//! Program points: where in the source a lane waits, as one number that can be compared.
+//!
+//! The order decides which lanes of a diverged warp run first (see `warp`). A point is packed as
+//!
+//! ```text
+//! bits 63..56  255 - rank of the file in the warp (files seen later are deeper, so they come first)
+//! bits 55..24  line
+//! bits 23..4   column
+//! bits  3..0   kind of the operation
+//! ```
+//!
+//! so that equal numbers mean the same operation at the same place and u64::MAX is no point.
+
+use std::cell::{Cell, RefCell};
+
+use warptrace_device::simt::host::{Site, WarpOp};
+
+/// Larger than every program point.
+pub(crate) const NO_POINT: u64 = u64::MAX;
+const FILE_SHIFT: u32 = 56;
+const LINE_SHIFT: u32 = 24;
+const COLUMN_SHIFT: u32 = 4;
+const COLUMN_MAX: u32 = (1 << 20) - 1;
+const MAX_RANK: usize = 255;
+const CACHE_ENTRIES: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    site: Option<Site>,
+    file: u32,
+    position: u64,
+}
+
+/// Numbers the files and caches the position of each site, per thread of the simulator.
+pub(crate) struct SiteTable {
+    /// Direct mapped by the address of the `Location`, which never changes. One source place may have several
+    /// addresses (one per codegen unit), so equality is decided on the packed number, never on the address.
+    cache: Box<[Cell<Entry>]>,
+    files: RefCell<Vec<&'static str>>,
+}
+
+/// The files in which a warp has met operations, in the order of the first meeting.
+#[derive(Default)]
+pub(crate) struct FileOrder {
+    files: RefCell<Vec<u32>>,
+}
+
+impl SiteTable {
+    pub(crate) fn new() -> Self {
+        let empty = Entry { site: None, file: 0, position: 0 };
+        Self { cache: (0..CACHE_ENTRIES).map(|_| Cell::new(empty)).collect(), files: RefCell::default() }
+    }
+
+    /// The program point of `op` at `site` for the warp that `order` belongs to.
+    #[inline]
+    pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp) -> u64 {
+        let address = std::ptr::from_ref(site).addr();
+        // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ in.
+        let slot = &self.cache[((address >> 3) ^ (address >> 8)) % CACHE_ENTRIES];
+        let mut entry = slot.get();
+        if !entry.site.is_some_and(|known| std::ptr::eq(known, site)) {
+            entry = self.enter(site);
+            slot.set(entry);
+        }
+        (order.depth(entry.file) << FILE_SHIFT) | entry.position | kind(op)
+    }
+
+    #[cold]
+    fn enter(&self, site: Site) -> Entry {
+        let mut files = self.files.borrow_mut();
+        let file = files.iter().position(|&known| known == site.file()).unwrap_or_else(|| {
+            files.push(site.file());
+            files.len() - 1
+        });
+        let column = site.column().min(COLUMN_MAX);
+        let position = (u64::from(site.line()) << LINE_SHIFT) | (u64::from(column) << COLUMN_SHIFT);
+        Entry { site: Some(site), file: file as u32, position }
+    }
+}
+
+impl FileOrder {
+    /// Forgets the files, for the next block.
+    pub(crate) fn clear(&self) {
+        self.files.borrow_mut().clear();
+    }
+
+    /// 255 for the file that the warp met first, less for each later one.
+    #[inline]
+    fn depth(&self, file: u32) -> u64 {
+        let rank = self.files.borrow().iter().position(|&known| known == file);
+        (MAX_RANK - rank.unwrap_or_else(|| self.append(file)).min(MAX_RANK)) as u64
+    }
+
+    #[cold]
+    fn append(&self, file: u32) -> usize {
+        let mut files = self.files.borrow_mut();
+        files.push(file);
+        files.len() - 1
+    }
+}
+
+/// Ties at one place go to the operation that a helper is likely to do first. Never 15, so no point is
+/// [`NO_POINT`].
+#[inline]
+fn kind(op: WarpOp) -> u64 {
+    match op {
+        WarpOp::Converge => 0,
+        WarpOp::Ballot { .. } => 1,
+        WarpOp::MatchAny { .. } => 2,
+        WarpOp::Shuffle { .. } => 3,
+        WarpOp::SyncWarp { .. } => 4,
+        WarpOp::SyncThreads => 5,
+        WarpOp::Yield => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn points_follow_the_source_within_a_file() {
+        let (table, order) = (SiteTable::new(), FileOrder::default());
+        let first = Location::caller();
+        let (second, third) = (Location::caller(), Location::caller());
+        let point = |site| table.point(&order, site, WarpOp::Converge);
+        assert!(point(first) < point(second), "an earlier line comes first");
+        assert!(point(second) < point(third), "an earlier column comes first");
+        assert_eq!(point(second), point(second));
+        assert!(point(first) < table.point(&order, first, WarpOp::Yield), "kinds at one site are told apart");
+        assert!(point(third) < NO_POINT);
+    }
+
+    #[test]
+    fn a_file_met_later_counts_as_deeper_and_comes_first() {
+        let table = SiteTable::new();
+        let here = Location::caller();
+        // The standard library's own call site stands for a helper file.
+        let helper = std::panic::catch_unwind(helper_site).unwrap();
+        let kernel_first = FileOrder::default();
+        let kernel = table.point(&kernel_first, here, WarpOp::Converge);
+        assert!(table.point(&kernel_first, helper, WarpOp::Converge) < kernel);
+        let helper_first = FileOrder::default();
+        let helper_point = table.point(&helper_first, helper, WarpOp::Converge);
+        assert!(table.point(&helper_first, here, WarpOp::Converge) < helper_point);
+    }
+
+    #[track_caller]
+    fn helper_site() -> Site {
+        Location::caller()
+    }
+}

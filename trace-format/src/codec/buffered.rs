@@ -1,0 +1,157 @@
+//! Whole streams and chunks in memory: for tests, benchmarks and tools.
+
+use super::ecl::encoder::MAX_PUSH_GROWTH;
+use super::{CodecError, CodecSpec, EclDecoder, EclState, RawDecoder, RawState};
+use crate::event::Event;
+use crate::memory::SliceMemory;
+
+/// Decodes chunks of one codec, in memory allocated once.
+///
+/// ```
+/// use warptrace_format::Event;
+/// use warptrace_format::codec::{CodecSpec, Decoder};
+///
+/// let mut events = Vec::new();
+/// Decoder::new(CodecSpec::Raw).decode_into(&[3, 1, 0, 0, 0], 1, &mut events)?;
+/// assert_eq!(events, [Event { location: 3, mask: 1 }]);
+/// # Ok::<(), warptrace_format::codec::CodecError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Decoder(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Raw(RawDecoder),
+    Ecl(EclDecoder),
+}
+
+impl Decoder {
+    /// A decoder for the codec and parameters that a file names.
+    ///
+    /// # Panics
+    /// If [`CodecSpec::check`] refuses `spec`; a file's is checked when it is opened.
+    pub fn new(spec: CodecSpec) -> Self {
+        Self(match spec {
+            CodecSpec::Raw => Kind::Raw(RawDecoder::new()),
+            CodecSpec::Ecl(params) => Kind::Ecl(EclDecoder::new(params)),
+        })
+    }
+
+    /// Decodes one chunk's payload and gives its `events` events to `sink` in order.
+    ///
+    /// # Errors
+    /// As [`EclDecoder::decode`]; events before the fault may have been given to `sink`.
+    pub fn decode(
+        &mut self,
+        payload: &[u8],
+        events: u32,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), CodecError> {
+        match &mut self.0 {
+            Kind::Raw(decoder) => decoder.decode(payload, events, sink),
+            Kind::Ecl(decoder) => decoder.decode(payload, events, sink),
+        }
+    }
+
+    /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
+    /// tracers recorded.
+    ///
+    /// # Errors
+    /// As [`EclDecoder::decode_any`].
+    pub fn decode_any(
+        &mut self,
+        payload: &[u8],
+        events: u32,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), CodecError> {
+        match &mut self.0 {
+            Kind::Raw(decoder) => decoder.decode_any(payload, events, sink),
+            Kind::Ecl(decoder) => decoder.decode_any(payload, events, sink),
+        }
+    }
+
+    /// Decodes one chunk's payload and appends its events to `to`, which is unchanged after an error.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_into(
+        &mut self,
+        payload: &[u8],
+        events: u32,
+        to: &mut Vec<Event>,
+    ) -> Result<(), CodecError> {
+        let before = to.len();
+        let result = self.decode(payload, events, &mut |event| to.push(event));
+        if result.is_err() {
+            to.truncate(before);
+        }
+        result
+    }
+}
+
+/// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, as a warp would: for each chunk the
+/// number of its events and its payload.
+///
+/// # Panics
+/// If `chunk_capacity` cannot hold one event (11 bytes are always enough), an event's location is beyond
+/// [`CodecSpec::max_location`], or [`CodecSpec::check`] refuses `spec`.
+pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> Vec<(u32, Vec<u8>)> {
+    spec.check().expect("a codec with valid parameters");
+    for (number, event) in events.iter().enumerate() {
+        assert!(
+            event.location <= spec.max_location(),
+            "event {number} has location {}; {} carries at most {}",
+            event.location,
+            spec.name(),
+            spec.max_location()
+        );
+    }
+    let most_bytes = events.len().saturating_mul(MAX_PUSH_GROWTH as usize);
+    let mut out = vec![0; most_bytes.min(chunk_capacity as usize)];
+    let mut out = SliceMemory(&mut out);
+    let mut work = vec![0; spec.work_bytes() as usize];
+    let mut work = SliceMemory(&mut work);
+    let mut chunks = Vec::new();
+    let mut rest = events;
+    while !rest.is_empty() {
+        let (taken, length) = match spec {
+            CodecSpec::Raw => {
+                let mut state = RawState::new();
+                state.begin_chunk();
+                let mut taken = 0;
+                while taken < rest.len() && state.has_room(chunk_capacity) {
+                    state.push(&mut out, rest[taken]);
+                    taken += 1;
+                }
+                (taken, state.finish_chunk())
+            }
+            CodecSpec::Ecl(params) => {
+                let mut state = EclState::new();
+                state.begin_chunk(&params, &mut work);
+                let mut taken = 0;
+                while taken < rest.len() && state.has_room(chunk_capacity) {
+                    state.push(&params, &mut work, &mut out, rest[taken]);
+                    taken += 1;
+                }
+                (taken, state.finish_chunk(&params, &mut work, &mut out))
+            }
+        };
+        assert!(taken > 0, "a chunk of {chunk_capacity} bytes cannot hold one event of {}", spec.name());
+        chunks.push((taken as u32, out.0[..length as usize].to_vec()));
+        rest = &rest[taken..];
+    }
+    chunks
+}
+
+/// Decodes one chunk with a decoder of its own.
+///
+/// # Panics
+/// If [`CodecSpec::check`] refuses `spec`.
+///
+/// # Errors
+/// As [`Decoder::decode`].
+pub fn decode_chunk(spec: CodecSpec, payload: &[u8], events: u32) -> Result<Vec<Event>, CodecError> {
+    let mut decoded = Vec::new();
+    Decoder::new(spec).decode_into(payload, events, &mut decoded)?;
+    Ok(decoded)
+}

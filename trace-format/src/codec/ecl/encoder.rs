@@ -1,0 +1,137 @@
+//! The encoder of `ecl`: one warp's state between two events.
+
+use super::EclParams;
+use super::lza2::{Emitted, Lza2State, MAX_CHUNK_RAW_BYTES};
+use super::rle::RleState;
+use crate::event::{Event, RAW_EVENT_BYTES};
+use crate::memory::Memory;
+
+/// Most bytes by which one [`EclState::push`], with the finish after it, can lengthen the payload.
+///
+/// Each of the event's five bytes makes LZa2 emit at most a count and a literal, now or at the finish: ten
+/// bytes. Of ten bytes RLE makes at most eleven: a byte adds itself, and a count byte where it opens a group;
+/// after the first opened group another one needs a repeat (which adds nothing) or 16 literals in between.
+pub const MAX_PUSH_GROWTH: u32 = 11;
+
+/// State of one warp's encoder: eight words that the warp keeps wherever it likes.
+///
+/// The tables lie in `work` ([`EclParams::work_bytes`] bytes, of which the table and the word behind the ring
+/// are zeroed before the first use and never again), the payload in `out`. Call, for each chunk,
+/// [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while [`has_room`](Self::has_room) says so,
+/// then [`finish_chunk`](Self::finish_chunk).
+///
+/// ```
+/// use warptrace_format::codec::{EclParams, ecl::EclState};
+/// use warptrace_format::{Event, SliceMemory};
+///
+/// let params = EclParams::DEFAULT;
+/// let mut tables = vec![0; params.work_bytes() as usize];
+/// let mut payload = vec![0; 480];
+/// let (mut work, mut out) = (SliceMemory(&mut tables), SliceMemory(&mut payload));
+/// let mut state = EclState::new();
+/// state.begin_chunk(&params, &mut work);
+/// let mut events = 0;
+/// while events < 10_000 && state.has_room(480) {
+///     state.push(&params, &mut work, &mut out, Event { location: 1, mask: u32::MAX });
+///     events += 1;
+/// }
+/// let length = state.finish_chunk(&params, &mut work, &mut out);
+/// assert!(events == 10_000 && length < 480);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct EclState {
+    lza2: Lza2State,
+    rle: RleState,
+}
+
+impl EclState {
+    /// Number of `u32` words of the state.
+    pub const WORDS: usize = 8;
+
+    /// A state before its first chunk. Its words are all zero.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self { lza2: Lza2State::new(), rle: RleState::new() }
+    }
+
+    /// The state that [`to_words`](Self::to_words) gave.
+    #[inline(always)]
+    pub const fn from_words(words: &[u32; Self::WORDS]) -> Self {
+        let [a, b, c, d, e, f, g, h] = *words;
+        Self { lza2: Lza2State::from_words([a, b, c, d, e, f]), rle: RleState::from_words([g, h]) }
+    }
+
+    /// The state as words, to be kept until the next event.
+    #[inline(always)]
+    pub const fn to_words(&self) -> [u32; Self::WORDS] {
+        let [a, b, c, d, e, f] = self.lza2.to_words();
+        let [g, h] = self.rle.to_words();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// Starts a chunk from a fresh codec state; what an earlier chunk left open is dropped.
+    ///
+    /// `work` may hold what any earlier stream with the same parameters left there.
+    #[inline(always)]
+    pub fn begin_chunk<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
+        self.lza2.begin(params, work);
+        self.rle = RleState::new();
+    }
+
+    /// Appends one event, whose location is 1 to 255 (the high byte is dropped).
+    ///
+    /// Writes at most [`MAX_PUSH_GROWTH`] bytes of `out`, from the end of what is written so far, so ask
+    /// [`has_room`](Self::has_room) before.
+    #[inline(always)]
+    pub fn push<W: Memory, O: Memory>(
+        &mut self,
+        params: &EclParams,
+        work: &mut W,
+        out: &mut O,
+        event: Event,
+    ) {
+        // The event's five bytes, lowest first, in two words.
+        let mut low = (u32::from(event.location) & 0xff) | (event.mask << 8);
+        let mut high = event.mask >> 24;
+        if self.lza2.take_event(params, work, low, high) {
+            return;
+        }
+        for _ in 0..RAW_EVENT_BYTES {
+            let emitted = self.lza2.push(params, work, low & 0xff);
+            self.emit(out, emitted);
+            low = (low >> 8) | (high << 24);
+            high = 0;
+        }
+    }
+
+    /// Ends the chunk (flushes the open match and the open group) and gives the payload's length in bytes.
+    #[inline(always)]
+    pub fn finish_chunk<W: Memory, O: Memory>(
+        &mut self,
+        params: &EclParams,
+        work: &mut W,
+        out: &mut O,
+    ) -> u32 {
+        let emitted = self.lza2.finish(params, work);
+        self.emit(out, emitted);
+        self.rle.finish(out)
+    }
+
+    /// Whether one more event and the finish after it fit into `capacity` bytes of payload.
+    #[inline(always)]
+    pub const fn has_room(&self, capacity: u32) -> bool {
+        self.rle.length() + MAX_PUSH_GROWTH <= capacity
+            && self.lza2.taken() <= MAX_CHUNK_RAW_BYTES - RAW_EVENT_BYTES
+    }
+
+    /// A loop, not two calls, so that the code of the run stage exists once.
+    #[inline(always)]
+    fn emit<O: Memory>(&mut self, out: &mut O, mut emitted: Emitted) {
+        while emitted.len != 0 {
+            self.rle.push(out, emitted.bytes & 0xff);
+            emitted.bytes >>= 8;
+            emitted.len -= 1;
+        }
+    }
+}

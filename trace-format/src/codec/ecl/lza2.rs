@@ -1,0 +1,199 @@
+//! LZa2: the match stage. A count of bytes that repeat what followed the same context, then a literal.
+//!
+//! There are no distances and no flags: encoder and decoder look up the same candidate, so the decoder knows
+//! whether a count follows. See `docs/codec-ecl.md` for the rules.
+
+use super::EclParams;
+use crate::event::RAW_EVENT_BYTES;
+use crate::memory::Memory;
+
+/// n: bytes of context that must agree before a position is a candidate.
+pub const CONTEXT_BYTES: u32 = 2;
+/// Largest count; the literal after it always follows.
+pub const MAX_COUNT: u32 = 255;
+/// Most bytes the stage may take in one chunk. With [`RESTART_AT`] it keeps absolute positions inside `u32`.
+pub const MAX_CHUNK_RAW_BYTES: u32 = 1 << 30;
+/// A chunk that would start beyond this position clears the table and starts again from 0.
+pub const RESTART_AT: u32 = 1 << 31;
+/// Stands in the work memory's position word while a chunk is open, so that a chunk which was never finished
+/// makes the next one clear the table instead of finding positions of its own range in it.
+const OPEN: u32 = u32::MAX;
+
+/// What one byte of input makes the stage emit: nothing while a match goes on, a literal, or a count and a
+/// literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// The bytes, the first in the low eight bits.
+    pub bytes: u32,
+    /// How many: 0, 1 or 2.
+    pub len: u32,
+}
+
+/// The encoder's state: six words, all zero at the start.
+///
+/// Positions are absolute: they go on from chunk to chunk, and from stream to stream in the same work memory,
+/// so an entry of the table that is older than the chunk is recognised by its value and the table needs no
+/// clearing. 0 is no valid candidate, so zeroed work memory is an empty table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lza2State {
+    /// r: absolute position of the next byte.
+    position: u32,
+    /// Absolute position of the chunk's first byte.
+    base: u32,
+    /// p of the open match: the position whose byte is expected next; 0 if there was no candidate.
+    match_at: u32,
+    /// Bytes that the open match has taken; 0 between tokens.
+    count: u32,
+    /// h.
+    hash: u32,
+    /// The two bytes before `position`, the nearer one in the low eight bits.
+    context: u32,
+}
+
+impl Lza2State {
+    /// A state that has seen nothing; call [`begin`](Self::begin) before the first byte.
+    pub const fn new() -> Self {
+        Self { position: 0, base: 0, match_at: 0, count: 0, hash: 0, context: 0 }
+    }
+
+    pub(super) const fn from_words(words: [u32; 6]) -> Self {
+        let [position, base, match_at, count, hash, context] = words;
+        Self { position, base, match_at, count, hash, context }
+    }
+
+    pub(super) const fn to_words(self) -> [u32; 6] {
+        [self.position, self.base, self.match_at, self.count, self.hash, self.context]
+    }
+
+    /// Starts a chunk: nothing before it is a candidate.
+    ///
+    /// `work` is either zeroed or what an earlier chunk with the same parameters left there. The table is
+    /// cleared only when positions run out (after 2 GiB of events) or when the last chunk was never finished.
+    #[inline(always)]
+    pub fn begin<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
+        let mut position = work.get32(params.position_at());
+        if position >= RESTART_AT {
+            clear_table(params, work);
+            position = 0;
+        }
+        work.set32(params.position_at(), OPEN);
+        *self = Self { position, base: position, match_at: 0, count: 0, hash: 0, context: 0 };
+    }
+
+    /// Bytes taken since [`begin`](Self::begin).
+    #[inline(always)]
+    pub const fn taken(&self) -> u32 {
+        self.position - self.base
+    }
+
+    /// Takes one byte (the low eight bits of `byte`, the others zero).
+    #[inline(always)]
+    pub fn push<W: Memory>(&mut self, params: &EclParams, work: &mut W, byte: u32) -> Emitted {
+        let ring_at = params.ring_at();
+        let ring_mask = params.window() - 1;
+        let entry = self.hash << 2;
+        if self.count == 0 {
+            self.match_at = self.candidate(params, work, entry);
+        }
+        let matched = self.match_at != 0
+            && self.count != MAX_COUNT
+            && u32::from(work.get8(ring_at + (self.match_at & ring_mask))) == byte;
+
+        work.set32(entry, self.position);
+        work.set8(ring_at + (self.position & ring_mask), byte as u8);
+        self.hash = params.next_hash(self.hash, byte);
+        self.context = ((self.context << 8) | byte) & 0xffff;
+        self.position += 1;
+
+        if matched {
+            self.match_at += 1;
+            self.count += 1;
+            return Emitted { bytes: 0, len: 0 };
+        }
+        let emitted = if self.match_at != 0 {
+            Emitted { bytes: self.count | (byte << 8), len: 2 }
+        } else {
+            Emitted { bytes: byte, len: 1 }
+        };
+        self.count = 0;
+        emitted
+    }
+
+    /// Takes a whole event if the open match goes on over all its five bytes, else does nothing and gives
+    /// `false`; `low` holds the event's first four bytes, lowest first, `high` the fifth.
+    ///
+    /// The same as five [`push`](Self::push)es, but the five bytes expected are read before anything depends
+    /// on them, so a long match waits for memory once an event and not once a byte.
+    #[inline(always)]
+    pub fn take_event<W: Memory>(&mut self, params: &EclParams, work: &mut W, low: u32, high: u32) -> bool {
+        // A nearer candidate would expect bytes of this very event, which are not in the ring yet.
+        let far_enough = self.position - self.match_at >= RAW_EVENT_BYTES;
+        if self.count == 0 || self.count > MAX_COUNT - RAW_EVENT_BYTES || !far_enough {
+            return false;
+        }
+        let ring_at = params.ring_at();
+        let ring_mask = params.window() - 1;
+        let expected = |i: u32| u32::from(work.get8(ring_at + ((self.match_at + i) & ring_mask)));
+        let expected_low = expected(0) | (expected(1) << 8) | (expected(2) << 16) | (expected(3) << 24);
+        // Not `||`: the fifth byte is to be read along with the others.
+        if (expected_low != low) | (expected(4) != high) {
+            return false;
+        }
+        let mut rest = low;
+        for i in 0..RAW_EVENT_BYTES {
+            let byte = if i == RAW_EVENT_BYTES - 1 { high } else { rest & 0xff };
+            rest >>= 8;
+            work.set32(self.hash << 2, self.position + i);
+            work.set8(ring_at + ((self.position + i) & ring_mask), byte as u8);
+            self.hash = params.next_hash(self.hash, byte);
+        }
+        self.context = (low >> 16 & 0xff00) | high;
+        self.position += RAW_EVENT_BYTES;
+        self.match_at += RAW_EVENT_BYTES;
+        self.count += RAW_EVENT_BYTES;
+        true
+    }
+
+    /// Ends the chunk: an open match gives back its last byte, which becomes the literal after the count.
+    /// Leaves the position in `work` for the next chunk.
+    #[inline(always)]
+    pub fn finish<W: Memory>(&mut self, params: &EclParams, work: &mut W) -> Emitted {
+        work.set32(params.position_at(), self.position);
+        if self.count == 0 {
+            return Emitted { bytes: 0, len: 0 };
+        }
+        let bytes = (self.count - 1) | ((self.context & 0xff) << 8);
+        self.count = 0;
+        Emitted { bytes, len: 2 }
+    }
+
+    /// The candidate for `position`, or 0.
+    #[inline(always)]
+    fn candidate<W: Memory>(&self, params: &EclParams, work: &W, entry: u32) -> u32 {
+        let ring_at = params.ring_at();
+        let ring_mask = params.window() - 1;
+        let found = work.get32(entry);
+        // Two bounds in one comparison: the candidate's context lies in this chunk (found >= base + 2; this
+        // also refuses entries of earlier chunks and the 0 of a cleared table) and still in the ring.
+        let limit = self.taken().saturating_sub(CONTEXT_BYTES).min(params.max_distance());
+        let distance = self.position.wrapping_sub(found);
+        if distance.wrapping_sub(1) >= limit {
+            return 0;
+        }
+        let far = u32::from(work.get8(ring_at + ((found - 2) & ring_mask)));
+        let near = u32::from(work.get8(ring_at + ((found - 1) & ring_mask)));
+        if (far << 8) | near == self.context { found } else { 0 }
+    }
+}
+
+/// Forgets every position. Rare, so kept out of the way of the code that runs for each chunk.
+#[cold]
+#[inline(never)]
+fn clear_table<W: Memory>(params: &EclParams, work: &mut W) {
+    let mut at = 0;
+    while at < params.ring_at() {
+        work.set32(at, 0);
+        at += 4;
+    }
+}

@@ -1,0 +1,151 @@
+//! The stream parameters of `ecl`, and the layout of the memory an encoder works in.
+
+use core::ops::RangeInclusive;
+
+/// Parameters of the `ecl` codec, written into the file so that a decoder needs no agreement at build time.
+///
+/// The fields are as a file holds them and can be anything; [`EclParams::new`] makes only valid ones, and
+/// [`EclParams::check`] must have accepted what came from elsewhere before a codec is given it.
+///
+/// ```
+/// use warptrace_format::codec::EclParams;
+/// const PARAMS: EclParams = match EclParams::new(9, 2, 8) {
+///     Ok(params) => params,
+///     Err(_) => panic!("out of range"),
+/// };
+/// assert_eq!(PARAMS.work_bytes(), 4 * 512 + 256 + 16);
+/// assert!(EclParams::new(3, 2, 8).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+pub struct EclParams {
+    /// L: the hash table has 2^L entries. 4 to 16.
+    pub hash_bits: u8,
+    /// s: the hash is shifted left by this many bits for each byte. 1 to 8.
+    pub shift: u8,
+    /// log2 W: the history ring holds W = 2^window_bits bytes. 6 to 20.
+    pub window_bits: u8,
+}
+
+/// A parameter of [`EclParams`] that is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "std", derive(thiserror::Error))]
+#[non_exhaustive]
+pub enum ParamError {
+    /// L, the logarithm of the table's size.
+    #[cfg_attr(feature = "std", error("ecl parameter hash_bits is {0}; it must be 4 to 16"))]
+    HashBits(u8),
+    /// s, the shift of the hash.
+    #[cfg_attr(feature = "std", error("ecl parameter shift is {0}; it must be 1 to 8"))]
+    Shift(u8),
+    /// log2 W, the logarithm of the ring's size.
+    #[cfg_attr(feature = "std", error("ecl parameter window_bits is {0}; it must be 6 to 20"))]
+    WindowBits(u8),
+}
+
+/// Bytes at the end of the work memory that hold the position at which the next chunk starts; one word is
+/// used, the rest keeps the size a multiple of 16.
+const TAIL_BYTES: u32 = 16;
+
+impl EclParams {
+    /// Valid values of L.
+    pub const HASH_BITS: RangeInclusive<u8> = 4..=16;
+    /// Valid values of s.
+    pub const SHIFT: RangeInclusive<u8> = 1..=8;
+    /// Valid values of log2 W.
+    pub const WINDOW_BITS: RangeInclusive<u8> = 6..=20;
+
+    /// The parameters used when nothing else is asked for: 1,296 bytes a warp, so that 32 warps (the largest
+    /// block) stay inside 48 KiB of shared memory. `docs/codec-ecl.md` has the comparison.
+    pub const DEFAULT: Self = Self { hash_bits: 8, shift: 2, window_bits: 8 };
+
+    /// Checks and makes parameters.
+    ///
+    /// - `hash_bits`: L, the hash table has 2^L entries; 4 to 16.
+    /// - `shift`: s, the hash moves left by this many bits for each byte; 1 to 8.
+    /// - `window_bits`: log2 W, the history ring holds W bytes; 6 to 20.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the first parameter that is out of range.
+    pub const fn new(hash_bits: u8, shift: u8, window_bits: u8) -> Result<Self, ParamError> {
+        let params = Self { hash_bits, shift, window_bits };
+        match params.check() {
+            Ok(()) => Ok(params),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether each parameter is in its range.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the first parameter that is not.
+    pub const fn check(self) -> Result<(), ParamError> {
+        if self.hash_bits < *Self::HASH_BITS.start() || self.hash_bits > *Self::HASH_BITS.end() {
+            return Err(ParamError::HashBits(self.hash_bits));
+        }
+        if self.shift < *Self::SHIFT.start() || self.shift > *Self::SHIFT.end() {
+            return Err(ParamError::Shift(self.shift));
+        }
+        if self.window_bits < *Self::WINDOW_BITS.start() || self.window_bits > *Self::WINDOW_BITS.end() {
+            return Err(ParamError::WindowBits(self.window_bits));
+        }
+        Ok(())
+    }
+
+    /// Entries of the hash table, 2^L.
+    #[inline(always)]
+    pub const fn table_entries(self) -> u32 {
+        1 << self.hash_bits
+    }
+
+    /// W: bytes of the history ring.
+    #[inline(always)]
+    pub const fn window(self) -> u32 {
+        1 << self.window_bits
+    }
+
+    /// The largest distance back at which an earlier position is still a candidate: W - 2, because the two
+    /// bytes of context before it must still be in the ring.
+    #[inline(always)]
+    pub const fn max_distance(self) -> u32 {
+        self.window() - 2
+    }
+
+    /// Bytes of memory one encoder works in; a multiple of 16.
+    ///
+    /// ```text
+    /// offset     size  field
+    /// 0          4 2^L table: the absolute position stored last under each hash
+    /// 4 2^L      W     ring: the byte at position r is at r mod W
+    /// 4 2^L + W  4     absolute position at which the next chunk starts, or all ones while a chunk is open
+    /// …          12    unused
+    /// ```
+    #[inline(always)]
+    pub const fn work_bytes(self) -> u32 {
+        self.position_at() + TAIL_BYTES
+    }
+
+    /// Offset of the ring in the work memory, which is also the size of the table before it, in bytes.
+    #[inline(always)]
+    pub const fn ring_at(self) -> u32 {
+        4 << self.hash_bits
+    }
+
+    /// Offset of the word that carries the position from one chunk to the next.
+    #[inline(always)]
+    pub const fn position_at(self) -> u32 {
+        self.ring_at() + self.window()
+    }
+
+    /// The hash after one more byte.
+    #[inline(always)]
+    pub(crate) const fn next_hash(self, hash: u32, byte: u32) -> u32 {
+        ((hash << self.shift) ^ byte) & (self.table_entries() - 1)
+    }
+}
+
+impl Default for EclParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,170 @@
+//! RLE: the last stage, over the counts and literals of LZa2.
+//!
+//! A group is one count byte, then 1 to 16 literals of which each differs from the one before it; the last
+//! literal repeats 0 to 15 further times. The count byte holds `literals - 1` in its low four bits and the
+//! repeats in its high four. The encoder ends a group when its repeats end, when a 17th literal would follow,
+//! or at 15 repeats; the last of 16 literals may repeat like any other.
+
+use crate::memory::Memory;
+
+/// Most literals of a group.
+pub const MAX_LITERALS: u32 = 16;
+/// Most repeats of a group's last literal.
+pub const MAX_REPEATS: u32 = 15;
+/// Bits of the count byte that hold `literals - 1`.
+pub const LITERALS_MASK: u32 = 0x0f;
+/// Position of the repeats in the count byte.
+pub const REPEATS_SHIFT: u32 = 4;
+
+/// The open group, packed: literals in bits 0..8, repeats in 8..16, the last literal in 16..24.
+/// No group is open while literals is 0.
+const REPEAT: u32 = 1 << 8;
+const LAST_SHIFT: u32 = 16;
+
+/// The encoder's state: two words, all zero at the start.
+///
+/// Literals go straight to the output, behind a count byte that is filled in when the group ends, so no
+/// buffer is needed. One [`push`](Self::push) writes at most two bytes and reads none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct RleState {
+    length: u32,
+    group: u32,
+}
+
+impl RleState {
+    /// Nothing written, no group open.
+    pub const fn new() -> Self {
+        Self { length: 0, group: 0 }
+    }
+
+    pub(super) const fn from_words(words: [u32; 2]) -> Self {
+        Self { length: words[0], group: words[1] }
+    }
+
+    pub(super) const fn to_words(self) -> [u32; 2] {
+        [self.length, self.group]
+    }
+
+    /// Bytes of output so far, the open group's count byte included.
+    #[inline(always)]
+    pub const fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Takes one byte (the low eight bits of `byte`, the others zero).
+    #[inline(always)]
+    pub fn push<O: Memory>(&mut self, out: &mut O, byte: u32) {
+        let open = self.group & 0xffff;
+        if open != 0 {
+            if byte == self.group >> LAST_SHIFT {
+                self.group += REPEAT;
+                if open >> 8 == MAX_REPEATS - 1 {
+                    self.close(out);
+                }
+                return;
+            }
+            // No repeats yet and fewer than 16 literals: both in one comparison.
+            if open < MAX_LITERALS {
+                out.set8(self.length, byte as u8);
+                self.length += 1;
+                self.group = (byte << LAST_SHIFT) | (open + 1);
+                return;
+            }
+            self.close(out);
+        }
+        out.set8(self.length + 1, byte as u8);
+        self.length += 2;
+        self.group = (byte << LAST_SHIFT) | 1;
+    }
+
+    /// Ends the open group, if there is one, and gives the length of the output in bytes.
+    #[inline(always)]
+    pub fn finish<O: Memory>(&mut self, out: &mut O) -> u32 {
+        if self.group != 0 {
+            self.close(out);
+        }
+        self.length
+    }
+
+    /// Fills in the count byte, which lies just before the group's literals.
+    #[inline(always)]
+    fn close<O: Memory>(&mut self, out: &mut O) {
+        let literals = self.group & 0xff;
+        let repeats = (self.group >> 8) & 0xff;
+        out.set8(self.length - literals - 1, ((repeats << REPEATS_SHIFT) | (literals - 1)) as u8);
+        self.group = 0;
+    }
+}
+
+/// The decoder: takes groups apart, byte by byte. It accepts any grouping, not only the encoder's choice.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug)]
+pub struct RleReader<'a> {
+    payload: &'a [u8],
+    /// Next byte to read.
+    at: usize,
+    /// End of the open group's literals.
+    literals_end: usize,
+    /// Repeats of the group's last literal that are left.
+    repeats: u8,
+}
+
+#[cfg(feature = "std")]
+impl<'a> RleReader<'a> {
+    /// Reads `payload` from its start.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { payload, at: 0, literals_end: 0, repeats: 0 }
+    }
+
+    /// Whether every byte was taken.
+    #[inline(always)]
+    pub const fn is_empty(&self) -> bool {
+        self.at == self.payload.len() && self.repeats == 0
+    }
+
+    /// Offset in the payload of the next byte: of its count byte if it opens a group, of the literal if it
+    /// repeats one.
+    #[inline(always)]
+    pub const fn offset(&self) -> usize {
+        if self.at == self.literals_end && self.repeats != 0 { self.at - 1 } else { self.at }
+    }
+
+    /// Takes the next byte.
+    ///
+    /// # Errors
+    /// [`CodecError::TruncatedGroup`](crate::codec::CodecError::TruncatedGroup) where the payload ends inside
+    /// a group; also when it [`is_empty`](Self::is_empty), as a group without its count byte.
+    #[inline(always)]
+    #[expect(clippy::should_implement_trait, reason = "an iterator would need an Option around each Result")]
+    pub fn next(&mut self) -> Result<u8, crate::codec::CodecError> {
+        if self.at == self.literals_end {
+            if self.repeats != 0 {
+                self.repeats -= 1;
+                return Ok(self.payload[self.at - 1]);
+            }
+            self.open_group()?;
+        }
+        let byte = self.payload[self.at];
+        self.at += 1;
+        Ok(byte)
+    }
+
+    #[inline(always)]
+    fn open_group(&mut self) -> Result<(), crate::codec::CodecError> {
+        let after = &self.payload[self.at..];
+        let (count, literals) = after.split_first().map_or((0, after), |(count, rest)| (*count, rest));
+        let wanted = (count & LITERALS_MASK as u8) + 1;
+        if literals.len() < usize::from(wanted) {
+            return Err(crate::codec::CodecError::TruncatedGroup {
+                offset: self.at,
+                literals: wanted,
+                left: literals.len() as u8,
+            });
+        }
+        self.at += 1;
+        self.literals_end = self.at + usize::from(wanted);
+        self.repeats = count >> REPEATS_SHIFT;
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
+
+use super::ecl::reference;
+use super::{CodecSpec, Decoder, EclParams, encode_stream};
+use crate::event::{Event, RAW_EVENT_BYTES};
+
+/// Takes three bytes of `data` as parameters of `ecl`, each brought into its range, and gives the rest.
+/// `window_bits` stays at 12 or below so that most inputs reach the ring's end.
+fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
+    let ([hash_bits, shift, window_bits], rest) = data.split_first_chunk::<3>()?;
+    let params = EclParams::new(4 + hash_bits % 13, 1 + shift % 8, 6 + window_bits % 7)
+        .expect("each parameter was brought into its range");
+    Some((params, rest))
+}
+
+/// Reads `data` as parameters, a chunk capacity and events; every codec must give the events back, and `ecl`
+/// must give the bytes of the whole-buffer reference.
+pub fn round_trip(data: &[u8]) {
+    let Some((params, rest)) = params_from(data) else { return };
+    let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
+    let capacity = 11 + u32::from(*capacity) * 16;
+    let events: Vec<Event> = rest.as_chunks().0.iter().map(|bytes| Event::from_cut(*bytes)).collect();
+    for spec in [CodecSpec::Raw, CodecSpec::Ecl(params)] {
+        let chunks = encode_stream(spec, &events, capacity);
+        let mut decoder = Decoder::new(spec);
+        let mut decoded = Vec::with_capacity(events.len());
+        for (count, payload) in &chunks {
+            assert!(payload.len() <= capacity as usize, "{spec:?}: chunk larger than its capacity");
+            let from = decoded.len();
+            decoder
+                .decode_any(payload, *count, &mut |event| decoded.push(event))
+                .expect("what the encoder wrote decodes");
+            if let CodecSpec::Ecl(params) = spec {
+                let cut: Vec<u8> = decoded[from..].iter().flat_map(|event| event.cut()).collect();
+                let expected = reference::rle_compress(&reference::lza2_compress(params, &cut));
+                assert_eq!(payload, &expected, "streaming and whole-buffer encoders differ");
+            }
+        }
+        assert_eq!(decoded, events, "{spec:?}: decoded events differ");
+    }
+}
+
+/// Reads `data` as parameters, an announced number of events and a payload. The decoders must give data or an
+/// error, the same as the whole-buffer reference; a decoder that has seen the payload must answer the same
+/// again.
+pub fn decode_arbitrary(data: &[u8]) {
+    let Some((params, rest)) = params_from(data) else { return };
+    let Some(([low, high], payload)) = rest.split_first_chunk::<2>() else { return };
+    let announced = u32::from(u16::from_le_bytes([*low, *high]));
+
+    for spec in [CodecSpec::Raw, CodecSpec::Ecl(params)] {
+        let expected = match spec {
+            CodecSpec::Ecl(params) => {
+                reference::rle_decompress(payload).and_then(|lza2| reference::lza2_decompress(params, &lza2))
+            }
+            CodecSpec::Raw => Some(payload.to_vec()),
+        };
+        // The announced number, and the one that fits if there is one.
+        let fitting = expected
+            .as_ref()
+            .filter(|bytes| bytes.len() % RAW_EVENT_BYTES as usize == 0)
+            .map_or(announced, |bytes| (bytes.len() / RAW_EVENT_BYTES as usize) as u32);
+        let mut decoder = Decoder::new(spec);
+        for events in [announced, fitting, announced] {
+            let mut decoded = Vec::new();
+            let result = decoder.decode_any(payload, events, &mut |event| decoded.push(event));
+            assert!(decoded.len() <= events as usize, "{spec:?}: more events than announced");
+            let cut: Vec<u8> = decoded.iter().flat_map(|event| event.cut()).collect();
+            match (&expected, result) {
+                (Some(bytes), Ok(())) => assert_eq!(&cut, bytes, "{spec:?}: differs from the reference"),
+                (Some(bytes), Err(error)) => assert_ne!(
+                    bytes.len(),
+                    events as usize * RAW_EVENT_BYTES as usize,
+                    "{spec:?}: {error}, but the reference decodes it"
+                ),
+                (None, Ok(())) => panic!("{spec:?}: accepted what the reference refuses"),
+                (None, Err(_)) => {}
+            }
+            let mut checked = Vec::new();
+            if decoder.decode_into(payload, events, &mut checked).is_ok() {
+                assert_eq!(checked, decoded, "{spec:?}: the checked decoder differs");
+                assert!(checked.iter().all(|event| event.location != 0 && event.mask != 0));
+            } else {
+                assert!(checked.is_empty());
+            }
+        }
+    }
+}

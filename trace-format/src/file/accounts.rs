@@ -1,0 +1,200 @@
+//! Accounting of consecutive warps of one launch and track.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  launch
+//!      4     4  track
+//!      8     4  first warp
+//!     12     4  warps            1..=65,536, consecutive
+//!     16     1  compression      0 none, 1 zstd
+//!     17     3  zero
+//!     20     4  header checksum  CRC-32 of the 20 bytes before
+//!     24     …  accounts, compressed or not; each:
+//!            8    attempted events
+//!            8    recorded events
+//!            8    lost events
+//!            4    chunks
+//!            4    finished       0 or 1
+//! ```
+
+use super::error::FormatError;
+use super::fields::{Fields, push_crc};
+use super::frame::{Compression, StoredAs, compress, decompress};
+use super::limits::MAX_ACCOUNTS;
+use crate::pool::WarpAccount;
+
+/// Bytes of the fixed part of an accounting section's body.
+pub const ACCOUNTS_HEADER_BYTES: usize = 24;
+/// Bytes of one warp's account.
+pub const ACCOUNT_BYTES: usize = 32;
+
+const SECTION: &str = "ACCT";
+
+/// The fixed part of an accounting section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountsHeader {
+    /// Launch number.
+    pub launch: u32,
+    /// Track.
+    pub track: u32,
+    /// Linear index of the first warp.
+    pub first_warp: u32,
+    /// Number of warps, 1..=[`MAX_ACCOUNTS`].
+    pub warps: u32,
+    /// How the accounts are stored.
+    pub stored_as: StoredAs,
+}
+
+impl AccountsHeader {
+    /// Linear index of the last warp.
+    pub const fn last_warp(&self) -> u32 {
+        self.first_warp + (self.warps - 1)
+    }
+
+    /// Reads the fixed part of the body at file offset `at`; `body` may be longer.
+    ///
+    /// # Errors
+    /// Too few bytes, a wrong checksum, a count of 0 or over the limit, warps beyond 32 bits.
+    pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
+        let body = &body[..body.len().min(ACCOUNTS_HEADER_BYTES)];
+        let mut fields = Fields::new(SECTION, body, at);
+        let launch = fields.u32("launch")?;
+        let track = fields.u32("track")?;
+        let first_warp = fields.u32("first warp")?;
+        let warps = fields.u32("warps")?;
+        fields.limit("warps", 4, u64::from(warps), u64::from(MAX_ACCOUNTS))?;
+        let compression_at = fields.offset();
+        let compression = fields.u8("compression")?;
+        fields.zero::<3>("reserved")?;
+        fields.crc("header")?;
+        let stored_as = StoredAs::from_byte(compression)
+            .ok_or_else(|| fields.invalid("compression", compression_at, u64::from(compression), "0 or 1"))?;
+        if warps == 0 || first_warp.checked_add(warps).is_none() {
+            return Err(fields.invalid(
+                "warps",
+                at.saturating_add(12),
+                u64::from(warps),
+                format!("1..={MAX_ACCOUNTS} and no warp beyond 32 bits (first warp {first_warp})"),
+            ));
+        }
+        Ok(Self { launch, track, first_warp, warps, stored_as })
+    }
+}
+
+/// The body of an accounting section for `accounts` of consecutive warps from `first_warp` on.
+///
+/// # Errors
+/// No account, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, `finished` neither 0 nor 1; the compressor
+/// failed.
+pub fn encode_accounts(
+    launch: u32,
+    track: u32,
+    first_warp: u32,
+    accounts: &[WarpAccount],
+    compression: Compression,
+) -> Result<Vec<u8>, FormatError> {
+    let warps = u32::try_from(accounts.len()).unwrap_or(u32::MAX);
+    let mut plain = Vec::with_capacity(accounts.len() * ACCOUNT_BYTES);
+    for account in accounts {
+        plain.extend_from_slice(&account.attempted.to_le_bytes());
+        plain.extend_from_slice(&account.recorded.to_le_bytes());
+        plain.extend_from_slice(&account.lost.to_le_bytes());
+        plain.extend_from_slice(&account.chunks.to_le_bytes());
+        plain.extend_from_slice(&account.finished.to_le_bytes());
+    }
+    let (stored_as, stored) = compress(SECTION, plain, compression)?;
+    let mut body = Vec::with_capacity(ACCOUNTS_HEADER_BYTES + stored.len());
+    for word in [launch, track, first_warp, warps] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    body.extend_from_slice(&[stored_as.to_byte(), 0, 0, 0]);
+    push_crc(&mut body, 0);
+    // What the reader would refuse is refused here.
+    AccountsHeader::parse(&body, 0)?;
+    if let Some(account) = accounts.iter().find(|account| account.finished > 1) {
+        return Err(FormatError::Invalid {
+            section: SECTION,
+            field: "finished",
+            offset: 0,
+            value: u64::from(account.finished),
+            expected: "0 or 1".into(),
+        });
+    }
+    body.extend_from_slice(&stored);
+    Ok(body)
+}
+
+/// Reads the body of an accounting section at file offset `at`.
+///
+/// # Errors
+/// What [`AccountsHeader::parse`] refuses; accounts that do not decompress to exactly the announced number; a
+/// `finished` that is neither 0 nor 1.
+pub fn decode_accounts(body: &[u8], at: u64) -> Result<(AccountsHeader, Vec<WarpAccount>), FormatError> {
+    let header = AccountsHeader::parse(body, at)?;
+    let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
+    let stored_at = at.saturating_add(ACCOUNTS_HEADER_BYTES as u64);
+    let plain =
+        decompress(SECTION, header.stored_as, stored, header.warps as usize * ACCOUNT_BYTES, stored_at)?;
+    let mut fields = Fields::new(SECTION, &plain, stored_at);
+    let mut accounts = Vec::with_capacity(header.warps as usize);
+    for _ in 0..header.warps {
+        let account = WarpAccount {
+            attempted: fields.u64("attempted")?,
+            recorded: fields.u64("recorded")?,
+            lost: fields.u64("lost")?,
+            chunks: fields.u32("chunks")?,
+            finished: fields.u32("finished")?,
+        };
+        if account.finished > 1 {
+            return Err(fields.invalid("finished", stored_at, u64::from(account.finished), "0 or 1"));
+        }
+        accounts.push(account);
+    }
+    fields.end()?;
+    Ok((header, accounts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(attempted: u64) -> WarpAccount {
+        WarpAccount { attempted, recorded: attempted - 1, lost: 1, chunks: 2, finished: 1 }
+    }
+
+    #[test]
+    fn body_bytes_are_frozen() {
+        let body = encode_accounts(1, 0, 5, &[account(0x0102)], Compression::None).unwrap();
+        assert_eq!(body[..20], [1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            body[24..],
+            [2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn accounts_round_trip_with_and_without_compression() {
+        let accounts: Vec<_> = (1..5000).map(account).collect();
+        for compression in [Compression::None, Compression::Zstd(3)] {
+            let body = encode_accounts(4, 1, 70_000, &accounts, compression).unwrap();
+            let (header, found) = decode_accounts(&body, 0).unwrap();
+            assert_eq!((header.launch, header.track, header.first_warp, header.warps), (4, 1, 70_000, 4999));
+            assert_eq!(header.last_warp(), 74_998);
+            assert_eq!(found, accounts);
+        }
+    }
+
+    #[test]
+    fn impossible_accounts_are_refused() {
+        let one = [account(1)];
+        assert!(encode_accounts(0, 0, 0, &[], Compression::None).is_err());
+        assert!(encode_accounts(0, 0, u32::MAX, &one, Compression::None).is_err());
+        let many = vec![account(1); MAX_ACCOUNTS as usize + 1];
+        assert!(encode_accounts(0, 0, 0, &many, Compression::None).is_err());
+        let odd = WarpAccount { finished: 2, ..account(1) };
+        assert!(encode_accounts(0, 0, 0, &[odd], Compression::None).is_err());
+        let body = encode_accounts(0, 0, 0, &one, Compression::None).unwrap();
+        assert!(decode_accounts(&body[..body.len() - 1], 0).is_err());
+        assert!(decode_accounts(&[&body[..], &[0]].concat(), 0).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! From chunks to a frame section.
+
+use super::SECTION;
+use super::compression::{Compression, compress};
+use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
+use crate::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
+use crate::file::error::FormatError;
+use crate::file::limits::MAX_FRAME_BYTES;
+use crate::file::section::{SectionKind, encode_section};
+
+/// A chunk that is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRef<'a> {
+    /// Track: 0 is the trace, 1 the raw twin of a dual recording.
+    pub track: u32,
+    /// Linear index of the warp in its launch.
+    pub warp: u32,
+    /// Position of the chunk in the warp's stream, from 0.
+    pub sequence: u32,
+    /// Events in the payload.
+    pub events: u32,
+    /// The encoded events.
+    pub payload: &'a [u8],
+}
+
+impl<'a> ChunkRef<'a> {
+    /// The chunk at the start of `bytes`, as a warp left it in the pool: a [`ChunkHeader`], then the payload.
+    /// `None` when `bytes` are too few for the header or for the length that it announces. The header's launch
+    /// is the caller's to compare.
+    pub fn from_pool(bytes: &'a [u8]) -> Option<Self> {
+        let header = ChunkHeader::read(bytes)?;
+        let payload = bytes.get(CHUNK_HEADER_BYTES as usize..)?.get(..header.length as usize)?;
+        let ChunkHeader { track, warp, sequence, events, .. } = header;
+        Some(Self { track, warp, sequence, events, payload })
+    }
+
+    /// Bytes that the chunk takes in a frame before compression.
+    pub const fn frame_bytes(&self) -> u64 {
+        (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
+    }
+}
+
+/// A whole frame section, ready to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedFrame {
+    /// The fixed part.
+    pub header: FrameHeader,
+    /// Section header and body.
+    pub section: Vec<u8>,
+}
+
+/// Makes a frame of `chunks`, which belong to one launch and one track and are sorted by (warp, sequence).
+///
+/// # Errors
+/// No chunk, another track's chunk, an order that is not strictly ascending, a chunk without events or bytes, a
+/// payload or a frame over the format's limits; the compressor failed.
+pub fn encode_frame(
+    launch: u32,
+    track: u32,
+    chunks: &[ChunkRef<'_>],
+    compression: Compression,
+) -> Result<EncodedFrame, FormatError> {
+    let invalid = |field, value, expected: String| {
+        Err(FormatError::Invalid { section: SECTION, field, offset: 0, value, expected: expected.into() })
+    };
+    let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
+        return invalid("chunks", 0, "at least 1".into());
+    };
+    let bytes: u64 = chunks.iter().map(ChunkRef::frame_bytes).sum();
+    if bytes > u64::from(MAX_FRAME_BYTES) {
+        let limit = u64::from(MAX_FRAME_BYTES);
+        return Err(FormatError::TooLarge {
+            section: SECTION,
+            field: "plain bytes",
+            offset: 0,
+            value: bytes,
+            limit,
+        });
+    }
+    let mut contents = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+    let mut before = None;
+    for chunk in chunks {
+        let length = u32::try_from(chunk.payload.len()).unwrap_or(u32::MAX);
+        let entry = ChunkEntry { warp: chunk.warp, sequence: chunk.sequence, events: chunk.events, length };
+        if let Err((field, value, expected)) = entry.check() {
+            return invalid(field, value, expected);
+        }
+        if chunk.track != track {
+            return invalid("chunk track", u64::from(chunk.track), format!("{track}, the frame's track"));
+        }
+        if before >= Some((chunk.warp, chunk.sequence)) {
+            return invalid("chunk warp", u64::from(chunk.warp), "chunks sorted by warp and sequence".into());
+        }
+        before = Some((chunk.warp, chunk.sequence));
+        contents.extend_from_slice(&entry.encode());
+    }
+    for chunk in chunks {
+        contents.extend_from_slice(chunk.payload);
+    }
+    let plain_bytes = u32::try_from(contents.len()).expect("at most MAX_FRAME_BYTES, checked above");
+    let (stored_as, stored) = compress(SECTION, contents, compression)?;
+    let header = FrameHeader {
+        launch,
+        track,
+        first_warp: first.warp,
+        last_warp: last.warp,
+        chunks: u32::try_from(chunks.len()).expect("each chunk takes 17 of at most MAX_FRAME_BYTES bytes"),
+        stored_as,
+        events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
+        plain_bytes,
+    };
+    let mut body = header.encode();
+    debug_assert_eq!(body.len(), FRAME_HEADER_BYTES);
+    body.extend_from_slice(&stored);
+    Ok(EncodedFrame { header, section: encode_section(SectionKind::Frame, &body) })
+}

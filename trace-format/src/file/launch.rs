@@ -1,0 +1,314 @@
+//! One kernel launch, and how a linear warp index names a stream.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  number                 unique in the file
+//!      4     4  kernel                 index into the metadata's kernels
+//!      8    12  grid                   blocks along x, y, z
+//!     20    12  block                  threads along x, y, z
+//!     32     4  dynamic shared memory  bytes
+//!     36     4  reserved               zero
+//! ```
+
+use super::error::FormatError;
+use super::fields::Fields;
+use super::limits::MAX_BLOCK_THREADS;
+
+/// Lanes of a warp.
+pub const WARP_LANES: u32 = 32;
+/// Bytes of a launch section's body.
+pub const LAUNCH_BYTES: usize = 40;
+
+const SECTION: &str = "LNCH";
+
+/// A launch that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// A grid or block dimension is 0.
+    #[error(
+        "launch {launch}: {what} {size:?} has a dimension of 0; use 1 for a dimension that is not needed"
+    )]
+    ZeroDimension {
+        /// Launch number.
+        launch: u32,
+        /// "grid" or "block".
+        what: &'static str,
+        /// The dimensions x, y, z.
+        size: [u32; 3],
+    },
+    /// The block has more threads than a block can have.
+    #[error(
+        "launch {launch}: block {block:?} has {threads} threads, at most {MAX_BLOCK_THREADS} are possible"
+    )]
+    BlockTooLarge {
+        /// Launch number.
+        launch: u32,
+        /// The dimensions x, y, z.
+        block: [u32; 3],
+        /// Threads of the block.
+        threads: u128,
+    },
+    /// The warps of the launch cannot be numbered in 32 bits.
+    #[error(
+        "launch {launch}: grid {grid:?} of blocks of {warps_per_block} warps has {warps} warps; \
+         warps are numbered in 32 bits, so launch a smaller grid with a loop inside the kernel"
+    )]
+    TooManyWarps {
+        /// Launch number.
+        launch: u32,
+        /// The dimensions x, y, z.
+        grid: [u32; 3],
+        /// Warps in one block.
+        warps_per_block: u32,
+        /// Warps of the launch.
+        warps: u128,
+    },
+}
+
+/// The name of a stream: one warp of one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// Launch number.
+    pub launch: u32,
+    /// Index of the kernel in the metadata.
+    pub kernel: u32,
+    /// Block index along x, y, z.
+    pub block: [u32; 3],
+    /// Warp in its block.
+    pub warp_in_block: u32,
+}
+
+/// One kernel launch.
+///
+/// A value of this type is always possible: dimensions are not 0, a block has at most
+/// [`MAX_BLOCK_THREADS`] threads, the warps can be numbered in 32 bits. The linear index of a warp is
+/// `block * warps_per_block + warp in block`, where the linear index of block (x, y, z) is
+/// `x + grid.x * (y + grid.y * z)`.
+///
+/// ```
+/// use warptrace_format::file::LaunchInfo;
+/// let launch = LaunchInfo::new(0, 0, [4, 2, 1], [48, 2, 1], 0)?;
+/// assert_eq!((launch.warps_per_block(), launch.warps()), (3, 24));
+/// let stream = launch.stream_id(16).expect("a warp of the launch");
+/// assert_eq!((stream.block, stream.warp_in_block), ([1, 1, 0], 1));
+/// assert_eq!(launch.warp_index(stream.block, stream.warp_in_block), Some(16));
+/// # Ok::<(), warptrace_format::file::LaunchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchInfo {
+    number: u32,
+    kernel: u32,
+    grid: [u32; 3],
+    block: [u32; 3],
+    dynamic_shared_bytes: u32,
+}
+
+fn product(size: [u32; 3]) -> u128 {
+    size.into_iter().map(u128::from).product()
+}
+
+impl LaunchInfo {
+    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of `block`
+    /// threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block.
+    ///
+    /// # Errors
+    /// A dimension of 0, a block of more than [`MAX_BLOCK_THREADS`] threads, more than 2^32 - 1 warps.
+    pub fn new(
+        number: u32,
+        kernel: u32,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared_bytes: u32,
+    ) -> Result<Self, LaunchError> {
+        for (what, size) in [("grid", grid), ("block", block)] {
+            if size.contains(&0) {
+                return Err(LaunchError::ZeroDimension { launch: number, what, size });
+            }
+        }
+        let threads = product(block);
+        if threads > u128::from(MAX_BLOCK_THREADS) {
+            return Err(LaunchError::BlockTooLarge { launch: number, block, threads });
+        }
+        let launch = Self { number, kernel, grid, block, dynamic_shared_bytes };
+        // Three factors below 2^32 and one of at most 32: no overflow in 128 bits.
+        let warps = product(grid) * u128::from(launch.warps_per_block());
+        if warps > u128::from(u32::MAX) {
+            let warps_per_block = launch.warps_per_block();
+            return Err(LaunchError::TooManyWarps { launch: number, grid, warps_per_block, warps });
+        }
+        Ok(launch)
+    }
+
+    /// Number of the launch, unique in its file.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Index of the kernel in the metadata.
+    pub const fn kernel(&self) -> u32 {
+        self.kernel
+    }
+
+    /// Blocks along x, y, z.
+    pub const fn grid(&self) -> [u32; 3] {
+        self.grid
+    }
+
+    /// Threads of a block along x, y, z.
+    pub const fn block(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// Dynamic shared memory of a block in bytes.
+    pub const fn dynamic_shared_bytes(&self) -> u32 {
+        self.dynamic_shared_bytes
+    }
+
+    /// Threads of a block, 1..=1024.
+    pub const fn threads_per_block(&self) -> u32 {
+        self.block[0] * self.block[1] * self.block[2]
+    }
+
+    /// Warps of a block, 1..=32; the last one may lack lanes.
+    pub const fn warps_per_block(&self) -> u32 {
+        self.threads_per_block().div_ceil(WARP_LANES)
+    }
+
+    /// Blocks of the launch.
+    pub const fn blocks(&self) -> u32 {
+        self.grid[0] * self.grid[1] * self.grid[2]
+    }
+
+    /// Warps of the launch; their linear indices are `0..warps()`.
+    pub const fn warps(&self) -> u32 {
+        self.blocks() * self.warps_per_block()
+    }
+
+    /// The stream of the warp with linear index `warp`; `None` if the launch has no such warp.
+    pub fn stream_id(&self, warp: u32) -> Option<StreamId> {
+        if warp >= self.warps() {
+            return None;
+        }
+        let block = warp / self.warps_per_block();
+        let [x, y, _] = self.grid;
+        Some(StreamId {
+            launch: self.number,
+            kernel: self.kernel,
+            block: [block % x, block / x % y, block / x / y],
+            warp_in_block: warp % self.warps_per_block(),
+        })
+    }
+
+    /// The linear index of a warp; `None` if the launch has no such block or warp.
+    pub fn warp_index(&self, block: [u32; 3], warp_in_block: u32) -> Option<u32> {
+        let inside = block.iter().zip(self.grid).all(|(&at, size)| at < size);
+        if !inside || warp_in_block >= self.warps_per_block() {
+            return None;
+        }
+        let linear = block[0] + self.grid[0] * (block[1] + self.grid[1] * block[2]);
+        Some(linear * self.warps_per_block() + warp_in_block)
+    }
+
+    /// The lanes that the warp with linear index `warp` has: all 32, except in the last warp of a block whose
+    /// thread count is no multiple of 32. `None` if the launch has no such warp.
+    pub fn lane_mask(&self, warp: u32) -> Option<u32> {
+        if warp >= self.warps() {
+            return None;
+        }
+        let first = warp % self.warps_per_block() * WARP_LANES;
+        let lanes = (self.threads_per_block() - first).min(WARP_LANES);
+        Some(u32::MAX >> (WARP_LANES - lanes))
+    }
+
+    /// The body of the launch's section.
+    pub fn encode(&self) -> [u8; LAUNCH_BYTES] {
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        let words = [self.number, self.kernel, gx, gy, gz, bx, by, bz, self.dynamic_shared_bytes, 0];
+        let mut bytes = [0; LAUNCH_BYTES];
+        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
+            field.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the body of a launch section; `at` is the body's file offset.
+    ///
+    /// # Errors
+    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses.
+    pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(SECTION, body, at);
+        let number = fields.u32("number")?;
+        let kernel = fields.u32("kernel")?;
+        let grid = [fields.u32("grid.x")?, fields.u32("grid.y")?, fields.u32("grid.z")?];
+        let block = [fields.u32("block.x")?, fields.u32("block.y")?, fields.u32("block.z")?];
+        let dynamic_shared_bytes = fields.u32("dynamic shared memory")?;
+        fields.zero::<4>("reserved")?;
+        fields.end()?;
+        Self::new(number, kernel, grid, block, dynamic_shared_bytes).map_err(|error| FormatError::Contents {
+            section: SECTION,
+            offset: at,
+            message: error.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_bytes_are_frozen() {
+        let launch = LaunchInfo::new(7, 1, [2, 3, 4], [33, 1, 1], 9).unwrap();
+        let bytes = launch.encode();
+        assert_eq!(
+            bytes,
+            [
+                7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0,
+                0, 9, 0, 0, 0, 0, 0, 0, 0
+            ]
+        );
+        assert_eq!(LaunchInfo::decode(&bytes, 0), Ok(launch));
+        assert!(LaunchInfo::decode(&bytes[..39], 0).is_err());
+        assert!(LaunchInfo::decode(&[&bytes[..], &[0]].concat(), 0).is_err());
+    }
+
+    #[test]
+    fn warps_and_streams_name_each_other() {
+        let launch = LaunchInfo::new(3, 2, [3, 5, 2], [10, 7, 1], 0).unwrap();
+        assert_eq!((launch.warps_per_block(), launch.blocks(), launch.warps()), (3, 30, 90));
+        let mut expected = 0;
+        for z in 0..2 {
+            for y in 0..5 {
+                for x in 0..3 {
+                    for warp_in_block in 0..3 {
+                        let id = launch.stream_id(expected).unwrap();
+                        assert_eq!(id, StreamId { launch: 3, kernel: 2, block: [x, y, z], warp_in_block });
+                        assert_eq!(launch.warp_index([x, y, z], warp_in_block), Some(expected));
+                        expected += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!((launch.stream_id(90), launch.lane_mask(90)), (None, None));
+        assert_eq!((launch.warp_index([3, 0, 0], 0), launch.warp_index([0, 0, 0], 3)), (None, None));
+        // 70 threads: two whole warps and one of six lanes.
+        assert_eq!([0, 1, 2].map(|warp| launch.lane_mask(warp).unwrap()), [u32::MAX, u32::MAX, 0x3f]);
+    }
+
+    #[test]
+    fn impossible_launches_are_refused() {
+        let new = |grid, block| LaunchInfo::new(1, 0, grid, block, 0);
+        assert!(matches!(new([0, 1, 1], [1, 1, 1]), Err(LaunchError::ZeroDimension { what: "grid", .. })));
+        assert!(matches!(new([1, 1, 1], [1, 0, 1]), Err(LaunchError::ZeroDimension { what: "block", .. })));
+        assert!(matches!(
+            new([1, 1, 1], [1025, 1, 1]),
+            Err(LaunchError::BlockTooLarge { threads: 1025, .. })
+        ));
+        assert!(matches!(new([1, 1, 1], [u32::MAX; 3]), Err(LaunchError::BlockTooLarge { .. })));
+        assert!(matches!(new([u32::MAX; 3], [1024, 1, 1]), Err(LaunchError::TooManyWarps { .. })));
+        assert!(matches!(new([u32::MAX, 1, 1], [33, 1, 1]), Err(LaunchError::TooManyWarps { .. })));
+        assert_eq!(new([u32::MAX, 1, 1], [32, 1, 1]).unwrap().warps(), u32::MAX);
+    }
+}

@@ -1,0 +1,26 @@
+//! Hard bounds of the format. A file that passes one of them is refused, so that a reader's memory is bounded
+//! whatever the length fields of a file say.
+
+/// Longest body of any section, known or not: 32 MiB.
+pub const MAX_SECTION_BYTES: u64 = 32 << 20;
+/// Longest metadata body: 16 MiB.
+pub const MAX_METADATA_BYTES: u64 = 16 << 20;
+/// Kernels that a file may name.
+pub const MAX_KERNELS: usize = 4096;
+/// Locations that a file may describe: every id but 0.
+pub const MAX_LOCATIONS: usize = 65_535;
+/// Free-form properties that a file may carry.
+pub const MAX_PROPERTIES: usize = 4096;
+/// Largest frame: its chunk table and payloads before compression, in bytes (16 MiB).
+pub const MAX_FRAME_BYTES: u32 = 16 << 20;
+/// Largest payload of one chunk in bytes: the largest chunk of a pool without its header.
+pub const MAX_PAYLOAD_BYTES: u32 = crate::chunk::MAX_CHUNK_BYTES - crate::chunk::CHUNK_HEADER_BYTES;
+/// Warps in one accounting section.
+pub const MAX_ACCOUNTS: u32 = 65_536;
+/// Entries in one index section.
+pub const MAX_INDEX_ENTRIES: u32 = 65_536;
+/// Sections that an index may list in all (launches, frames and accounting sections together). At the usual
+/// frame size of 1 MiB this is 4 TiB of chunks; larger frames reach further.
+pub const MAX_INDEXED_SECTIONS: u32 = 1 << 22;
+/// Largest number of threads in a block.
+pub const MAX_BLOCK_THREADS: u32 = 1024;

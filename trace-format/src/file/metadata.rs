@@ -1,0 +1,396 @@
+//! What was recorded, where and how: the `META` section.
+//!
+//! The body is this module's [`Metadata`] in [postcard's wire format](https://postcard.jamesmunns.com/wire-format):
+//! fields in the order of declaration, unsigned integers as varints of seven bits a byte (lowest first), strings
+//! and sequences behind their length, options behind a byte 0 or 1, enum variants by number in the order of
+//! declaration. The encoding does not describe itself, so any change of a field is a new version of the section.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::error::FormatError;
+use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
+use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use crate::codec::CodecSpec;
+use crate::pool::MAX_TRACKS;
+
+const SECTION: &str = "META";
+
+/// The kind of device that ran the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A GPU, through the CUDA driver.
+    Cuda,
+    /// The simulator: same streams, no meaning for performance.
+    Simulator,
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Cuda => "cuda",
+            Self::Simulator => "simulator",
+        })
+    }
+}
+
+/// The device that ran the kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// GPU or simulator.
+    pub kind: DeviceKind,
+    /// Name as the driver gives it.
+    pub name: String,
+    /// Compute capability, major and minor; `None` for the simulator.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Version of the driver as text; `None` for the simulator.
+    pub driver_version: Option<String>,
+}
+
+impl DeviceInfo {
+    /// A GPU.
+    pub fn cuda(
+        name: impl Into<String>,
+        compute_capability: (u32, u32),
+        driver_version: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind: DeviceKind::Cuda,
+            name: name.into(),
+            compute_capability: Some(compute_capability),
+            driver_version: Some(driver_version.into()),
+        }
+    }
+
+    /// The simulator.
+    pub fn simulator(name: impl Into<String>) -> Self {
+        Self {
+            kind: DeviceKind::Simulator,
+            name: name.into(),
+            compute_capability: None,
+            driver_version: None,
+        }
+    }
+}
+
+/// A kernel that the file's launches refer to by its index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelInfo {
+    /// Name of the kernel's entry.
+    pub name: String,
+    /// Source file, or empty when it is not known.
+    pub source_file: String,
+}
+
+/// A trace point: what an event's location id means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocationInfo {
+    /// The id passed to `trace_loc`. Never 0.
+    pub id: u16,
+    /// Short name.
+    pub name: String,
+    /// What it means when a lane comes by here.
+    pub description: String,
+    /// Source file, or empty when it is not known.
+    pub file: String,
+    /// Line from 1, or 0 when it is not known.
+    pub line: u32,
+    /// Column from 1, or 0 when it is not known.
+    pub column: u32,
+}
+
+/// Metadata that contradicts itself or the format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetadataError {
+    /// No track, or more than a launch can record.
+    #[error("{found} tracks are declared; a trace has 1 to {MAX_TRACKS}")]
+    Tracks {
+        /// Tracks found.
+        found: usize,
+    },
+    /// A codec's parameters are out of range.
+    #[error("track {track}: {source}")]
+    Codec {
+        /// The track.
+        track: usize,
+        /// The parameter.
+        source: crate::codec::ParamError,
+    },
+    /// The chunk size is no power of two in the range.
+    #[error(
+        "chunks of {found} bytes; the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+    )]
+    ChunkBytes {
+        /// Size found.
+        found: u32,
+    },
+    /// A location has id 0.
+    #[error("location {name:?} has the id 0; ids begin at 1")]
+    LocationZero {
+        /// The location's name.
+        name: String,
+    },
+    /// A location's id does not fit a track's codec.
+    #[error("location {name:?} has the id {id}; codec {codec} carries ids up to {largest}")]
+    LocationTooLarge {
+        /// The location's name.
+        name: String,
+        /// Its id.
+        id: u16,
+        /// The codec.
+        codec: &'static str,
+        /// The codec's largest id.
+        largest: u16,
+    },
+    /// Two locations share an id.
+    #[error("locations {first:?} and {second:?} both have the id {id}; give each its own")]
+    LocationTwice {
+        /// The id.
+        id: u16,
+        /// Name of the first.
+        first: String,
+        /// Name of the second.
+        second: String,
+    },
+    /// More of something than the format holds.
+    #[error("{found} {what}; the format holds at most {limit}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many were found.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// Everything about a recording that is not a launch or an event.
+///
+/// ```
+/// use warptrace_format::codec::CodecSpec;
+/// use warptrace_format::file::{DeviceInfo, Metadata};
+/// let metadata = Metadata::new("warptrace 0.1.0", DeviceInfo::simulator("warptrace simulator"), vec![CodecSpec::Raw])
+///     .with_kernel("fractal", "kernels/src/fractal.rs")
+///     .with_location(1, "pixel", "a lane starts its pixel")
+///     .with_property("width", "512");
+/// metadata.check()?;
+/// # Ok::<(), warptrace_format::file::MetadataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Metadata {
+    /// Name and version of the program that recorded.
+    pub tool: String,
+    /// The device.
+    pub device: DeviceInfo,
+    /// Kernels; launches refer to them by index.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_KERNELS>")]
+    pub kernels: Vec<KernelInfo>,
+    /// One codec a track: track 0 is the trace, track 1 the raw twin of a dual recording.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_TRACKS>")]
+    pub tracks: Vec<CodecSpec>,
+    /// Bytes of a chunk in the pool, header included.
+    pub chunk_bytes: u32,
+    /// Chunks in the pool.
+    pub pool_chunks: u32,
+    /// What a full pool does: `stop` counts the rest as lost.
+    pub policy: String,
+    /// The trace points.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]
+    pub locations: Vec<LocationInfo>,
+    /// Free-form pairs, such as the program's arguments.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_PROPERTIES>")]
+    pub properties: Vec<(String, String)>,
+    /// When the recording began, in seconds since 1970-01-01 UTC, if the recorder wanted to say.
+    pub created_unix_seconds: Option<u64>,
+}
+
+impl Metadata {
+    /// Metadata with no kernel and no location yet, chunks of the default size and the policy `stop`.
+    pub fn new(tool: impl Into<String>, device: DeviceInfo, tracks: Vec<CodecSpec>) -> Self {
+        Self {
+            tool: tool.into(),
+            device,
+            kernels: Vec::new(),
+            tracks,
+            chunk_bytes: crate::chunk::DEFAULT_CHUNK_BYTES,
+            pool_chunks: 0,
+            policy: "stop".into(),
+            locations: Vec::new(),
+            properties: Vec::new(),
+            created_unix_seconds: None,
+        }
+    }
+
+    /// Adds a kernel; its index is the number of kernels before.
+    #[must_use]
+    pub fn with_kernel(mut self, name: impl Into<String>, source_file: impl Into<String>) -> Self {
+        self.kernels.push(KernelInfo { name: name.into(), source_file: source_file.into() });
+        self
+    }
+
+    /// Adds a trace point whose place in the source is not known. Push to
+    /// [`locations`](Self::locations) to give one.
+    #[must_use]
+    pub fn with_location(mut self, id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.locations.push(LocationInfo {
+            id,
+            name: name.into(),
+            description: description.into(),
+            file: String::new(),
+            line: 0,
+            column: 0,
+        });
+        self
+    }
+
+    /// Adds a free-form pair.
+    #[must_use]
+    pub fn with_property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.push((key.into(), value.into()));
+        self
+    }
+
+    /// Sets the pool's chunk size in bytes and its number of chunks.
+    #[must_use]
+    pub fn with_pool(mut self, chunk_bytes: u32, pool_chunks: u32) -> Self {
+        (self.chunk_bytes, self.pool_chunks) = (chunk_bytes, pool_chunks);
+        self
+    }
+
+    /// The trace point with this id.
+    pub fn location(&self, id: u16) -> Option<&LocationInfo> {
+        self.locations.iter().find(|location| location.id == id)
+    }
+
+    /// Bytes of payload that a chunk of the pool can hold.
+    pub const fn payload_capacity(&self) -> u32 {
+        self.chunk_bytes.saturating_sub(crate::chunk::CHUNK_HEADER_BYTES)
+    }
+
+    /// Checks what a file may say.
+    ///
+    /// # Errors
+    /// The first contradiction found, as a [`MetadataError`].
+    pub fn check(&self) -> Result<(), MetadataError> {
+        if self.tracks.is_empty() || self.tracks.len() > MAX_TRACKS {
+            return Err(MetadataError::Tracks { found: self.tracks.len() });
+        }
+        for (what, found, limit) in [
+            ("kernels", self.kernels.len(), MAX_KERNELS),
+            ("locations", self.locations.len(), MAX_LOCATIONS),
+            ("properties", self.properties.len(), MAX_PROPERTIES),
+        ] {
+            if found > limit {
+                return Err(MetadataError::TooMany { what, found: found as u64, limit: limit as u64 });
+            }
+        }
+        for (track, codec) in self.tracks.iter().enumerate() {
+            codec.check().map_err(|source| MetadataError::Codec { track, source })?;
+        }
+        if !self.chunk_bytes.is_power_of_two()
+            || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&self.chunk_bytes)
+        {
+            return Err(MetadataError::ChunkBytes { found: self.chunk_bytes });
+        }
+        self.check_locations()
+    }
+
+    fn check_locations(&self) -> Result<(), MetadataError> {
+        let mut seen: Vec<Option<&LocationInfo>> = vec![None; MAX_LOCATIONS + 1];
+        for location in &self.locations {
+            let LocationInfo { id, ref name, .. } = *location;
+            if id == 0 {
+                return Err(MetadataError::LocationZero { name: name.clone() });
+            }
+            for codec in &self.tracks {
+                let largest = codec.max_location();
+                if id > largest {
+                    let codec = codec.name();
+                    return Err(MetadataError::LocationTooLarge { name: name.clone(), id, codec, largest });
+                }
+            }
+            if let Some(first) = seen[usize::from(id)].replace(location) {
+                let (first, second) = (first.name.clone(), name.clone());
+                return Err(MetadataError::LocationTwice { id, first, second });
+            }
+        }
+        Ok(())
+    }
+
+    /// The body of the metadata section.
+    ///
+    /// # Errors
+    /// What [`Metadata::check`] refuses; a body over [`MAX_METADATA_BYTES`].
+    pub fn encode(&self) -> Result<Vec<u8>, MetadataError> {
+        self.check()?;
+        let body = postcard::to_allocvec(self)
+            .expect("metadata has only strings, integers, options and sequences of known length");
+        let found = body.len() as u64;
+        if found > MAX_METADATA_BYTES {
+            return Err(MetadataError::TooMany { what: "metadata bytes", found, limit: MAX_METADATA_BYTES });
+        }
+        Ok(body)
+    }
+
+    /// Reads the body of a metadata section at file offset `at`.
+    ///
+    /// # Errors
+    /// A body over [`MAX_METADATA_BYTES`], bytes that are not metadata, bytes after it, contents that
+    /// [`Metadata::check`] refuses.
+    pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
+        let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
+        if body.len() as u64 > MAX_METADATA_BYTES {
+            return Err(contents(format!(
+                "{} bytes of metadata, over the limit of {MAX_METADATA_BYTES}",
+                body.len()
+            )));
+        }
+        let (metadata, rest) = postcard::take_from_bytes::<Self>(body)
+            .map_err(|error| contents(format!("the metadata does not decode: {error}")))?;
+        if !rest.is_empty() {
+            return Err(contents(format!("{} bytes follow the last field", rest.len())));
+        }
+        metadata.check().map_err(|error| contents(error.to_string()))?;
+        Ok(metadata)
+    }
+}
+
+/// Deserialises a sequence of at most `N` elements. The announced length reserves nothing: a few bytes cannot make
+/// the reader allocate more than `N` elements.
+fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Bounded<T, const N: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Bounded<T, N> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "at most {N} elements")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+            let mut vector = Vec::new();
+            while let Some(element) = elements.next_element()? {
+                if vector.len() == N {
+                    return Err(serde::de::Error::invalid_length(N + 1, &self));
+                }
+                vector.push(element);
+            }
+            Ok(vector)
+        }
+    }
+    deserializer.deserialize_seq(Bounded::<T, N>(PhantomData))
+}
+
+#[cfg(test)]
+#[path = "metadata_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+
+fn example() -> Metadata {
+    let mut metadata = Metadata::new("warptrace 0.1.0", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+        .with_kernel("k", "k.rs")
+        .with_location(1, "entry", "")
+        .with_property("n", "3")
+        .with_pool(4096, 300);
+    metadata.locations[0].line = 12;
+    metadata
+}
+
+#[test]
+fn body_bytes_are_frozen() {
+    let body = example().encode().unwrap();
+    let expected = [
+        b"\x0fwarptrace 0.1.0".as_slice(),
+        b"\x01\x03sim\x00\x00",      // simulator, name, no capability, no driver
+        b"\x01\x01k\x04k.rs",        // one kernel
+        b"\x01\x00",                 // one track: raw
+        b"\x80\x20\xac\x02\x04stop", // 4096 and 300 as varints, policy
+        b"\x01\x01\x05entry\x00\x00\x0c\x00",
+        b"\x01\x01n\x013",
+        b"\x00", // no creation time
+    ]
+    .concat();
+    assert_eq!(body, expected);
+    assert_eq!(Metadata::decode(&body, 0).unwrap(), example());
+}
+
+#[test]
+fn every_cut_and_every_byte_more_is_refused() {
+    let body = example().encode().unwrap();
+    for length in 0..body.len() {
+        assert!(Metadata::decode(&body[..length], 48).is_err(), "length {length}");
+    }
+    let error = Metadata::decode(&[&body[..], &[0]].concat(), 48).unwrap_err();
+    assert_eq!(error.to_string(), "META at offset 48: 1 bytes follow the last field");
+}
+
+#[test]
+fn a_huge_announced_length_reserves_nothing() {
+    let mut body = b"\x00\x01\x00\x00\x00".to_vec(); // empty tool, simulator
+    body.extend_from_slice(b"\xff\xff\xff\xff\x7f"); // 2^35 kernels
+    body.extend_from_slice(&[0; 64]);
+    assert!(Metadata::decode(&body, 0).is_err());
+}
+
+#[test]
+fn more_kernels_than_the_limit_are_refused_when_read() {
+    let mut body = b"\x00\x01\x00\x00\x00".to_vec();
+    body.extend_from_slice(b"\x81\x20"); // 4097 kernels
+    body.extend_from_slice(&vec![0; 4097 * 2]);
+    let error = Metadata::decode(&body, 0).unwrap_err();
+    assert!(matches!(error, FormatError::Contents { .. }), "{error}");
+}
+
+#[test]
+fn contradictions_are_named() {
+    let mut bad = example();
+    bad.tracks.clear();
+    assert_eq!(bad.check(), Err(MetadataError::Tracks { found: 0 }));
+    let mut bad = example();
+    bad.chunk_bytes = 4095;
+    assert_eq!(bad.check(), Err(MetadataError::ChunkBytes { found: 4095 }));
+    let bad = example().with_location(0, "zero", "");
+    assert_eq!(bad.check(), Err(MetadataError::LocationZero { name: "zero".into() }));
+    let bad = example().with_location(256, "high", "");
+    assert!(matches!(bad.check(), Err(MetadataError::LocationTooLarge { id: 256, largest: 255, .. })));
+    let bad = example().with_location(1, "again", "");
+    assert!(matches!(bad.encode(), Err(MetadataError::LocationTwice { id: 1, .. })));
+}
+
+#[test]
+fn codec_parameters_out_of_range_are_refused_when_read() {
+    let mut good = example();
+    good.tracks = vec![CodecSpec::Ecl(crate::codec::EclParams::new(9, 2, 8).unwrap())];
+    let body = good.encode().unwrap();
+    let at = body.windows(5).position(|bytes| bytes == [1, 1, 9, 2, 8]).unwrap();
+    assert_eq!(Metadata::decode(&body, 0).unwrap(), good);
+    for (field, value) in [(2, 17), (3, 9), (4, 21)] {
+        let mut bad = body.clone();
+        bad[at + field] = value;
+        assert!(Metadata::decode(&bad, 0).is_err(), "field {field}");
+    }
+}

@@ -1,0 +1,321 @@
+//! The header in front of every section.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  tag              four ASCII letters
+//!      4     2  version          of this kind of section
+//!      6     2  flags            bit 0: optional; other bits are refused
+//!      8     8  length           bytes of the body that follows
+//!     16     4  body checksum    CRC-32 of the body
+//!     20     4  header checksum  CRC-32 of the 20 bytes before
+//! ```
+
+use std::fmt;
+
+use super::error::FormatError;
+use super::fields::{Fields, push_crc};
+use super::limits::MAX_SECTION_BYTES;
+
+/// Bytes of a section's header.
+pub const SECTION_HEADER_BYTES: usize = 24;
+/// Flag: a reader that does not know the tag, or the section's version, may skip the section.
+pub const FLAG_OPTIONAL: u16 = 1;
+
+/// The four letters that say what a section holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub [u8; 4]);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// The sections that this build knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SectionKind {
+    /// What was recorded, where and how.
+    Metadata,
+    /// One kernel launch.
+    Launch,
+    /// Chunks.
+    Frame,
+    /// Accounting of warps.
+    Accounts,
+    /// Where the sections are.
+    Index,
+    /// Where the index is.
+    Trailer,
+}
+
+impl SectionKind {
+    /// Every kind, in the order in which a file holds them.
+    pub const ALL: [Self; 6] =
+        [Self::Metadata, Self::Launch, Self::Frame, Self::Accounts, Self::Index, Self::Trailer];
+
+    /// The tag in the file.
+    pub const fn tag(self) -> Tag {
+        Tag(match self {
+            Self::Metadata => *b"META",
+            Self::Launch => *b"LNCH",
+            Self::Frame => *b"FRAM",
+            Self::Accounts => *b"ACCT",
+            Self::Index => *b"INDX",
+            Self::Trailer => *b"TAIL",
+        })
+    }
+
+    /// The tag as text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "META",
+            Self::Launch => "LNCH",
+            Self::Frame => "FRAM",
+            Self::Accounts => "ACCT",
+            Self::Index => "INDX",
+            Self::Trailer => "TAIL",
+        }
+    }
+
+    /// The kind with this tag.
+    pub fn from_tag(tag: Tag) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
+    }
+
+    /// The section version that this build writes.
+    pub const fn version(self) -> u16 {
+        1
+    }
+
+    /// The section versions that this build reads.
+    pub const fn readable_versions(self) -> &'static [u16] {
+        &[1]
+    }
+}
+
+/// A section's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionHeader {
+    /// What the section holds.
+    pub tag: Tag,
+    /// Version of this kind of section.
+    pub version: u16,
+    /// [`FLAG_OPTIONAL`] or 0.
+    pub flags: u16,
+    /// Bytes of the body.
+    pub length: u64,
+    /// CRC-32 of the body.
+    pub body_crc: u32,
+}
+
+impl SectionHeader {
+    /// The header of a section of `kind` with this body.
+    pub fn for_body(kind: SectionKind, body: &[u8]) -> Self {
+        Self {
+            tag: kind.tag(),
+            version: kind.version(),
+            flags: 0,
+            length: body.len() as u64,
+            body_crc: crc32fast::hash(body),
+        }
+    }
+
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; SECTION_HEADER_BYTES] {
+        let mut bytes = Vec::with_capacity(SECTION_HEADER_BYTES);
+        bytes.extend_from_slice(&self.tag.0);
+        bytes.extend_from_slice(&self.version.to_le_bytes());
+        bytes.extend_from_slice(&self.flags.to_le_bytes());
+        bytes.extend_from_slice(&self.length.to_le_bytes());
+        bytes.extend_from_slice(&self.body_crc.to_le_bytes());
+        push_crc(&mut bytes, 0);
+        bytes.try_into().expect("4 + 2 + 2 + 8 + 4 + 4 bytes")
+    }
+
+    /// Reads the header at file offset `at`; `bytes` may be longer.
+    ///
+    /// # Errors
+    /// Too few bytes, a wrong checksum, unknown flags, a length over [`MAX_SECTION_BYTES`].
+    pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
+        const PART: &str = "section header";
+        let bytes = &bytes[..bytes.len().min(SECTION_HEADER_BYTES)];
+        let mut fields = Fields::new(PART, bytes, at);
+        let tag = Tag(fields.take("tag")?);
+        let version = fields.u16("version")?;
+        let flags = fields.u16("flags")?;
+        let length = fields.u64("length")?;
+        let body_crc = fields.u32("body checksum")?;
+        fields.crc("header")?;
+        if flags & !FLAG_OPTIONAL != 0 {
+            return Err(FormatError::Flags {
+                section: PART,
+                offset: at.saturating_add(6),
+                found: flags & !FLAG_OPTIONAL,
+            });
+        }
+        if length > MAX_SECTION_BYTES {
+            return Err(FormatError::TooLarge {
+                section: PART,
+                field: "length",
+                offset: at.saturating_add(8),
+                value: length,
+                limit: MAX_SECTION_BYTES,
+            });
+        }
+        Ok(Self { tag, version, flags, length, body_crc })
+    }
+
+    /// Whether a reader may skip the section when it does not know it.
+    pub const fn optional(&self) -> bool {
+        self.flags & FLAG_OPTIONAL != 0
+    }
+
+    /// Bytes of the section, header included.
+    pub const fn total_bytes(&self) -> u64 {
+        self.length + SECTION_HEADER_BYTES as u64
+    }
+
+    /// What to do with the section at `at`: `Some(kind)` to read it, `None` to skip it.
+    ///
+    /// # Errors
+    /// The section is not optional, and its tag or its version is unknown.
+    pub fn kind(&self, at: u64) -> Result<Option<SectionKind>, FormatError> {
+        match SectionKind::from_tag(self.tag) {
+            Some(kind) if kind.readable_versions().contains(&self.version) => Ok(Some(kind)),
+            _ if self.optional() => Ok(None),
+            Some(kind) => Err(FormatError::Version {
+                section: kind.name(),
+                offset: at.saturating_add(4),
+                found: self.version,
+                readable: kind.readable_versions(),
+            }),
+            None => Err(FormatError::UnknownSection { tag: self.tag, offset: at }),
+        }
+    }
+}
+
+/// A section of `kind`: header and body.
+pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
+    let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + body.len());
+    section.extend_from_slice(&SectionHeader::for_body(kind, body).encode());
+    section.extend_from_slice(body);
+    section
+}
+
+/// Checks the body of the section at file offset `at` against its header.
+///
+/// # Errors
+/// The length or the checksum differs.
+pub fn check_body(
+    kind: SectionKind,
+    header: &SectionHeader,
+    body: &[u8],
+    at: u64,
+) -> Result<(), FormatError> {
+    let offset = at.saturating_add(SECTION_HEADER_BYTES as u64);
+    let available = body.len() as u64;
+    if available != header.length {
+        return Err(FormatError::Short {
+            section: kind.name(),
+            field: "body",
+            offset,
+            needed: header.length,
+            available,
+        });
+    }
+    let computed = crc32fast::hash(body);
+    if computed != header.body_crc {
+        return Err(FormatError::Checksum {
+            section: kind.name(),
+            part: "body",
+            offset,
+            stored: header.body_crc,
+            computed,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_versions_are_frozen() {
+        let frozen = SectionKind::ALL.map(|kind| (kind.tag().0, kind.version(), kind.readable_versions()));
+        let one: &[u16] = &[1];
+        assert_eq!(
+            frozen,
+            [
+                (*b"META", 1, one),
+                (*b"LNCH", 1, one),
+                (*b"FRAM", 1, one),
+                (*b"ACCT", 1, one),
+                (*b"INDX", 1, one),
+                (*b"TAIL", 1, one),
+            ]
+        );
+        assert_eq!((SECTION_HEADER_BYTES, FLAG_OPTIONAL), (24, 1));
+        for kind in SectionKind::ALL {
+            assert_eq!(kind.name().as_bytes(), kind.tag().0);
+            assert_eq!(SectionKind::from_tag(kind.tag()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn header_bytes_are_frozen() {
+        let header = SectionHeader {
+            tag: Tag(*b"META"),
+            version: 1,
+            flags: FLAG_OPTIONAL,
+            length: 0x0102_0304,
+            body_crc: 0xdead_beef,
+        };
+        let bytes = header.encode();
+        assert_eq!(
+            bytes[..20],
+            [b'M', b'E', b'T', b'A', 1, 0, 1, 0, 4, 3, 2, 1, 0, 0, 0, 0, 0xef, 0xbe, 0xad, 0xde]
+        );
+        assert_eq!(SectionHeader::parse(&bytes, 0), Ok(header));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(SectionHeader::parse(&bad, 0).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_length_of_2_to_the_63_is_refused_by_name() {
+        let header = SectionHeader { tag: Tag(*b"FRAM"), version: 1, flags: 0, length: 1 << 63, body_crc: 0 };
+        let error = SectionHeader::parse(&header.encode(), 1000).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "section header: field `length` at offset 1008 is 9223372036854775808, over the format's limit of 33554432"
+        );
+    }
+
+    #[test]
+    fn unknown_sections_are_skipped_only_when_optional() {
+        let mut header = SectionHeader { tag: Tag(*b"NEW!"), version: 1, flags: 0, length: 0, body_crc: 0 };
+        assert_eq!(header.kind(70), Err(FormatError::UnknownSection { tag: Tag(*b"NEW!"), offset: 70 }));
+        header.flags = FLAG_OPTIONAL;
+        assert_eq!(header.kind(70), Ok(None));
+        header = SectionHeader { tag: Tag(*b"ACCT"), version: 2, flags: 0, length: 0, body_crc: 0 };
+        assert!(matches!(
+            header.kind(70),
+            Err(FormatError::Version { section: "ACCT", offset: 74, found: 2, .. })
+        ));
+        header.flags = 2;
+        assert_eq!(
+            SectionHeader::parse(&header.encode(), 0),
+            Err(FormatError::Flags { section: "section header", offset: 6, found: 2 })
+        );
+    }
+}

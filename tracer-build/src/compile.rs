@@ -1,0 +1,140 @@
+//! One compilation of a kernels crate.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{BuildError, Compiler, Variant};
+
+const TARGET: &str = "nvptx64-nvidia-cuda";
+/// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
+/// scheduling begins here, and the tracer's lock needs it.
+const CPU: &str = "sm_70";
+/// PTX ISA 7.0: the oldest that has every instruction in use, so that old drivers take it.
+const ISA: &str = "+ptx70";
+
+/// Settings of the outer build that must not reach the inner one.
+const OUTER_SETTINGS: &[&str] = &[
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_RUSTC",
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "CARGO_INCREMENTAL",
+    "CARGO_MAKEFLAGS",
+    "MAKEFLAGS",
+    "RUSTDOCFLAGS",
+];
+
+/// What to compile and where to.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// Folder of the kernels crate (with its `Cargo.toml`).
+    pub crate_folder: PathBuf,
+    /// Folder for everything that the compilation writes.
+    pub output_folder: PathBuf,
+}
+
+/// A compiled module.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The PTX file, named after the variant.
+    pub ptx: PathBuf,
+    /// The sources that went into it, apart from `core`.
+    pub sources: Vec<PathBuf>,
+}
+
+impl Build {
+    /// Compiles the crate as `variant` says.
+    ///
+    /// # Errors
+    /// If the compiler cannot be run or refuses the crate; its words are in the error.
+    pub fn compile(&self, compiler: &Compiler, variant: &Variant) -> Result<Compiled, BuildError> {
+        let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
+        // One folder per variant keeps their outputs apart and `core` shared.
+        let target_folder = self.output_folder.join("target");
+        let mut command = Command::new(&cargo);
+        for setting in OUTER_SETTINGS {
+            command.env_remove(setting);
+        }
+        command
+            .current_dir(&self.crate_folder)
+            .env("RUSTC", &compiler.rustc)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_TARGET_DIR", &target_folder)
+            .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
+            .arg("-Zbuild-std=core")
+            .args(["--config", "profile.release.lto=\"fat\""])
+            .args(["--config", "profile.release.panic=\"abort\""])
+            .args(["--config", "profile.release.codegen-units=1"])
+            .args(["--config", "profile.release.debug=false"]);
+        for feature in variant.features {
+            command.args(["--features", &format!("warptrace-device/{feature}")]);
+        }
+        command
+            .args(["--", "--emit=asm"])
+            .args(["-C", &format!("target-cpu={CPU}"), "-C", &format!("target-feature={ISA}")])
+            // Nothing is left to link once LTO has made one module, so any program that succeeds will do.
+            .args(["-C", "linker=true", "-C", "linker-flavor=llbc"]);
+        let output = command.output().map_err(BuildError::start(&cargo))?;
+        if !output.status.success() {
+            return Err(BuildError::Compile {
+                crate_folder: self.crate_folder.clone(),
+                variant: variant.name.to_owned(),
+                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let release = target_folder.join(TARGET).join("release");
+        let assembly = newest(&release.join("deps"), "s")?;
+        let ptx = self.output_folder.join(format!("{}.ptx", variant.name));
+        std::fs::copy(&assembly, &ptx).map_err(BuildError::file(&ptx))?;
+        let dep_info = newest(&release, "d")?;
+        let text = std::fs::read_to_string(&dep_info).map_err(BuildError::file(&dep_info))?;
+        Ok(Compiled { ptx, sources: sources(&text) })
+    }
+}
+
+/// The file in `folder` with that extension which was written last.
+fn newest(folder: &Path, extension: &str) -> Result<PathBuf, BuildError> {
+    let entries = std::fs::read_dir(folder).map_err(BuildError::file(folder))?;
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
+        .ok_or_else(|| BuildError::NoOutput { folder: folder.to_owned() })
+}
+
+/// The prerequisites in a file of make rules; a blank in a path is written `\ `.
+fn sources(rules: &str) -> Vec<PathBuf> {
+    let Some((_, prerequisites)) = rules.lines().next().and_then(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let mut sources = Vec::new();
+    let mut path = String::new();
+    let mut characters = prerequisites.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => path.extend(characters.next()),
+            ' ' => sources.push(std::mem::take(&mut path)),
+            other => path.push(other),
+        }
+    }
+    sources.push(path);
+    sources.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_make_rules_with_blanks_in_paths() {
+        let found = sources("/t/k.ptx: /a/lib.rs /a/my\\ kernel.rs /b/c.rs\n\n/a/lib.rs:\n");
+        assert_eq!(found, ["/a/lib.rs", "/a/my kernel.rs", "/b/c.rs"].map(PathBuf::from));
+        assert_eq!(sources(""), Vec::<PathBuf>::new());
+    }
+}

@@ -1,0 +1,131 @@
+//! Finding a `rustc` that can compile `core` for the device.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::BuildError;
+
+/// Names the device compiler explicitly: the path of a `rustc` whose sysroot holds `rust-src`.
+pub const DEVICE_COMPILER_VARIABLE: &str = "WARPTRACE_RUSTC";
+
+/// Debian's `rustc-web`, which lives beside rustup's toolchains.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+/// First release whose `nvptx64` target does what the device crate needs.
+const OLDEST_MINOR: u32 = 96;
+
+/// Where a compiler was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Named by [`DEVICE_COMPILER_VARIABLE`].
+    Variable,
+    /// A rustup toolchain with `rust-src`.
+    Rustup,
+    /// Debian's packages `rustc-web` and `rust-web-src`.
+    Debian,
+}
+
+/// A compiler for the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiler {
+    /// The `rustc`.
+    pub rustc: PathBuf,
+    /// What `rustc --version` says.
+    pub version: String,
+    /// Where it was found.
+    pub origin: Origin,
+}
+
+impl Compiler {
+    /// Looks in the order that the crate's documentation names.
+    ///
+    /// # Errors
+    /// [`BuildError::NoCompiler`] with what was tried. A compiler that is named explicitly and does not do is an error
+    /// even if there are others.
+    pub fn find() -> Result<Self, BuildError> {
+        if let Some(named) = std::env::var_os(DEVICE_COMPILER_VARIABLE).filter(|value| !value.is_empty()) {
+            return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| BuildError::NoCompiler {
+                tried: format!("{DEVICE_COMPILER_VARIABLE}={} {reason}", Path::new(&named).display()),
+            });
+        }
+        let mut tried = Vec::new();
+        let toolchains = rustup_toolchains();
+        if toolchains.is_empty() {
+            tried.push("rustup has no toolchain".to_owned());
+        }
+        for (name, folder) in toolchains {
+            match Self::check(&folder.join("bin/rustc"), Origin::Rustup) {
+                Ok(found) => return Ok(found),
+                Err(reason) => tried.push(format!("rustup's `{name}` {reason}")),
+            }
+        }
+        match Self::check(Path::new(DEBIAN_RUSTC), Origin::Debian) {
+            Ok(found) => Ok(found),
+            Err(reason) => {
+                tried.push(format!("{DEBIAN_RUSTC} {reason}"));
+                Err(BuildError::NoCompiler { tried: tried.join("; ") })
+            }
+        }
+    }
+
+    /// Checks one candidate; the error is the end of a sentence that begins with its name.
+    fn check(rustc: &Path, origin: Origin) -> Result<Self, String> {
+        let output = |argument: &[&str]| {
+            Command::new(rustc)
+                .args(argument)
+                .output()
+                .ok()
+                .filter(|output| output.status.success())
+                .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let version = output(&["--version"]).ok_or("cannot be run")?;
+        if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
+            return Err(format!("is {version}, older than 1.{OLDEST_MINOR}"));
+        }
+        let sysroot = output(&["--print", "sysroot"]).ok_or("does not name its sysroot")?;
+        if !Path::new(&sysroot).join("lib/rustlib/src/rust/library/core/src/lib.rs").is_file() {
+            return Err("has no rust-src".to_owned());
+        }
+        Ok(Self { rustc: rustc.to_owned(), version, origin })
+    }
+}
+
+/// The minor version in `rustc 1.96.0 (…)`.
+fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
+}
+
+/// Names and folders of rustup's toolchains, the active one first.
+fn rustup_toolchains() -> Vec<(String, PathBuf)> {
+    let Ok(output) = Command::new("rustup").args(["toolchain", "list", "-v"]).output() else {
+        return Vec::new();
+    };
+    let mut toolchains: Vec<(bool, String, PathBuf)> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(char::is_whitespace)?;
+            let folder = rest.rsplit(char::is_whitespace).next()?;
+            folder.starts_with('/').then(|| (!line.contains("active"), name.to_owned(), folder.into()))
+        })
+        .collect();
+    toolchains.sort_by_key(|(inactive, ..)| *inactive);
+    toolchains.into_iter().map(|(_, name, folder)| (name, folder)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_minor_version() {
+        assert_eq!(minor("rustc 1.96.0 (ac68faa20 2026-05-25)"), Some(96));
+        assert_eq!(minor("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"), Some(97));
+        assert_eq!(minor("gcc 12"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_no_compiler_is_refused_by_reason() {
+        let reason = Compiler::check(Path::new("/nonexistent/rustc"), Origin::Variable).expect_err("refused");
+        assert_eq!(reason, "cannot be run");
+    }
+}

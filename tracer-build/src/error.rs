@@ -1,0 +1,73 @@
+//! What can go wrong while kernels are compiled.
+
+use std::path::PathBuf;
+
+/// A kernels crate could not be compiled or checked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No compiler for the device.
+    #[error("no device compiler: {tried}. Run `cargo xtask setup`, or `rustup component add rust-src`, or name one in WARPTRACE_RUSTC")]
+    NoCompiler {
+        /// What was looked at and why it does not do.
+        tried: String,
+    },
+    /// A program could not be started.
+    #[error("could not run {}: {source}", .program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The compiler refused the kernels.
+    #[error("the kernels of {} do not compile for the device as `{variant}`:\n{output}", .crate_folder.display())]
+    Compile {
+        /// The kernels crate.
+        crate_folder: PathBuf,
+        /// The variant.
+        variant: String,
+        /// The compiler's words.
+        output: String,
+    },
+    /// The compiler left no PTX.
+    #[error("the compiler left no PTX in {}", .folder.display())]
+    NoOutput {
+        /// Where it was expected.
+        folder: PathBuf,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// `ptxas` is not installed.
+    #[error("no ptxas: not in {}, not on the PATH; run `cargo xtask setup`", .folder.display())]
+    NoPtxas {
+        /// Where the project keeps its own.
+        folder: PathBuf,
+    },
+    /// `ptxas` refused the PTX.
+    #[error("ptxas refuses the PTX for {architecture}:\n{output}")]
+    Assemble {
+        /// The architecture.
+        architecture: String,
+        /// The assembler's words.
+        output: String,
+    },
+}
+
+impl BuildError {
+    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+
+    pub(crate) fn start(program: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let program = program.to_owned();
+        move |source| Self::Start { program, source }
+    }
+}

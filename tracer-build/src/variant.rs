@@ -1,0 +1,19 @@
+//! What the kernels are compiled to record.
+
+/// One compilation of a kernels crate: the features of `warptrace-device` that it switches on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Name in the table, by which the host asks for it.
+    pub name: &'static str,
+    /// Features of `warptrace-device`.
+    pub features: &'static [&'static str],
+}
+
+/// The variants that the tool carries.
+pub const VARIANTS: &[Variant] = &[
+    Variant { name: "untraced", features: &[] },
+    Variant { name: "raw", features: &["codec-raw"] },
+    Variant { name: "ecl", features: &["codec-ecl"] },
+    Variant { name: "ecl-shared", features: &["codec-ecl", "work-shared"] },
+    Variant { name: "ecl-dual", features: &["codec-ecl", "dual"] },
+];

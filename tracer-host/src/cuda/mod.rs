@@ -1,0 +1,347 @@
+//! A GPU through the CUDA driver, which is loaded at run time.
+//!
+//! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every call
+//! of [`Device`] has finished when it returns.
+
+mod driver;
+mod staging;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CString, c_void};
+use std::time::Duration;
+
+use cudarc::driver::{result, sys};
+use warptrace_device::{DEVICE_ECL, KernelCall, WARP_STATE_BYTES};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::DeviceInfo;
+use warptrace_format::pool::{POOL_SYMBOL, PoolDescriptor};
+
+use self::driver::Called;
+use self::staging::Staging;
+use crate::{
+    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, PtxTable, Recording, Tracing, Variant,
+};
+
+struct Module {
+    handle: sys::CUmodule,
+    /// Address of the pool's descriptor; `None` in the untraced variant.
+    pool: Option<u64>,
+    functions: HashMap<String, sys::CUfunction>,
+}
+
+/// One GPU of this machine.
+pub struct CudaDevice {
+    ordinal: sys::CUdevice,
+    info: DeviceInfo,
+    multiprocessors: u32,
+    threads_per_multiprocessor: u32,
+    ptx: PtxTable,
+    modules: HashMap<Variant, Module>,
+    /// Length of each allocation, by address.
+    allocations: BTreeMap<u64, u64>,
+    staging: Option<Staging>,
+    start: sys::CUevent,
+    end: sys::CUevent,
+}
+
+impl std::fmt::Debug for CudaDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaDevice").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// Loads the driver and answers how many devices there are.
+fn count_devices() -> Result<u32, DeviceError> {
+    // SAFETY: only looks whether the library can be loaded.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DeviceError::NoDriver);
+    }
+    result::init().called("cuInit")?;
+    Ok(u32::try_from(result::device::get_count().called("cuDeviceGetCount")?).unwrap_or(0))
+}
+
+fn driver_version() -> Result<String, DeviceError> {
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().called("cuDriverGetVersion")?;
+    Ok(format!("CUDA {}.{}", version / 1000, version % 1000 / 10))
+}
+
+fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<u32, DeviceError> {
+    // SAFETY: the device came from the driver.
+    let value = unsafe { result::device::get_attribute(device, attribute) }.called("cuDeviceGetAttribute")?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
+    use sys::CUdevice_attribute as A;
+    let name = result::device::get_name(device).called("cuDeviceGetName")?;
+    let major = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(DeviceInfo::cuda(name, (major, minor), driver_version()?))
+}
+
+impl CudaDevice {
+    /// The GPUs of this machine, in the driver's order.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDriver`] without a driver, or the driver's own error.
+    pub fn list() -> Result<Vec<DeviceInfo>, DeviceError> {
+        (0..count_devices()?)
+            .map(|ordinal| describe(result::device::get(ordinal as i32).called("cuDeviceGet")?))
+            .collect()
+    }
+
+    /// Opens GPU `ordinal` with the code that the binary carries.
+    ///
+    /// # Errors
+    /// Without a driver, without such a device, without code, or if the driver fails.
+    pub fn open(ordinal: u32, ptx: PtxTable) -> Result<Self, DeviceError> {
+        let count = count_devices()?;
+        if ordinal >= count {
+            return Err(DeviceError::NoSuchDevice { ordinal, count });
+        }
+        if ptx.is_empty() {
+            return Err(DeviceError::NoDeviceCode);
+        }
+        use sys::CUdevice_attribute as A;
+        let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
+        let info = describe(device)?;
+        // SAFETY: the device came from the driver; released in `drop`.
+        let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
+        // SAFETY: the context was just retained.
+        unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
+        let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).called("cuEventCreate");
+        Ok(Self {
+            ordinal: device,
+            info,
+            multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            threads_per_multiprocessor: attribute(
+                device,
+                A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+            )?,
+            ptx,
+            modules: HashMap::new(),
+            allocations: BTreeMap::new(),
+            staging: None,
+            start: event()?,
+            end: event()?,
+        })
+    }
+
+    /// The module for `variant`, loaded when it is first asked for.
+    fn module(&mut self, variant: Variant) -> Result<&mut Module, DeviceError> {
+        if !self.modules.contains_key(&variant) {
+            let Some(found) = self.ptx.iter().find(|module| module.variant == variant.name()) else {
+                let available = self.ptx.iter().map(|module| module.variant).collect::<Vec<_>>().join(", ");
+                return Err(DeviceError::NoSuchVariant { variant: variant.to_string(), available });
+            };
+            let handle = driver::load_module(found.variant, found.text)?;
+            let pool = if variant == Variant::Untraced {
+                None
+            } else {
+                let name = CString::new(POOL_SYMBOL).expect("a constant without zero bytes");
+                // SAFETY: the module was just loaded.
+                let (address, bytes) =
+                    unsafe { result::module::get_global(handle, name) }.called("cuModuleGetGlobal")?;
+                if bytes != size_of::<PoolDescriptor>() {
+                    return Err(DeviceError::Unsupported {
+                        problem: format!(
+                            "the GPU code for `{variant}` has a pool descriptor of {bytes} bytes, this program one of {}: build both together",
+                            size_of::<PoolDescriptor>()
+                        ),
+                    });
+                }
+                Some(address)
+            };
+            self.modules.insert(variant, Module { handle, pool, functions: HashMap::new() });
+        }
+        Ok(self.modules.get_mut(&variant).expect("inserted above"))
+    }
+
+    fn function(&mut self, variant: Variant, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
+        let module = self.module(variant)?;
+        if let Some(&function) = module.functions.get(kernel) {
+            return Ok(function);
+        }
+        let name = CString::new(kernel).map_err(|_| DeviceError::Shape {
+            kernel: kernel.to_owned(),
+            problem: "the name contains a zero byte".to_owned(),
+        })?;
+        // SAFETY: the module is loaded.
+        let function = unsafe { result::module::get_function(module.handle, name) }
+            .called_for("cuModuleGetFunction", kernel)?;
+        module.functions.insert(kernel.to_owned(), function);
+        Ok(function)
+    }
+
+    fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
+        let inside = self
+            .allocations
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start));
+        if inside { Ok(()) } else { Err(DeviceError::OutOfBounds { address, bytes }) }
+    }
+}
+
+/// The variant, after a look whether compiled kernels can do what is asked.
+fn variant_of(tracing: Option<(Recording, Placement)>) -> Result<Variant, DeviceError> {
+    if let Some((Recording { codec: CodecSpec::Ecl(params), .. }, _)) = tracing
+        && params != DEVICE_ECL
+    {
+        return Err(DeviceError::Unsupported {
+            problem: format!(
+                "compiled kernels encode `ecl` with {DEVICE_ECL:?}, not with {params:?}; other parameters run on the simulator"
+            ),
+        });
+    }
+    Variant::of(tracing).map_err(|problem| DeviceError::Unsupported { problem })
+}
+
+impl Device for CudaDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    fn resident_warps(&self, shape: &LaunchShape) -> u32 {
+        let card = self.multiprocessors * (self.threads_per_multiprocessor / 32);
+        u32::try_from(shape.warps()).map_or(card, |warps| warps.min(card))
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
+        let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
+        // SAFETY: a plain allocation, given back by `free` or `drop`.
+        let address = unsafe { result::malloc_sync(length) }.map_err(|error| {
+            let (name, description) = driver::words(error);
+            let free = result::mem_get_info().map_or_else(|_| String::new(), |(free, _)| format!("; {free} bytes are free"));
+            out_of_memory(format!("cuMemAlloc: {name} ({description}){free}"))
+        })?;
+        self.allocations.insert(address, bytes.max(1));
+        Ok(Allocation { address, bytes })
+    }
+
+    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        if self.allocations.remove(&allocation.address).is_none() {
+            return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
+        }
+        // SAFETY: it was allocated here and is no longer listed.
+        unsafe { result::free_sync(allocation.address) }.called("cuMemFree")
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check_inside(address, bytes.len() as u64)?;
+        // SAFETY: inside an allocation; the call is synchronous.
+        unsafe { result::memcpy_htod_sync(address, bytes) }.called("cuMemcpyHtoD")
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_inside(address, bytes.len() as u64)?;
+        if bytes.len() < staging::WORTH_STAGING {
+            // SAFETY: inside an allocation; the call is synchronous.
+            return unsafe { result::memcpy_dtoh_sync(bytes, address) }.called("cuMemcpyDtoH");
+        }
+        if self.staging.is_none() {
+            self.staging = Some(Staging::new()?);
+        }
+        self.staging.as_mut().expect("made above").read(address, bytes)
+    }
+
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        self.check_inside(address, bytes)?;
+        // SAFETY: inside an allocation.
+        unsafe { result::memset_d8_sync(address, value, bytes as usize) }.called("cuMemsetD8")?;
+        result::ctx::synchronize().called("cuCtxSynchronize")
+    }
+
+    fn prepare(&mut self, kernel: &str, tracing: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+        self.function(variant_of(tracing)?, kernel).map(|_| ())
+    }
+
+    unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let kernel = call.name();
+        let variant = variant_of(tracing.map(|tracing| (tracing.recording, tracing.placement)))?;
+        let function = self.function(variant, kernel)?;
+        let mut dynamic_shared = u64::from(shape.dynamic_shared);
+        if variant.tables_in_shared() {
+            dynamic_shared =
+                dynamic_shared.next_multiple_of(16) + shape.warps_per_block() * u64::from(DEVICE_ECL.work_bytes());
+        }
+        let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
+        if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
+            return Err(problem(format!(
+                "a grid of {:?} blocks of {:?} threads cannot run: no dimension is 0, and a block has at most 1,024 threads",
+                shape.grid, shape.block
+            )));
+        }
+        // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
+        let dynamic_shared = i32::try_from(dynamic_shared)
+            .map_err(|_| problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have")))?;
+        if dynamic_shared > (48 << 10) - 32 * WARP_STATE_BYTES as i32 {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is loaded.
+            unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
+                .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)?;
+        }
+        if let Some(pool) = self.modules[&variant].pool {
+            let descriptor = tracing.map_or_else(PoolDescriptor::default, |tracing| tracing.pool);
+            // SAFETY: the global has the descriptor's size, checked when the module was loaded.
+            unsafe { result::memcpy_htod_sync(pool, std::slice::from_ref(&descriptor)) }
+                .called("cuMemcpyHtoD(pool descriptor)")?;
+        }
+        let mut arguments: Vec<*mut c_void> =
+            call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+        let [gx, gy, gz] = shape.grid;
+        let [bx, by, bz] = shape.block;
+        let stream = result::stream::null();
+        // SAFETY: events and stream are alive; the argument bytes live in `call` and have the layout that the
+        // kernel was compiled with; the caller promises the memory behind them.
+        unsafe {
+            result::event::record(self.start, stream).called("cuEventRecord")?;
+            result::launch_kernel(
+                function,
+                (gx, gy, gz),
+                (bx, by, bz),
+                dynamic_shared as u32,
+                stream,
+                &mut arguments,
+            )
+            .called_for("cuLaunchKernel", kernel)?;
+            result::event::record(self.end, stream).called("cuEventRecord")?;
+            result::event::synchronize(self.end).called_for("cuEventSynchronize", kernel)?;
+            let milliseconds =
+                result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
+            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3) })
+        }
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
+        self.staging = None;
+        for &address in self.allocations.keys() {
+            // SAFETY: allocated here, and freed only once.
+            let _ = unsafe { result::free_sync(address) };
+        }
+        // SAFETY: made in `open` and in `module`, used by nobody else.
+        unsafe {
+            for module in self.modules.values() {
+                let _ = result::module::unload(module.handle);
+            }
+            let _ = result::event::destroy(self.start);
+            let _ = result::event::destroy(self.end);
+            let _ = result::primary_ctx::release(self.ordinal);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Large copies from the device, through two pinned buffers: the device fills one while the host empties the
+//! other. From pageable memory the driver copies at a fraction of the link's rate.
+
+use std::ffi::c_void;
+
+use cudarc::driver::{result, sys};
+
+use super::driver::Called;
+use crate::DeviceError;
+
+/// Shorter copies go directly.
+pub(super) const WORTH_STAGING: usize = 1 << 20;
+/// Size of each pinned buffer.
+const BUFFER_BYTES: usize = 16 << 20;
+
+/// Two pinned buffers and a stream.
+pub(super) struct Staging {
+    buffers: [*mut c_void; 2],
+    done: [sys::CUevent; 2],
+    stream: sys::CUstream,
+}
+
+impl Staging {
+    pub(super) fn new() -> Result<Self, DeviceError> {
+        // Flags 0: cached by the CPU, unlike the write-combined memory that is slow to read.
+        // SAFETY: plain pinned allocations, freed in `drop`.
+        let buffer = || unsafe { result::malloc_host(BUFFER_BYTES, 0) }.called("cuMemHostAlloc");
+        let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).called("cuEventCreate");
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
+        Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?], stream })
+    }
+
+    /// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked.
+    pub(super) fn read(&mut self, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let pieces = bytes.len().div_ceil(BUFFER_BYTES);
+        let length = |piece: usize| BUFFER_BYTES.min(bytes.len() - piece * BUFFER_BYTES);
+        let lengths: Vec<usize> = (0..pieces).map(length).collect();
+        self.start(from, 0, lengths[0])?;
+        for (piece, target) in bytes.chunks_mut(BUFFER_BYTES).enumerate() {
+            if piece + 1 < pieces {
+                self.start(from, piece + 1, lengths[piece + 1])?;
+            }
+            let half = piece % 2;
+            // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this half is
+            // started only after this loop has taken it out.
+            unsafe {
+                result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
+                target.copy_from_slice(std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), target.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, from: u64, piece: usize, length: usize) -> Result<(), DeviceError> {
+        let half = piece % 2;
+        // SAFETY: the buffer is pinned, at least `length` long, and not read until the event has come.
+        unsafe {
+            let target = std::slice::from_raw_parts_mut(self.buffers[half].cast::<u8>(), length);
+            result::memcpy_dtoh_async(target, from + (piece * BUFFER_BYTES) as u64, self.stream)
+                .called("cuMemcpyDtoHAsync")?;
+            result::event::record(self.done[half], self.stream).called("cuEventRecord")
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`; no copy is under way between calls of `read` unless the context failed.
+        unsafe {
+            let _ = result::stream::synchronize(self.stream);
+            for buffer in self.buffers {
+                let _ = result::free_host(buffer);
+            }
+            for event in self.done {
+                let _ = result::event::destroy(event);
+            }
+            let _ = result::stream::destroy(self.stream);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One trait for everything that can run a kernel.
+
+use std::time::Duration;
+
+use warptrace_device::KernelCall;
+use warptrace_device::simt::host::Recording;
+use warptrace_format::file::DeviceInfo;
+use warptrace_format::pool::PoolDescriptor;
+
+use crate::DeviceError;
+
+/// Threads of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y, z; at most 1,024 in all.
+    pub block: [u32; 3],
+    /// The kernel's own dynamic shared memory, bytes a block.
+    pub dynamic_shared: u32,
+    /// Whether blocks communicate while the kernel runs.
+    pub blocks: Blocks,
+}
+
+/// Whether the blocks of a launch communicate. On a GPU it makes no difference; the simulator runs independent
+/// blocks in parallel and interleaves communicating ones, all resident, in an order that its seed gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Blocks {
+    /// No block reads what another writes in this launch (other than by atomics whose order does not matter to
+    /// the control flow).
+    #[default]
+    Independent,
+    /// Blocks communicate through global memory, or wait for each other.
+    Communicating,
+}
+
+impl LaunchShape {
+    /// A one-dimensional launch of at least `threads` threads in independent blocks of `block`.
+    ///
+    /// # Panics
+    /// If `block` is 0 or more than 2^32 - 1 blocks would be needed.
+    pub fn linear(threads: u64, block: u32) -> Self {
+        let blocks = threads.div_ceil(u64::from(block)).max(1);
+        let blocks = u32::try_from(blocks).expect("more than 2^32 - 1 blocks");
+        Self { grid: [blocks, 1, 1], block: [block, 1, 1], dynamic_shared: 0, blocks: Blocks::Independent }
+    }
+
+    /// A one-dimensional launch of exactly `blocks` blocks of `block` threads, which communicate.
+    pub fn persistent(blocks: u32, block: u32) -> Self {
+        Self { grid: [blocks, 1, 1], block: [block, 1, 1], dynamic_shared: 0, blocks: Blocks::Communicating }
+    }
+
+    /// Threads of a block.
+    pub fn block_threads(&self) -> u64 {
+        self.block.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Warps of a block, the last one possibly partial.
+    pub fn warps_per_block(&self) -> u64 {
+        self.block_threads().div_ceil(32)
+    }
+
+    /// Blocks of the grid.
+    pub fn block_count(&self) -> u128 {
+        self.grid.iter().map(|&n| u128::from(n)).product()
+    }
+
+    /// Warps of the launch.
+    pub fn warps(&self) -> u128 {
+        self.block_count() * u128::from(self.warps_per_block())
+    }
+}
+
+/// Memory on a device. Given back by [`Device::free`], or all at once when the device is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Device address, at least 256-byte aligned.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// What a launch records and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracing {
+    /// Codec, and whether a raw twin is recorded.
+    pub recording: Recording,
+    /// Where the encoder's tables live.
+    pub placement: Placement,
+    /// The pool.
+    pub pool: PoolDescriptor,
+}
+
+/// Where a compiled kernel keeps the tables of its encoder. The simulator has one kind of memory and ignores it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// In global memory, a slot for each resident warp.
+    #[default]
+    Global,
+    /// In the block's shared memory, which lowers the number of resident blocks.
+    Shared,
+}
+
+/// How long a launch took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LaunchTime {
+    /// The kernel alone: device events on a GPU, wall clock on the simulator.
+    pub kernel: Duration,
+}
+
+/// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
+pub trait Device {
+    /// What the device is, as a file's metadata records it.
+    fn info(&self) -> DeviceInfo;
+
+    /// Multiprocessors (the simulator answers its number of worker threads).
+    fn multiprocessors(&self) -> u32;
+
+    /// Most warps of such a launch that can be on the device at once.
+    fn resident_warps(&self, shape: &LaunchShape) -> u32;
+
+    /// Allocates memory. Its contents are undefined on a GPU.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] when there is not enough.
+    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError>;
+
+    /// Gives memory back.
+    ///
+    /// # Errors
+    /// If it is not an allocation of this device.
+    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError>;
+
+    /// Copies to the device.
+    ///
+    /// # Errors
+    /// If the target is not inside one allocation, or the driver fails.
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Copies from the device.
+    ///
+    /// # Errors
+    /// If the source is not inside one allocation, or the driver fails.
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Sets `bytes` bytes to `value`.
+    ///
+    /// # Errors
+    /// If the target is not inside one allocation, or the driver fails.
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
+
+    /// Prepares what a launch of `kernel` will need (loads and compiles its module), so that the first launch is
+    /// not slower than the next.
+    ///
+    /// # Errors
+    /// If the device has no code for it.
+    fn prepare(&mut self, kernel: &str, tracing: Option<(Recording, Placement)>) -> Result<(), DeviceError>;
+
+    /// Runs a kernel and waits for it; with `tracing` the variant that records.
+    ///
+    /// # Safety
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and the
+    /// pool's addresses are as [`PoolDescriptor`] says.
+    ///
+    /// # Errors
+    /// If the device has no code for it, or the kernel fails.
+    unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError>;
+}

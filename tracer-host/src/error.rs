@@ -1,0 +1,91 @@
+//! What can go wrong between a session and its device.
+
+/// A device's answer that it cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The CUDA driver is not installed.
+    #[error("no CUDA driver on this machine (libcuda.so was not found): install NVIDIA's driver, or use the simulator")]
+    NoDriver,
+    /// The driver is there but refused a call.
+    #[error("the CUDA driver's {call} failed{}: {name} ({description})", .kernel.as_deref().map(|k| format!(" for kernel `{k}`")).unwrap_or_default())]
+    Driver {
+        /// The driver's function.
+        call: &'static str,
+        /// The kernel concerned, if any.
+        kernel: Option<String>,
+        /// The driver's name for the error.
+        name: String,
+        /// The driver's description.
+        description: String,
+    },
+    /// There is no device of that number.
+    #[error("there is no CUDA device {ordinal}: this machine has {count}")]
+    NoSuchDevice {
+        /// The number asked for.
+        ordinal: u32,
+        /// Devices present.
+        count: u32,
+    },
+    /// The binary carries no PTX, because no device compiler was there when it was built.
+    #[error("this binary was built without a device compiler, so it carries no GPU code: run `cargo xtask setup` and build again, or use the simulator")]
+    NoDeviceCode,
+    /// The binary carries no PTX of the variant that a launch needs.
+    #[error("this binary carries no GPU code for `{variant}` (it has: {available}); build it with that variant")]
+    NoSuchVariant {
+        /// The variant needed.
+        variant: String,
+        /// The variants there are.
+        available: String,
+    },
+    /// The driver's compiler refused the PTX.
+    #[error("the CUDA driver could not load the GPU code for `{variant}`: {name} ({description})\n{log}")]
+    Load {
+        /// The variant.
+        variant: String,
+        /// The driver's name for the error.
+        name: String,
+        /// The driver's description.
+        description: String,
+        /// The driver's log.
+        log: String,
+    },
+    /// The simulator ended the launch.
+    #[error("kernel `{kernel}` failed on the simulator: {source}")]
+    Simulator {
+        /// The kernel.
+        kernel: String,
+        /// What it did wrong, and where.
+        source: warptrace_sim::SimError,
+    },
+    /// A launch that no device can run or that the tracer cannot name the warps of.
+    #[error("kernel `{kernel}`: {problem}")]
+    Shape {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong and what is allowed.
+        problem: String,
+    },
+    /// Parameters that compiled kernels do not have.
+    #[error("{problem}")]
+    Unsupported {
+        /// What is not possible, and what is.
+        problem: String,
+    },
+    /// An access outside of what was allocated.
+    #[error("{bytes} bytes at {address:#x} are not inside one allocation of this device")]
+    OutOfBounds {
+        /// Start of the access.
+        address: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// The device has too little memory.
+    #[error("the device could not allocate {bytes} bytes: {reason}")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The device's words.
+        reason: String,
+    },
+}

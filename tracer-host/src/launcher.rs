@@ -1,0 +1,133 @@
+//! Programs that run their kernels traced or untraced with the same code.
+
+use warptrace_device::{Global, KernelCall};
+
+use crate::{Allocation, Device, DeviceError, LaunchShape, LaunchTime, SessionError};
+
+/// Runs kernels on a device: a [`Session`](crate::Session) records them, [`Untraced`] does not.
+pub trait Launcher {
+    /// The device, for memory.
+    fn device(&mut self) -> &mut dyn Device;
+
+    /// Runs a kernel and waits for it.
+    ///
+    /// # Safety
+    /// The arguments name memory of [`device`](Self::device) that is valid for what the kernel does with it.
+    ///
+    /// # Errors
+    /// If the launch fails, or what it recorded could not be collected and written.
+    unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError>;
+}
+
+/// Runs the kernels as they are without tracing.
+pub struct Untraced<'d>(pub &'d mut dyn Device);
+
+impl Launcher for Untraced<'_> {
+    fn device(&mut self) -> &mut dyn Device {
+        self.0
+    }
+
+    unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.0.launch(call, shape, None) }?)
+    }
+}
+
+/// Plain numbers that travel between host and device as their bytes.
+pub use bytemuck::Pod;
+
+/// An array of `T` in device memory. Given back with [`free`](Self::free), or with the device.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    allocation: Allocation,
+    len: usize,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// Copies `values` to the device.
+    ///
+    /// # Errors
+    /// If memory is short or the copy fails.
+    pub fn upload(device: &mut dyn Device, values: &[T]) -> Result<Self, DeviceError> {
+        let buffer = Self::reserve(device, values.len())?;
+        device.write(buffer.allocation.address, bytemuck::cast_slice(values))?;
+        Ok(buffer)
+    }
+
+    /// An array of `len` elements whose bytes are all `value`.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn filled(device: &mut dyn Device, len: usize, value: u8) -> Result<Self, DeviceError> {
+        let buffer = Self::reserve(device, len)?;
+        device.fill(buffer.allocation.address, buffer.bytes(), value)?;
+        Ok(buffer)
+    }
+
+    fn reserve(device: &mut dyn Device, len: usize) -> Result<Self, DeviceError> {
+        let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| DeviceError::OutOfMemory {
+            bytes: u64::MAX,
+            reason: format!("{len} elements of {} bytes pass 2^64 bytes", size_of::<T>()),
+        })?;
+        let allocation = device.allocate(bytes.max(1))?;
+        Ok(Self { allocation, len, element: std::marker::PhantomData })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn bytes(&self) -> u64 {
+        self.len as u64 * size_of::<T>() as u64
+    }
+
+    /// The array as a kernel's argument.
+    pub fn global(&self) -> Global<T> {
+        Global::new(self.allocation.address, self.len as u64)
+    }
+
+    /// Copies the array to the host.
+    ///
+    /// # Errors
+    /// If the copy fails.
+    pub fn download(&self, device: &mut dyn Device) -> Result<Vec<T>, DeviceError> {
+        let mut values = vec![T::zeroed(); self.len];
+        device.read(self.allocation.address, bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
+    }
+
+    /// Overwrites the array's start with `values`.
+    ///
+    /// # Errors
+    /// If there are more values than elements, or the copy fails.
+    pub fn write(&self, device: &mut dyn Device, values: &[T]) -> Result<(), DeviceError> {
+        if values.len() > self.len {
+            let bytes = size_of_val(values) as u64;
+            return Err(DeviceError::OutOfBounds { address: self.allocation.address, bytes });
+        }
+        device.write(self.allocation.address, bytemuck::cast_slice(values))
+    }
+
+    /// Sets every byte of the array to `value`.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn fill(&self, device: &mut dyn Device, value: u8) -> Result<(), DeviceError> {
+        device.fill(self.allocation.address, self.bytes(), value)
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Errors
+    /// If the device is not the one that allocated it.
+    pub fn free(self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        device.free(self.allocation)
+    }
+}

@@ -1,0 +1,51 @@
+//! What can go wrong in a session.
+
+use warptrace_format::file::{LaunchError, MetadataError};
+
+use crate::DeviceError;
+use crate::writer::WriteError;
+
+/// A session cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The file could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The launch has a shape whose warps cannot be named.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The metadata contradicts itself, for instance by a location id that the codec cannot carry.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// A kernel that the session was not told of.
+    #[error("kernel `{kernel}` is not one of the session's ({known}): name it in the program that the session traces")]
+    UnknownKernel {
+        /// The kernel.
+        kernel: String,
+        /// The kernels that the session knows.
+        known: String,
+    },
+    /// The pool cannot be what was asked for.
+    #[error("{problem}")]
+    Pool {
+        /// What is wrong and what is allowed.
+        problem: String,
+    },
+    /// A chunk in device memory is not one that this launch wrote.
+    #[error("chunk {index} of launch {launch} is damaged: {problem}; the kernel, or another program, wrote into the trace pool")]
+    DamagedChunk {
+        /// The chunk's place in the pool.
+        index: u32,
+        /// The launch.
+        launch: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An earlier launch failed.
+    #[error("an earlier launch of this session failed; start a new session")]
+    Unusable,
+}

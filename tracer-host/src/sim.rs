@@ -1,0 +1,188 @@
+//! The simulator as a device.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use warptrace_device::KernelCall;
+use warptrace_format::file::DeviceInfo;
+use warptrace_sim::{Interaction, Launch, Progress, Simulator};
+
+use crate::{
+    Allocation, Blocks, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+};
+
+/// Alignment of every allocation, as on a GPU.
+const ALIGN: usize = 256;
+
+/// Called as blocks of a launch end.
+pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How the simulator runs.
+#[derive(Clone, Default)]
+pub struct SimOptions {
+    /// Chooses among the interleavings of communicating blocks.
+    pub seed: u64,
+    /// Most blocks at a time; `None`: one a core. With one thread, also the order in which warps take chunks
+    /// from the pool is fixed, so that a pool too small loses the same events in each run.
+    pub threads: Option<usize>,
+    /// Called as blocks end.
+    pub progress: Option<ProgressHook>,
+}
+
+impl fmt::Debug for SimOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimOptions").field("seed", &self.seed).field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+/// The simulator: device addresses are host addresses, device memory is zeroed host memory.
+#[derive(Debug)]
+pub struct SimDevice {
+    simulator: Simulator,
+    options: SimOptions,
+    /// Length of each allocation, by address.
+    allocations: BTreeMap<u64, usize>,
+}
+
+impl SimDevice {
+    /// A simulator.
+    pub fn new(options: SimOptions) -> Self {
+        Self { simulator: Simulator::default(), options, allocations: BTreeMap::new() }
+    }
+
+    fn threads(&self) -> usize {
+        self.options.threads.unwrap_or_else(rayon::current_num_threads)
+    }
+
+    fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
+        let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
+        let (&start, &length) = self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
+        let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
+        if offset > length || bytes > length - offset {
+            return Err(out_of_bounds());
+        }
+        Ok(std::ptr::with_exposed_provenance_mut(address as usize))
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, ALIGN).ok()
+}
+
+impl Device for SimDevice {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::simulator("warptrace simulator")
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        u32::try_from(self.threads()).unwrap_or(u32::MAX)
+    }
+
+    fn resident_warps(&self, shape: &LaunchShape) -> u32 {
+        let resident = match shape.blocks {
+            Blocks::Communicating => shape.warps(),
+            // A thread that waits for another block's end may begin one more (rayon steals).
+            Blocks::Independent => {
+                shape.warps().min(self.threads().max(rayon::current_num_threads()) as u128 * 2 * 32)
+            }
+        };
+        u32::try_from(resident).unwrap_or(u32::MAX)
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        let out_of_memory = |reason: &str| DeviceError::OutOfMemory { bytes, reason: reason.to_owned() };
+        let length = usize::try_from(bytes.max(1)).map_err(|_| out_of_memory("larger than the address space"))?;
+        let layout = layout(length).ok_or_else(|| out_of_memory("larger than the address space"))?;
+        // SAFETY: the layout has a size of at least 1.
+        let pointer = unsafe { alloc_zeroed(layout) };
+        if pointer.is_null() {
+            return Err(out_of_memory("the host has no more memory"));
+        }
+        let address = pointer.expose_provenance() as u64;
+        self.allocations.insert(address, length);
+        Ok(Allocation { address, bytes })
+    }
+
+    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        let length = self.allocations.remove(&allocation.address).ok_or(DeviceError::OutOfBounds {
+            address: allocation.address,
+            bytes: allocation.bytes,
+        })?;
+        free(allocation.address, length);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let target = self.pointer(address, bytes.len())?;
+        // SAFETY: inside an allocation, which no slice of the host overlaps; no launch is under way.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let source = self.pointer(address, bytes.len())?;
+        // SAFETY: as in `write`.
+        unsafe { source.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
+        let target = self.pointer(address, length)?;
+        // SAFETY: as in `write`.
+        unsafe { target.write_bytes(value, length) };
+        Ok(())
+    }
+
+    fn prepare(&mut self, _: &str, _: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let mut launch = Launch::new(shape.grid, shape.block)
+            .dynamic_shared(shape.dynamic_shared as usize)
+            .interaction(match shape.blocks {
+                Blocks::Independent => Interaction::Independent,
+                Blocks::Communicating => Interaction::Global,
+            })
+            .seed(self.options.seed)
+            .threads(self.threads());
+        if let Some(tracing) = tracing {
+            // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
+            launch = unsafe { launch.traced(&tracing.pool, tracing.recording) };
+        }
+        let progress = self.options.progress.clone();
+        let report = move |done: Progress| {
+            if let Some(progress) = &progress {
+                progress(done);
+            }
+        };
+        let started = Instant::now();
+        self.simulator
+            .launch(&launch.progress(&report), &|| call.thread()())
+            .map_err(|source| DeviceError::Simulator { kernel: call.name().to_owned(), source })?;
+        Ok(LaunchTime { kernel: started.elapsed() })
+    }
+}
+
+fn free(address: u64, length: usize) {
+    let layout = layout(length).expect("it was allocated with this layout");
+    // SAFETY: allocated in `allocate` with this layout, and taken out of the list before.
+    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address as usize), layout) };
+}
+
+impl Drop for SimDevice {
+    fn drop(&mut self) {
+        for (address, length) in std::mem::take(&mut self.allocations) {
+            free(address, length);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+use std::io;
+
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{
+    DeviceInfo, Frame, SECTION_HEADER_BYTES, SectionHeader, StoredAs, check_body, check_preamble,
+    decode_accounts, decode_index,
+};
+
+use super::*;
+
+fn metadata() -> Metadata {
+    Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw, CodecSpec::Raw])
+        .with_kernel("k", "")
+        .with_pool(512, 8)
+}
+
+fn launch(number: u32) -> LaunchInfo {
+    LaunchInfo::new(number, 0, [2, 1, 1], [64, 1, 1], 0).unwrap()
+}
+
+const EVENT: [u8; 5] = [1, 1, 0, 0, 0];
+
+fn chunk(track: u32, warp: u32, sequence: u32) -> ChunkRef<'static> {
+    ChunkRef { track, warp, sequence, events: 1, payload: &EVENT }
+}
+
+fn writer(options: WriterOptions) -> TraceWriter<Vec<u8>> {
+    let mut writer = TraceWriter::create(Vec::new(), &metadata(), options).unwrap();
+    writer.begin_launch(&launch(7)).unwrap();
+    writer
+}
+
+const DONE: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
+
+/// Splits a file into its sections: offset, header, body.
+fn sections(file: &[u8]) -> Vec<(u64, SectionHeader, &[u8])> {
+    check_preamble(file).unwrap();
+    let mut at = 24;
+    let mut found = Vec::new();
+    while at < file.len() {
+        let header = SectionHeader::parse(&file[at..], at as u64).unwrap();
+        let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
+        let kind = header.kind(at as u64).unwrap().unwrap();
+        check_body(kind, &header, body, at as u64).unwrap();
+        found.push((at as u64, header, body));
+        at += header.total_bytes() as usize;
+    }
+    found
+}
+
+#[test]
+fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
+    // Room for two chunks of 16 + 5 bytes a frame.
+    let options = WriterOptions::default().with_frame_bytes(42).with_compression(Compression::None);
+    let mut writer = writer(options);
+    let mut given: Vec<_> = [(0, 3, 0), (1, 2, 0), (0, 0, 1), (0, 1, 0), (0, 0, 0), (0, 3, 1)]
+        .map(|(t, w, s)| chunk(t, w, s))
+        .into();
+    writer.write_chunks(7, &given).unwrap();
+    writer.end_launch(7, 0, &[DONE; 4]).unwrap();
+    writer.end_launch(7, 1, &[DONE; 4]).unwrap();
+    let (file, summary) = writer.finish().unwrap();
+    assert_eq!(summary.bytes, file.len() as u64);
+    assert_eq!((summary.frames, summary.chunks, summary.events, summary.payload_bytes), (4, 6, 6, 30));
+
+    let sections = sections(&file);
+    let tags: Vec<_> = sections.iter().map(|(_, header, _)| header.tag.0).collect();
+    let expected =
+        [*b"META", *b"LNCH", *b"FRAM", *b"FRAM", *b"FRAM", *b"FRAM", *b"ACCT", *b"ACCT", *b"INDX", *b"TAIL"];
+    assert_eq!(tags, expected);
+    let mut found = Vec::new();
+    for (_, _, body) in &sections[2..6] {
+        let frame = Frame::decode(body, 0).unwrap();
+        let track = frame.header().track;
+        found.extend(frame.chunks().map(|chunk| (track, chunk.entry.warp, chunk.entry.sequence)));
+    }
+    given.sort_by_key(|chunk| (chunk.track, chunk.warp, chunk.sequence));
+    let expected: Vec<_> = given.iter().map(|chunk| (chunk.track, chunk.warp, chunk.sequence)).collect();
+    assert_eq!(found, expected);
+
+    // The index says what the sections say.
+    let (first, entries) = decode_index(sections[8].2, 0).unwrap();
+    assert_eq!((first, entries.len()), (0, 7));
+    for (entry, (offset, header, _)) in entries.iter().zip(&sections[1..8]) {
+        assert_eq!(
+            (entry.offset, entry.length, entry.kind.tag()),
+            (*offset, header.total_bytes(), header.tag)
+        );
+    }
+    let ranges: Vec<_> = entries[1..5]
+        .iter()
+        .map(|entry| (entry.track, entry.first_warp, entry.last_warp, entry.chunks))
+        .collect();
+    assert_eq!(ranges, [(0, 0, 0, 2), (0, 1, 3, 2), (0, 3, 3, 1), (1, 2, 2, 1)]);
+    let trailer_at = sections[9].0;
+    let trailer = Trailer::parse(&file[trailer_at as usize..], trailer_at).unwrap();
+    assert_eq!((trailer.index_offset, trailer.entries, trailer.index_sections), (sections[8].0, 7, 1));
+    assert_eq!(decode_accounts(sections[6].2, 0).unwrap().1, [DONE; 4]);
+}
+
+#[test]
+fn frames_are_compressed_when_that_helps() {
+    let mut writer = writer(WriterOptions::default());
+    let chunks: Vec<_> =
+        (0..4).flat_map(|warp| (0..50).map(move |sequence| chunk(0, warp, sequence))).collect();
+    writer.write_chunks(7, &chunks).unwrap();
+    let (file, summary) = writer.finish().unwrap();
+    assert_eq!((summary.frames, summary.chunks), (1, 200));
+    let frame = Frame::decode(sections(&file)[2].2, 0).unwrap();
+    assert_eq!(frame.header().stored_as, StoredAs::Zstd);
+    assert_eq!(frame.chunks().count(), 200);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let record = || {
+        let mut writer = writer(WriterOptions::default().with_frame_bytes(100));
+        let chunks: Vec<_> =
+            (0..4).flat_map(|warp| (0..50).map(move |sequence| chunk(0, warp, sequence))).collect();
+        writer.write_chunks(7, &chunks).unwrap();
+        writer.finish().unwrap().0
+    };
+    assert_eq!(record(), record());
+}
+
+#[test]
+fn misuse_is_an_error_and_writes_nothing() {
+    let mut writer = writer(WriterOptions::default());
+    writer.write_chunks(7, &[chunk(0, 0, 3)]).unwrap();
+    let before = writer.summary();
+    let long = vec![0; 481];
+    let refused = |result: Result<(), WriteError>, expected: &str| {
+        let error = format!("{:?}", result.expect_err(expected));
+        assert!(error.starts_with(expected), "{error}");
+    };
+    refused(writer.begin_launch(&launch(7)), "LaunchTwice");
+    refused(writer.begin_launch(&LaunchInfo::new(8, 1, [1; 3], [1; 3], 0).unwrap()), "UnknownKernel");
+    refused(writer.write_chunks(8, &[]), "UnknownLaunch");
+    refused(writer.write_chunks(7, &[chunk(2, 0, 0)]), "UnknownTrack");
+    refused(writer.write_chunks(7, &[chunk(0, 4, 0)]), "UnknownWarp");
+    refused(writer.write_chunks(7, &[ChunkRef { events: 0, ..chunk(0, 1, 0) }]), "EmptyChunk");
+    refused(writer.write_chunks(7, &[ChunkRef { payload: &[], ..chunk(0, 1, 0) }]), "EmptyChunk");
+    refused(writer.write_chunks(7, &[ChunkRef { payload: &long, ..chunk(0, 1, 0) }]), "PayloadTooLarge");
+    refused(writer.write_chunks(7, &[chunk(0, 0, 3)]), "SequenceNotAscending");
+    refused(writer.write_chunks(7, &[chunk(0, 1, 0), chunk(0, 1, 0)]), "SequenceNotAscending");
+    // One bad chunk keeps the good ones of the same call out.
+    refused(writer.write_chunks(7, &[chunk(0, 1, 0), chunk(0, 0, 0)]), "SequenceNotAscending");
+    refused(writer.end_launch(8, 0, &[]), "UnknownLaunch");
+    refused(writer.end_launch(7, 2, &[DONE; 4]), "UnknownTrack");
+    refused(writer.end_launch(7, 0, &[DONE; 3]), "AccountCount");
+    refused(writer.end_launch(7, 0, &[WarpAccount { finished: 2, ..DONE }; 4]), "AccountFinished");
+    assert_eq!(writer.summary(), before);
+
+    writer.write_chunks(7, &[chunk(0, 1, 0)]).unwrap();
+    writer.end_launch(7, 0, &[DONE; 4]).unwrap();
+    refused(writer.end_launch(7, 0, &[DONE; 4]), "TrackEnded");
+    refused(writer.write_chunks(7, &[chunk(0, 1, 9)]), "TrackEnded");
+    writer.write_chunks(7, &[chunk(1, 1, 9)]).unwrap();
+
+    for frame_bytes in [0, MAX_FRAME_BYTES + 1] {
+        let options = WriterOptions::default().with_frame_bytes(frame_bytes);
+        let created = TraceWriter::create(Vec::new(), &metadata(), options);
+        assert!(matches!(created, Err(WriteError::FrameBytes { .. })));
+    }
+    let mut none = metadata();
+    none.tracks.clear();
+    let created = TraceWriter::create(Vec::new(), &none, WriterOptions::default());
+    assert!(matches!(created, Err(WriteError::Metadata(_))));
+}
+
+/// A disk with room for so many bytes.
+struct Disk(usize);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_and_nothing_follows_the_torn_section() {
+    let mut writer = TraceWriter::create(Disk(300), &metadata(), WriterOptions::default()).unwrap();
+    writer.begin_launch(&launch(7)).unwrap();
+    let mut sequences = 0..;
+    let offset = loop {
+        match writer.write_chunks(7, &[chunk(0, 0, sequences.next().unwrap())]) {
+            Ok(()) => {}
+            Err(WriteError::Io { offset, .. }) => break offset,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(offset, writer.summary().bytes);
+    assert!(matches!(writer.begin_launch(&launch(8)), Err(WriteError::Broken)));
+    assert!(matches!(writer.write_chunks(7, &[chunk(0, 0, 99)]), Err(WriteError::Broken)));
+    assert!(matches!(writer.finish(), Err(WriteError::Broken)));
+}

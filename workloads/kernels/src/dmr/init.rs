@@ -1,0 +1,120 @@
+//! Before the first round: find the bad triangles and put them on the worklist, in the order of their numbers.
+
+use warptrace_device::{kernel, simt, trace_loc, trace_points};
+
+use super::geometry::classify;
+use super::layout::{
+    ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SEGMENT_BITS, counter, unpack, unpack_point,
+};
+use super::scan::{Sums, before, tally};
+
+trace_points! {
+    /// The decisions of [`dmr_find_bad`](super::dmr_find_bad()) and [`dmr_enqueue`](super::dmr_enqueue()).
+    pub mod at in "init.rs" {
+        FIND = 1: "the warp looks at 32 more triangles",
+        FIND_TRIANGLE = 2: "the lane has a triangle",
+        FIND_PAST = 3: "the lane is past the warp's last triangle",
+        FIND_BAD = 4: "the triangle is bad",
+        FIND_SKIP = 5: "the triangle has a sharp angle and is left alone",
+        FIND_GOOD = 6: "the triangle is good",
+        FIND_DONE = 7: "the warp has seen its triangles",
+        ENQUEUE = 8: "the warp takes 32 more triangles",
+        ENQUEUE_TRIANGLE = 9: "the lane has a triangle",
+        ENQUEUE_PAST = 10: "the lane is past the warp's last triangle",
+        ENQUEUE_BAD = 11: "the triangle goes on the worklist",
+        ENQUEUE_GOOD = 12: "the triangle does not",
+        ENQUEUE_DONE = 13: "the warp has seen its triangles",
+    }
+}
+
+/// The triangles `first..end` of this warp: equal shares, in the order of the warps.
+#[inline(always)]
+fn share(triangles: u32) -> (u32, u32) {
+    let warps = simt::grid_threads_x() / simt::WARP_LANES;
+    let warp = simt::global_thread_x() / simt::WARP_LANES;
+    // Whole groups of 32, so that a warp's loads are aligned. `max` rules the division by 0 out for the compiler.
+    let groups = triangles.div_ceil(simt::WARP_LANES).div_ceil(warps.max(1));
+    let size = u64::from(groups) * u64::from(simt::WARP_LANES);
+    let first = (u64::from(warp) * size).min(u64::from(triangles));
+    let end = (first + size).min(u64::from(triangles));
+    (first as u32, end as u32)
+}
+
+kernel! {
+    /// Sets the flags of the first `round.triangles` triangles (their segment bits are there already) and counts the
+    /// bad ones a warp.
+    ///
+    /// One-dimensional grid, blocks of whole warps, any number of them. `block_counts` is zero.
+    pub fn dmr_find_bad(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
+        let (mut first, end) = share(round.triangles);
+        let mut count = 0u32;
+        while first < end {
+            trace_loc(at::FIND);
+            let triangle = u64::from(first + simt::lane());
+            let mut bad = false;
+            if triangle < u64::from(end) {
+                trace_loc(at::FIND_TRIANGLE);
+                // SAFETY: a triangle below the number in use, whose corners are points; one thread each.
+                unsafe {
+                    let [a, b, c, old] = unpack(mesh.triangles.get(triangle));
+                    let corners = [
+                        unpack_point(mesh.points.get(u64::from(a))),
+                        unpack_point(mesh.points.get(u64::from(b))),
+                        unpack_point(mesh.points.get(u64::from(c))),
+                    ];
+                    let segments = old & SEGMENT_BITS;
+                    let class = classify(corners, segments, round.cos_squared, round.floor_squared);
+                    let mut flags = segments | ALIVE | class;
+                    if class == BAD {
+                        trace_loc(at::FIND_BAD);
+                        flags |= QUEUED;
+                        bad = true;
+                    } else if class != 0 {
+                        trace_loc(at::FIND_SKIP);
+                    } else {
+                        trace_loc(at::FIND_GOOD);
+                    }
+                    mesh.triangle_words.set(4 * triangle + 3, flags);
+                }
+            } else {
+                trace_loc(at::FIND_PAST);
+            }
+            count += simt::ballot(u32::MAX, bad).count_ones();
+            first += simt::WARP_LANES;
+        }
+        trace_loc(at::FIND_DONE);
+        // SAFETY: the host has places for the warps and blocks of this launch.
+        unsafe { tally(&work, Sums::Winners, count, counter::EMITTED) };
+    }
+
+    /// Writes the numbers of the bad triangles to the worklist. A launch of the same shape, after `dmr_find_bad`.
+    pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
+        // SAFETY: as in the launch before.
+        let mut place = unsafe { before(&work, Sums::Winners) };
+        let (mut first, end) = share(round.triangles);
+        while first < end {
+            trace_loc(at::ENQUEUE);
+            let triangle = first + simt::lane();
+            let mut bad = false;
+            if triangle < end {
+                trace_loc(at::ENQUEUE_TRIANGLE);
+                // SAFETY: a triangle in use; nobody writes flags in this launch.
+                bad = unsafe { mesh.triangle_words.get(4 * u64::from(triangle) + 3) } & BAD != 0;
+            } else {
+                trace_loc(at::ENQUEUE_PAST);
+            }
+            let votes = simt::ballot(u32::MAX, bad);
+            if bad {
+                trace_loc(at::ENQUEUE_BAD);
+                let below = votes & ((1u32 << simt::lane()) - 1);
+                // SAFETY: the ring has a place for each triangle, and each bad triangle a place of its own.
+                unsafe { work.queue.set(u64::from(place + below.count_ones()), triangle) };
+            } else {
+                trace_loc(at::ENQUEUE_GOOD);
+            }
+            place += votes.count_ones();
+            first += simt::WARP_LANES;
+        }
+        trace_loc(at::ENQUEUE_DONE);
+    }
+}

@@ -1,0 +1,135 @@
+//! Places by counting: each warp learns how many there are before it.
+
+use warptrace_device::{atomic, simt, trace_loc, trace_points};
+
+use super::layout::DmrWork;
+
+trace_points! {
+    /// The decisions of the sums over warps.
+    pub mod at in "scan.rs" {
+        CLEAR = 230: "one thread clears the block's sums",
+        CLEAR_NOT = 231: "the other threads of the block",
+        TALLY = 232: "one lane notes the warp's count",
+        TALLY_NOT = 233: "the other lanes",
+        BLOCK_STEP = 234: "32 more blocks are summed",
+        LANE_STEP = 235: "one more step of the sum over lanes",
+        WARP_STEP = 236: "one more warp of the block is summed",
+    }
+}
+
+/// Which of the two sets of block sums a launch uses.
+#[derive(Clone, Copy)]
+pub(super) enum Sums {
+    /// Winners (and bad triangles before the first round).
+    Winners = 0,
+    /// Entries for the worklist.
+    Entries = 1,
+}
+
+/// Place of this block in a set of sums.
+#[inline(always)]
+fn place(sums: Sums, block: u32) -> u64 {
+    u64::from(simt::grid_size()[0]) * sums as u64 + u64::from(block)
+}
+
+/// Clears the block's sums, for the [`tally`] of later launches of the same shape.
+///
+/// # Safety
+/// `work` is valid and has two places for each block of the launch.
+#[inline(always)]
+pub(super) unsafe fn clear(work: &DmrWork) {
+    if simt::linear_thread() == 0 {
+        trace_loc(at::CLEAR);
+        let block = simt::linear_block();
+        // SAFETY: the caller's promise; the places are this block's own.
+        unsafe {
+            work.block_counts.set(place(Sums::Winners, block), 0);
+            work.block_counts.set(place(Sums::Entries, block), 0);
+        }
+    } else {
+        trace_loc(at::CLEAR_NOT);
+    }
+}
+
+/// Notes the warp's count for [`before`] of a later launch, and adds it to counter `which`.
+///
+/// All lanes of the warp call it, with the same `count`.
+///
+/// # Safety
+/// `work` is valid, has a place for each warp and two for each block of the launch, and its sums are cleared.
+#[inline(always)]
+pub(super) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
+    if simt::lane() == 0 {
+        trace_loc(at::TALLY);
+        let block = simt::linear_block();
+        let warps = simt::block_threads() / simt::WARP_LANES;
+        let warp = u64::from(block) * u64::from(warps) + u64::from(simt::warp_in_block());
+        // SAFETY: the caller's promise; the warp's place is its own, the sums are atomics.
+        unsafe {
+            work.warp_counts.set(warp, count);
+            atomic::add_u32(work.block_counts.at(place(sums, block)), count);
+            atomic::add_u32(work.counters.at(which), count);
+        }
+    } else {
+        trace_loc(at::TALLY_NOT);
+    }
+}
+
+/// The sum of the counts of all warps before this one, in every lane.
+///
+/// All lanes of the warp call it together, in a launch of the shape that tallied.
+///
+/// # Safety
+/// As for [`tally`].
+#[inline(always)]
+pub(super) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
+    let block = simt::linear_block();
+    let warps = simt::block_threads() / simt::WARP_LANES;
+    let mut total = 0u32;
+    let mut first = 0;
+    while first < block {
+        trace_loc(at::BLOCK_STEP);
+        let other = first + simt::lane();
+        // A place that exists for every lane, so that there is no branch.
+        // SAFETY: the caller's promise.
+        let count = unsafe { work.block_counts.get(place(sums, other.min(block))) };
+        total = total.wrapping_add(if other < block { count } else { 0 });
+        first += simt::WARP_LANES;
+    }
+    let mut distance = 1;
+    while distance < simt::WARP_LANES {
+        trace_loc(at::LANE_STEP);
+        total = total.wrapping_add(simt::shuffle_xor(u32::MAX, total, distance));
+        distance *= 2;
+    }
+    let mut warp = 0;
+    while warp < simt::warp_in_block() {
+        trace_loc(at::WARP_STEP);
+        let warp_place = u64::from(block) * u64::from(warps) + u64::from(warp);
+        // SAFETY: the caller's promise.
+        total = total.wrapping_add(unsafe { work.warp_counts.get(warp_place) });
+        warp += 1;
+    }
+    total
+}
+
+/// The sum of `count` over the lanes below this one, and over all lanes.
+///
+/// All lanes of the warp call it together.
+#[inline(always)]
+pub(super) fn over_lanes(count: u32) -> (u32, u32) {
+    let lane = simt::lane();
+    let mut sum = count;
+    // Unrolled: five steps of a sum over a warp (Hillis and Steele).
+    let below = simt::shuffle_up(u32::MAX, sum, 1);
+    sum = sum.wrapping_add(if lane >= 1 { below } else { 0 });
+    let below = simt::shuffle_up(u32::MAX, sum, 2);
+    sum = sum.wrapping_add(if lane >= 2 { below } else { 0 });
+    let below = simt::shuffle_up(u32::MAX, sum, 4);
+    sum = sum.wrapping_add(if lane >= 4 { below } else { 0 });
+    let below = simt::shuffle_up(u32::MAX, sum, 8);
+    sum = sum.wrapping_add(if lane >= 8 { below } else { 0 });
+    let below = simt::shuffle_up(u32::MAX, sum, 16);
+    sum = sum.wrapping_add(if lane >= 16 { below } else { 0 });
+    (sum.wrapping_sub(count), simt::shuffle(u32::MAX, sum, simt::WARP_LANES - 1))
+}

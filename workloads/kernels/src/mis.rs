@@ -1,0 +1,186 @@
+//! A maximal independent set by priorities, without rounds.
+//!
+//! Luby's idea (1986): a node joins when it ranks above all its undecided neighbours. The ranks favour low
+//! degrees and are fixed at the start, and nobody waits for a round to end, as in Burtscher, Devale, Azimi,
+//! Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs" (2018): a status
+//! word only ever goes from undecided to in or out, so that a stale read can delay a node but not mislead it.
+//! Ranks are unique (the node's number breaks ties), so the set is the greedy one by rank, whatever the order in
+//! which threads run.
+//!
+//! The graph is symmetric and without self-loops; repeated arcs do no harm.
+
+use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_points};
+
+use crate::hash::scramble;
+
+trace_points! {
+    /// The decisions of [`mis_init`](super::mis_init()) and [`mis_find`](super::mis_find()).
+    pub mod at in "mis.rs" {
+        INIT_ENTER = 1: "init: thread starts",
+        INIT_NODE = 2: "init: one more node",
+        INIT_ISOLATED = 3: "init: the node has no neighbours and is in",
+        INIT_RANKED = 4: "init: the node has neighbours and gets its rank",
+        INIT_DONE = 5: "init: no node left for this thread",
+        FIND_ENTER = 6: "find: thread starts",
+        PASS = 7: "find: one more pass over the thread's nodes",
+        NODE = 8: "find: one more node",
+        DECIDED = 9: "find: the node is in or out already",
+        UNDECIDED = 10: "find: the node is undecided",
+        COMPARE = 11: "find: one more neighbour is compared",
+        BLOCKED = 12: "find: a neighbour ranks higher or is in, the node waits",
+        JOINS = 13: "find: no neighbour ranks higher, the node joins",
+        REMOVE = 14: "find: one more neighbour of a joining node is put out",
+        JOINED = 15: "find: all neighbours are out, the node is in",
+        FINISHED = 16: "find: none of the thread's nodes waits",
+        AGAIN = 17: "find: some of the thread's nodes wait, look again",
+        GAVE_UP = 18: "find: too many passes in vain, left to the next launch",
+    }
+}
+
+/// Status of a node outside the set. Below every rank.
+pub const OUT: u32 = 0;
+/// Status of a node in the set. Above every rank.
+pub const IN: u32 = u32::MAX - 1;
+/// Set in the status of undecided nodes, whose status is their rank.
+const UNDECIDED_BIT: u32 = 1;
+/// Steps that ranks distinguish; a power of two, so that scaling is exact.
+const RANKS: f32 = 16_777_216.0;
+
+/// Status of an undecided node, which is its rank: `average / (average + degree - h)` in 2^24 steps, where h in
+/// [0, 1) is the node's number scrambled. Odd.
+///
+/// `degree` is at least 1 and `average`, the average degree, above 0. Only operations that IEEE 754 rounds
+/// exactly, so every device computes the same ranks.
+#[inline(always)]
+pub fn rank(node: u32, degree: u32, average: f32) -> u32 {
+    const TO_UNIT: f32 = 1.0 / 4_294_967_296.0;
+    let spread = degree as f32 - scramble(node) as f32 * TO_UNIT;
+    let share = average / (average + spread);
+    ((share * RANKS) as u32) << 1 | UNDECIDED_BIT
+}
+
+kernel! {
+    /// Gives each node its first status: a rank, or `IN` if it has no neighbours.
+    ///
+    /// `offsets` are the graph's row offsets (nodes + 1), `status` has one word a node, `average` is the average
+    /// degree. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
+    pub fn mis_init(offsets: Global<u32>, status: Global<u32>, average: f32) {
+        trace_loc(at::INIT_ENTER);
+        let nodes = status.len() as u32;
+        let stride = simt::grid_threads_x();
+        let mut node = simt::global_thread_x();
+        while node < nodes {
+            trace_loc(at::INIT_NODE);
+            let row = u64::from(node);
+            // SAFETY: one offset more than nodes; nobody writes them.
+            let degree = unsafe { offsets.get(row + 1) - offsets.get(row) };
+            let first = if degree == 0 {
+                trace_loc(at::INIT_ISOLATED);
+                IN
+            } else {
+                trace_loc(at::INIT_RANKED);
+                rank(node, degree, average)
+            };
+            // SAFETY: each thread has nodes of its own.
+            unsafe { status.set(row, first) };
+            node += stride;
+        }
+        trace_loc(at::INIT_DONE);
+    }
+
+    /// Decides nodes until none of them waits, or `patience` passes in a row decided none of the thread's.
+    ///
+    /// `offsets` (nodes + 1) and `neighbours` are the graph's rows, `status` is what `mis_init` or a launch
+    /// before wrote. Threads that gave up are counted in `waiting[0]`; the host launches again until none does.
+    /// So a grid of any size finishes, although a thread may wait for one whose block has not started. Every
+    /// launch decides at least the highest of the undecided nodes. One-dimensional grid; nodes + threads is at
+    /// most 2^32 - 1.
+    pub fn mis_find(
+        offsets: Global<u32>,
+        neighbours: Global<u32>,
+        status: Global<u32>,
+        waiting: Global<u32>,
+        patience: u32,
+    ) {
+        trace_loc(at::FIND_ENTER);
+        let nodes = status.len() as u32;
+        let first = simt::global_thread_x();
+        let stride = simt::grid_threads_x();
+        let mut in_vain = 0;
+        loop {
+            trace_loc(at::PASS);
+            let (mut waits, mut decided) = (false, false);
+            let mut node = first;
+            while node < nodes {
+                trace_loc(at::NODE);
+                let row = u64::from(node);
+                // SAFETY: below the number of nodes; statuses are reached by atomics only in this kernel.
+                let own = unsafe { atomic::load_u32(status.at(row)) };
+                if own & UNDECIDED_BIT == 0 {
+                    trace_loc(at::DECIDED);
+                } else {
+                    trace_loc(at::UNDECIDED);
+                    // SAFETY: one offset more than nodes; nobody writes them.
+                    let (begin, end) = unsafe { (offsets.get(row), offsets.get(row + 1)) };
+                    let standing = ordered(own, node);
+                    let mut blocked = false;
+                    let mut arc = begin;
+                    while arc < end {
+                        trace_loc(at::COMPARE);
+                        // SAFETY: arcs of a row, whose neighbours are nodes.
+                        let (neighbour, theirs) = unsafe {
+                            let neighbour = neighbours.get(u64::from(arc));
+                            (neighbour, atomic::load_u32(status.at(u64::from(neighbour))))
+                        };
+                        if ordered(theirs, neighbour) > standing {
+                            blocked = true;
+                            break;
+                        }
+                        arc += 1;
+                    }
+                    if blocked {
+                        trace_loc(at::BLOCKED);
+                        waits = true;
+                    } else {
+                        trace_loc(at::JOINS);
+                        // The neighbours go out first: who sees this node in may rely on nothing else.
+                        let mut arc = begin;
+                        while arc < end {
+                            trace_loc(at::REMOVE);
+                            // SAFETY: as above.
+                            unsafe {
+                                let neighbour = neighbours.get(u64::from(arc));
+                                atomic::store_u32(status.at(u64::from(neighbour)), OUT);
+                            }
+                            arc += 1;
+                        }
+                        trace_loc(at::JOINED);
+                        // SAFETY: as above.
+                        unsafe { atomic::store_u32(status.at(row), IN) };
+                        decided = true;
+                    }
+                }
+                node += stride;
+            }
+            if !waits {
+                trace_loc(at::FINISHED);
+                break;
+            }
+            in_vain = if decided { 0 } else { in_vain + 1 };
+            if in_vain > patience {
+                trace_loc(at::GAVE_UP);
+                // SAFETY: a counter that this kernel only adds to.
+                unsafe { atomic::add_u32(waiting.at(0), 1) };
+                break;
+            }
+            trace_loc(at::AGAIN);
+            simt::spin_hint();
+        }
+    }
+}
+
+/// Status and number in one, so that one comparison orders nodes with ties broken. The order is strict.
+#[inline(always)]
+fn ordered(status: u32, node: u32) -> u64 {
+    u64::from(status) << 32 | u64::from(node)
+}

@@ -1,0 +1,268 @@
+//! A minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
+//!
+//! A round is two launches. [`mst_lightest`](fn@mst_lightest) takes each edge's ends to their trees, drops edges
+//! inside a tree, and keeps for each tree the lightest edge that leaves it. [`mst_merge`](fn@mst_merge) puts those
+//! edges into the forest and links the trees by compare-and-swap. The list that holds trees in place of nodes
+//! comes from Fallin, Gonzalez, Seo, Burtscher, "A High-Performance MST Implementation for GPUs" (2023).
+//!
+//! - Edges are ordered by weight, then by number, so no two are equal: the forest is unique, and the chosen edges
+//!   of a round close no cycle, whatever the order in which threads run.
+//! - A root is linked under a root of smaller [`scramble`], in effect a random order, which keeps trees shallow without
+//!   compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set Union", 2016). A
+//!   node's number would not do: on a path whose weights rise it builds one long chain.
+
+use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_points};
+
+use crate::hash::scramble;
+
+trace_points! {
+    /// The decisions of [`mst_init`](super::mst_init()), [`mst_lightest`](super::mst_lightest()) and
+    /// [`mst_merge`](super::mst_merge()).
+    pub mod at in "mst.rs" {
+        INIT_ENTER = 1: "init: thread starts",
+        INIT_NODE = 2: "init: one more node, a tree of its own",
+        INIT_ARC = 3: "init: one more arc of the node",
+        ARC_LISTED = 4: "init: the arc leads to a higher node and is listed as an edge",
+        ARC_SKIPPED = 5: "init: the arc is a twin or a self-loop",
+        INIT_DONE = 6: "init: no node left for this thread",
+        LIGHTEST_ENTER = 7: "lightest: thread starts",
+        LIGHTEST_EDGE = 8: "lightest: one more edge",
+        WALK = 9: "lightest: one more step from the edge's ends towards their roots",
+        INSIDE = 10: "lightest: both ends are in one tree, the edge is dropped",
+        BETWEEN = 11: "lightest: the edge joins two trees and stays",
+        LIGHTER_AT_FIRST = 12: "lightest: no edge so light was offered to the first tree yet",
+        HEAVIER_AT_FIRST = 13: "lightest: the first tree has a lighter edge",
+        LIGHTER_AT_SECOND = 14: "lightest: no edge so light was offered to the second tree yet",
+        HEAVIER_AT_SECOND = 15: "lightest: the second tree has a lighter edge",
+        LIGHTEST_DONE = 16: "lightest: no edge left for this thread",
+        MERGE_ENTER = 17: "merge: thread starts",
+        MERGE_EDGE = 18: "merge: one more edge",
+        NOT_CHOSEN = 19: "merge: both trees have a lighter edge",
+        CHOSEN = 20: "merge: the lightest edge of one of its trees, it joins the forest",
+        CLIMB = 21: "merge: one more look at the ends' parents",
+        BELOW_ROOT = 22: "merge: an end is no root (any more), climb",
+        AT_ROOTS = 23: "merge: both ends are roots, try to link",
+        OVERTAKEN = 24: "merge: another thread linked the root first",
+        LINKED = 25: "merge: the trees are one",
+        MERGE_DONE = 26: "merge: no edge left for this thread",
+    }
+}
+
+/// Stands for "no edge yet" in the table of lightest edges. Above every key.
+pub const NO_EDGE: u64 = u64::MAX;
+
+/// An edge of the list, in one 16-byte access.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "nvptx64"), derive(bytemuck::Pod, bytemuck::Zeroable))]
+pub struct Edge {
+    /// One end: a node, in later rounds the root of its tree.
+    pub first: u32,
+    /// The other end.
+    pub second: u32,
+    /// Weight.
+    pub weight: u32,
+    /// Number of the edge: the position of its arc from the lower node to the higher.
+    pub arc: u32,
+}
+
+impl Edge {
+    /// Orders edges by weight, then by number: no two edges have the same key.
+    #[inline(always)]
+    pub fn key(&self) -> u64 {
+        u64::from(self.weight) << 32 | u64::from(self.arc)
+    }
+}
+
+/// Appends an edge. `ptxas` lets the lanes that are here together share one atomic.
+///
+/// # Safety
+/// The list has room, `count[0]` is its length, and both are reached by appending only.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn append(list: Global<Edge>, count: Global<u32>, edge: Edge) {
+    // SAFETY: the caller's promise; the counter gives each place to one thread.
+    unsafe {
+        let place = atomic::add_u32(count.at(0), 1);
+        list.set(u64::from(place), edge);
+    }
+}
+
+kernel! {
+    /// Makes each node a tree and lists each edge once.
+    ///
+    /// `offsets` (nodes + 1), `neighbours` and `weights` (one an arc) are the graph's rows, symmetric; `parents`
+    /// has one word a node. `edges` has room for each arc that leads to a higher node, `edge_count[0]` is 0. The
+    /// order of the list is not fixed. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
+    pub fn mst_init(
+        offsets: Global<u32>,
+        neighbours: Global<u32>,
+        weights: Global<u32>,
+        parents: Global<u32>,
+        edges: Global<Edge>,
+        edge_count: Global<u32>,
+    ) {
+        trace_loc(at::INIT_ENTER);
+        let nodes = parents.len() as u32;
+        let stride = simt::grid_threads_x();
+        let mut node = simt::global_thread_x();
+        while node < nodes {
+            trace_loc(at::INIT_NODE);
+            let row = u64::from(node);
+            // SAFETY: each thread has nodes of its own, and there is one offset more than nodes.
+            let (mut arc, end) = unsafe {
+                parents.set(row, node);
+                (offsets.get(row), offsets.get(row + 1))
+            };
+            while arc < end {
+                trace_loc(at::INIT_ARC);
+                // SAFETY: an arc of the row.
+                let neighbour = unsafe { neighbours.get(u64::from(arc)) };
+                if neighbour > node {
+                    trace_loc(at::ARC_LISTED);
+                    // SAFETY: an arc of the row; the list has room for every such arc.
+                    unsafe {
+                        let weight = weights.get(u64::from(arc));
+                        append(edges, edge_count, Edge { first: node, second: neighbour, weight, arc });
+                    }
+                } else {
+                    trace_loc(at::ARC_SKIPPED);
+                }
+                arc += 1;
+            }
+            node += stride;
+        }
+        trace_loc(at::INIT_DONE);
+    }
+
+    /// Finds the lightest edge that leaves each tree, and the edges that stay.
+    ///
+    /// The first `count` of `edges` are looked at; those between two trees go into `kept`, with the trees' roots
+    /// as ends, and `kept_count[0]`, 0 before, counts them. `lightest` has one word a node: `NO_EDGE` before at
+    /// each root that has an edge, the key of its lightest edge after. Nobody writes `parents`. One-dimensional
+    /// grid of any size; count + threads is at most 2^32 - 1.
+    pub fn mst_lightest(
+        edges: Global<Edge>,
+        count: u32,
+        parents: Global<u32>,
+        lightest: Global<u64>,
+        kept: Global<Edge>,
+        kept_count: Global<u32>,
+    ) {
+        trace_loc(at::LIGHTEST_ENTER);
+        let stride = simt::grid_threads_x();
+        let mut index = simt::global_thread_x();
+        while index < count {
+            trace_loc(at::LIGHTEST_EDGE);
+            // SAFETY: below the list's length; nobody writes it.
+            let mut edge = unsafe { edges.get(u64::from(index)) };
+            // Both ends at once: two loads in flight instead of one.
+            loop {
+                trace_loc(at::WALK);
+                // SAFETY: ends and parents are nodes.
+                let above = unsafe {
+                    (parents.get(u64::from(edge.first)), parents.get(u64::from(edge.second)))
+                };
+                let arrived = (above.0 == edge.first) & (above.1 == edge.second);
+                (edge.first, edge.second) = above;
+                if arrived {
+                    break;
+                }
+            }
+            if edge.first == edge.second {
+                trace_loc(at::INSIDE);
+            } else {
+                trace_loc(at::BETWEEN);
+                // SAFETY: no more edges are kept than there were.
+                unsafe { append(kept, kept_count, edge) };
+                let key = edge.key();
+                let (first, second) = (lightest.at(u64::from(edge.first)), lightest.at(u64::from(edge.second)));
+                // Looking first spares most atomics: keys only fall, so a stale one is too large at worst.
+                // SAFETY: roots are nodes; the table is reached by atomics only in this kernel.
+                if unsafe { atomic::load_u64(first) } > key {
+                    trace_loc(at::LIGHTER_AT_FIRST);
+                    // SAFETY: as above.
+                    unsafe { atomic::min_u64(first, key) };
+                } else {
+                    trace_loc(at::HEAVIER_AT_FIRST);
+                }
+                // SAFETY: as above.
+                if unsafe { atomic::load_u64(second) } > key {
+                    trace_loc(at::LIGHTER_AT_SECOND);
+                    // SAFETY: as above.
+                    unsafe { atomic::min_u64(second, key) };
+                } else {
+                    trace_loc(at::HEAVIER_AT_SECOND);
+                }
+            }
+            index += stride;
+        }
+        trace_loc(at::LIGHTEST_DONE);
+    }
+
+    /// Puts the trees' lightest edges into the forest and links the trees.
+    ///
+    /// `edges` are the first `count` of what `mst_lightest` kept, `lightest` is its table. `chosen[arc]` is set to
+    /// 1 for each edge that joins the forest. `next_lightest`, the table of the next round, is cleared at the ends
+    /// of all edges, which the roots of the next round are among. One-dimensional grid of any size; count +
+    /// threads is at most 2^32 - 1.
+    pub fn mst_merge(
+        edges: Global<Edge>,
+        count: u32,
+        parents: Global<u32>,
+        lightest: Global<u64>,
+        next_lightest: Global<u64>,
+        chosen: Global<u8>,
+    ) {
+        trace_loc(at::MERGE_ENTER);
+        let stride = simt::grid_threads_x();
+        let mut index = simt::global_thread_x();
+        while index < count {
+            trace_loc(at::MERGE_EDGE);
+            // SAFETY: below the list's length; nobody writes it.
+            let edge = unsafe { edges.get(u64::from(index)) };
+            let (mut first, mut second) = (edge.first, edge.second);
+            let key = edge.key();
+            // SAFETY: ends are nodes. Nobody writes `lightest`; `next_lightest` is reached by atomics only.
+            let is_lightest = unsafe {
+                atomic::store_u64(next_lightest.at(u64::from(first)), NO_EDGE);
+                atomic::store_u64(next_lightest.at(u64::from(second)), NO_EDGE);
+                (lightest.get(u64::from(first)) == key) | (lightest.get(u64::from(second)) == key)
+            };
+            if is_lightest {
+                trace_loc(at::CHOSEN);
+                // SAFETY: arcs have a byte each, and this thread alone has this edge.
+                unsafe { chosen.set(u64::from(edge.arc), 1) };
+                loop {
+                    trace_loc(at::CLIMB);
+                    // SAFETY: ends and parents are nodes; parents are reached by atomics only in this kernel.
+                    let above = unsafe {
+                        let first = atomic::load_u32(parents.at(u64::from(first)));
+                        (first, atomic::load_u32(parents.at(u64::from(second))))
+                    };
+                    if (above.0 != first) | (above.1 != second) {
+                        trace_loc(at::BELOW_ROOT);
+                        (first, second) = above;
+                        continue;
+                    }
+                    trace_loc(at::AT_ROOTS);
+                    // Parents have smaller scrambles than their children, so links never close a circle.
+                    let (low, high) =
+                        if scramble(first) < scramble(second) { (first, second) } else { (second, first) };
+                    // SAFETY: as above.
+                    let before = unsafe { atomic::compare_exchange_u32(parents.at(u64::from(high)), high, low) };
+                    if before == high {
+                        trace_loc(at::LINKED);
+                        break;
+                    }
+                    trace_loc(at::OVERTAKEN);
+                    (first, second) = (before, low);
+                }
+            } else {
+                trace_loc(at::NOT_CHOSEN);
+            }
+            index += stride;
+        }
+        trace_loc(at::MERGE_DONE);
+    }
+}

@@ -1,0 +1,148 @@
+//! N-body: every pair of bodies attracts, direct summation in single precision, one thread a body.
+//!
+//! A step is two launches: [`nbody_force`](fn@nbody_force) sums the accelerations and, from the second step on,
+//! corrects the velocities; [`nbody_integrate`](fn@nbody_integrate) moves the bodies. Both take what one step
+//! reads from what the launch before wrote, so no launch reads what it writes.
+
+use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
+use warptrace_device::{Global, kernel, simt, trace_loc, trace_points};
+
+trace_points! {
+    /// The decisions of [`nbody_force`](super::nbody_force()) and
+    /// [`nbody_integrate`](super::nbody_integrate()).
+    pub mod at in "nbody.rs" {
+        FORCE_ENTER = 1: "force: thread starts",
+        FORCE_OUTSIDE = 2: "force: no body for this thread",
+        INTERACT = 3: "force: the pull of one more body",
+        FIRST_STEP = 4: "force: all pulls summed, first step, velocities are left alone",
+        LATER_STEP = 5: "force: all pulls summed, later step, velocity corrected",
+        MOVE_ENTER = 6: "integrate: thread starts",
+        MOVE_OUTSIDE = 7: "integrate: no body for this thread",
+        MOVE = 8: "integrate: body moved",
+    }
+}
+
+/// Four numbers that travel in one 16-byte access.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(not(target_arch = "nvptx64"), derive(bytemuck::Pod, bytemuck::Zeroable))]
+pub struct Float4 {
+    /// Along x.
+    pub x: f32,
+    /// Along y.
+    pub y: f32,
+    /// Along z.
+    pub z: f32,
+    /// A body's mass; 0 in velocities and accelerations.
+    pub w: f32,
+}
+
+/// Adds to `sum` the acceleration that `other` (position and mass, G = 1) gives a body at `here`.
+///
+/// Softened: the squared distance counts `softening_squared` more, so a body's pull on itself is zero and needs
+/// no branch. The order of operations and roundings is fixed, except for the last bits of the reciprocal square
+/// root. `sum.w` is left alone.
+#[inline(always)]
+pub fn attract(sum: Float4, here: Float4, other: Float4, softening_squared: f32) -> Float4 {
+    let (dx, dy, dz) = (other.x - here.x, other.y - here.y, other.z - here.z);
+    let distance_squared = fma_f32(dx, dx, fma_f32(dy, dy, fma_f32(dz, dz, softening_squared)));
+    let inverse = rsqrt_approx_f32(distance_squared);
+    let scale = (other.w * inverse) * (inverse * inverse);
+    Float4 { x: fma_f32(dx, scale, sum.x), y: fma_f32(dy, scale, sum.y), z: fma_f32(dz, scale, sum.z), w: sum.w }
+}
+
+/// `base + (to - from) * factor` along x, y and z; `base.w` is kept.
+#[inline(always)]
+pub fn add_difference(base: Float4, to: Float4, from: Float4, factor: f32) -> Float4 {
+    Float4 {
+        x: fma_f32(to.x - from.x, factor, base.x),
+        y: fma_f32(to.y - from.y, factor, base.y),
+        z: fma_f32(to.z - from.z, factor, base.z),
+        w: base.w,
+    }
+}
+
+/// `base + by * factor` along x, y and z; `base.w` is kept.
+#[inline(always)]
+pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
+    Float4 {
+        x: fma_f32(by.x, factor, base.x),
+        y: fma_f32(by.y, factor, base.y),
+        z: fma_f32(by.z, factor, base.z),
+        w: base.w,
+    }
+}
+
+kernel! {
+    /// Sums into `accelerations[i]` the pull of all `bodies` (position and mass) on body i.
+    ///
+    /// From the second step on (`step` above 0) it adds half a step's change of acceleration to `velocities[i]`.
+    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element a
+    /// body.
+    pub fn nbody_force(
+        bodies: Global<Float4>,
+        velocities: Global<Float4>,
+        accelerations: Global<Float4>,
+        step: u32,
+        half_step: f32,
+        softening_squared: f32,
+    ) {
+        trace_loc(at::FORCE_ENTER);
+        let count = bodies.len() as u32;
+        let index = simt::global_thread_x();
+        if index >= count {
+            trace_loc(at::FORCE_OUTSIDE);
+            return;
+        }
+        let index = u64::from(index);
+        // SAFETY: the index was checked.
+        let here = unsafe { bodies.get(index) };
+        let mut sum = Float4::default();
+        let mut other = 0;
+        while other < count {
+            trace_loc(at::INTERACT);
+            // SAFETY: below the length; this launch writes no position.
+            sum = attract(sum, here, unsafe { bodies.get(u64::from(other)) }, softening_squared);
+            other += 1;
+        }
+        if step > 0 {
+            trace_loc(at::LATER_STEP);
+            // SAFETY: each thread has its own elements.
+            unsafe {
+                let before = accelerations.get(index);
+                velocities.set(index, add_difference(velocities.get(index), sum, before, half_step));
+            }
+        } else {
+            trace_loc(at::FIRST_STEP);
+        }
+        // SAFETY: each thread has its own element.
+        unsafe { accelerations.set(index, sum) };
+    }
+
+    /// Moves each body by one step: half a step's change of velocity, the position, the other half.
+    ///
+    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element a
+    /// body. `half_step` is half of `whole_step`.
+    pub fn nbody_integrate(
+        bodies: Global<Float4>,
+        velocities: Global<Float4>,
+        accelerations: Global<Float4>,
+        whole_step: f32,
+        half_step: f32,
+    ) {
+        trace_loc(at::MOVE_ENTER);
+        let index = u64::from(simt::global_thread_x());
+        if index >= bodies.len() {
+            trace_loc(at::MOVE_OUTSIDE);
+            return;
+        }
+        trace_loc(at::MOVE);
+        // SAFETY: the index was checked, and each thread has its own elements.
+        unsafe {
+            let acceleration = accelerations.get(index);
+            let middle = add_scaled(velocities.get(index), acceleration, half_step);
+            bodies.set(index, add_scaled(bodies.get(index), middle, whole_step));
+            velocities.set(index, add_scaled(middle, acceleration, half_step));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Host references and checkers of the programs' results, independent of any kernel.
+//!
+//! * [`mis`]: is a set independent and maximal; the set that every fixed-priority algorithm must find.
+//! * [`mst`]: Kruskal's minimum spanning forest; is a set of arcs one.
+//! * [`mesh`]: is a refined mesh conforming, Delaunay, of the same domain, and free of bad triangles.
+//! * [`components`]: connected components.
+
+mod components;
+pub mod mesh;
+pub mod mis;
+pub mod mst;
+
+pub use components::{DisjointSets, components};

@@ -1,0 +1,57 @@
+//! Graphs like "customers who bought this also bought".
+
+use super::error::{GenerateError, check_range};
+use super::random::{Purpose, Random};
+use crate::inputs::arcs::{Arc, ArcList, Cleaning};
+use crate::inputs::graph::Graph;
+
+/// Links of an item: 4 to 8, 6 on average.
+const FEWEST_LINKS: u64 = 4;
+const MOST_LINKS: u64 = 8;
+/// Farthest that a link within an item's own surroundings leads, in ids.
+const SURROUNDINGS: u64 = 64;
+
+/// An undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very popular items.
+///
+/// Each item links to 4 to 8 others. Three links in four lie within 64 ids of it (items of a kind). The others lead
+/// to popular items: three in five follow an earlier link to a popular item drawn uniformly, so that popular items
+/// get more popular, two in five make any item popular (Simon, "On a Class of Skew Distribution Functions", 1955).
+/// Links are made symmetric, repeats merged; that leaves about 11.5 arcs a node.
+///
+/// `nodes` is 2 to 2^27.
+///
+/// # Errors
+/// [`GenerateError::Parameter`] for a parameter out of range.
+pub fn co_purchase(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
+    check_range("nodes", nodes, 2, 1 << 27)?;
+    let mut random = Random::new(seed, Purpose::CoPurchase);
+    let mut list = ArcList::new(nodes, false);
+    let mut popular: Vec<u32> = Vec::new();
+    for from in 0..nodes {
+        let links = FEWEST_LINKS + random.below(MOST_LINKS - FEWEST_LINKS + 1);
+        for _ in 0..links {
+            let to = if random.below(4) > 0 {
+                nearby(&mut random, from, nodes)
+            } else {
+                let item = if random.below(5) < 3 && !popular.is_empty() {
+                    popular[random.below(popular.len() as u64) as usize]
+                } else {
+                    random.below(u64::from(nodes)) as u32
+                };
+                popular.push(item);
+                item
+            };
+            list.arcs.push(Arc { from, to, weight: 0 });
+        }
+    }
+    Ok(list.into_graph(&Cleaning::default())?.0)
+}
+
+/// Another id at most [`SURROUNDINGS`] away, wrapping around at the ends.
+fn nearby(random: &mut Random, from: u32, nodes: u32) -> u32 {
+    let step = 1 + random.below(SURROUNDINGS.min(u64::from(nodes) - 1));
+    let forward = random.below(2) == 0;
+    let nodes = u64::from(nodes);
+    let shift = if forward { step } else { nodes - step };
+    ((u64::from(from) + shift) % nodes) as u32
+}

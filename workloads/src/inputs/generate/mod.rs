@@ -1,0 +1,26 @@
+//! Seeded generators: the same parameters and seed give the same graph or mesh on every machine.
+//!
+//! Random numbers come from ChaCha8 with the seed as key, one stream a generator; real numbers are taken from 53
+//! of its bits, and only operations that IEEE 754 rounds exactly decide anything. `tests/inputs/generators.rs`
+//! freezes the outputs.
+
+mod co_purchase;
+mod delaunay;
+mod error;
+mod points;
+mod power_law;
+mod presets;
+mod random;
+mod rmat;
+mod road;
+mod weights;
+
+pub use co_purchase::co_purchase;
+pub use delaunay::triangulate;
+pub use error::GenerateError;
+pub use points::{points_in_square, points_in_triangle};
+pub use power_law::preferential_attachment;
+pub use presets::{amazon0312_like, internet_like, mesh_250k_like, mesh_r1m_like, rmat12, usa_road_ny_like};
+pub use rmat::{Rmat, rmat};
+pub use road::{RoadGrid, road_grid};
+pub use weights::{THESIS_WEIGHTS, random_weights};

@@ -1,0 +1,65 @@
+//! The families of the thesis's inputs. Each preset takes its size, so that tests use small ones.
+
+use super::co_purchase::co_purchase;
+use super::delaunay::triangulate;
+use super::error::GenerateError;
+use super::points::{points_in_square, points_in_triangle};
+use super::power_law::preferential_attachment;
+use super::rmat::{Rmat, rmat};
+use super::road::{RoadGrid, road_grid};
+use super::weights::{THESIS_WEIGHTS, random_weights};
+use crate::inputs::graph::Graph;
+use crate::inputs::mesh::Mesh;
+
+/// Like LonestarGPU's `rmat12.sym`, weighted: 4,096 nodes and 59,320 arcs, as that file has. The quadrants'
+/// probabilities 0.55, 0.1, 0.1, 0.25 (those of the SSCA #2 benchmark) come nearest to its 154 components.
+pub fn rmat12(seed: u64) -> Result<Graph, GenerateError> {
+    let graph = rmat(&Rmat { scale: 12, edges: 29_660, a: 0.55, b: 0.1, c: 0.1, d: 0.25 }, seed)?;
+    random_weights(graph, THESIS_WEIGHTS, seed)
+}
+
+/// Like `USA-road-d.NY` (264,346 nodes, 730,100 arcs, connected, degree at most 8), weighted: a square grid of
+/// about `nodes` nodes with 2.762 arcs a node.
+///
+/// # Errors
+/// [`GenerateError::Parameter`] for under 16 or over 2^28 nodes.
+pub fn usa_road_ny_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
+    super::error::check_range("nodes", nodes, 16, 1 << 28)?;
+    let side = f64::from(nodes).sqrt().round() as u32;
+    let graph = road_grid(&RoadGrid { width: side, height: side, arcs_per_node: 2.762 }, seed)?;
+    random_weights(graph, THESIS_WEIGHTS, seed)
+}
+
+/// Like `internet` (124,651 nodes, 387,240 arcs): power law, 1.5534 edges a node, unweighted.
+///
+/// # Errors
+/// As [`preferential_attachment`].
+pub fn internet_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
+    preferential_attachment(nodes, 1.5534, seed)
+}
+
+/// Like `amazon0312` (400,727 nodes), unweighted: see [`co_purchase`].
+///
+/// # Errors
+/// As [`co_purchase`].
+pub fn amazon0312_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
+    co_purchase(nodes, seed)
+}
+
+/// Like LonestarGPU's `r1M`, which is `points` = 1,000,000: random points in a triangle, triangulated.
+///
+/// # Errors
+/// As [`points_in_triangle`].
+pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
+    triangulate(points_in_triangle(points, seed)?)
+}
+
+/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many on
+/// its boundary, triangulated.
+///
+/// # Errors
+/// As [`points_in_square`].
+pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError> {
+    let boundary = (interior / 10).max(4);
+    triangulate(points_in_square(interior, boundary, seed)?)
+}

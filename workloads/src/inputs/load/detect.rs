@@ -1,0 +1,91 @@
+//! Which format a graph file has.
+
+use super::error::LoadProblem;
+use super::lines::{Line, Lines, show};
+use super::{dimacs, egr};
+use std::fmt;
+
+/// Format of a graph file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphFormat {
+    /// ECL's binary compressed sparse rows.
+    Egr,
+    /// The shortest-path format of the ninth DIMACS challenge: `p sp`, then `a` lines.
+    Dimacs,
+    /// The treewidth format of the PACE challenge: `p tw`, then an edge a line.
+    Pace,
+    /// An edge a line, comments after `#`.
+    Snap,
+    /// A Matrix Market coordinate matrix.
+    MatrixMarket,
+}
+
+impl fmt::Display for GraphFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Egr => "ECL .egr",
+            Self::Dimacs => "DIMACS .gr",
+            Self::Pace => "PACE .gr",
+            Self::Snap => "SNAP edge list",
+            Self::MatrixMarket => "Matrix Market",
+        })
+    }
+}
+
+/// Finds the format by content; by extension only where the content does not tell, so that the parser can say
+/// what is wrong with it.
+pub(super) fn detect(bytes: &[u8], extension: &str) -> Result<GraphFormat, LoadProblem> {
+    if bytes.starts_with(b"%%") {
+        return Ok(GraphFormat::MatrixMarket);
+    }
+    if egr::looks_like(bytes) {
+        return Ok(GraphFormat::Egr);
+    }
+    if let Some(format) = detect_text(bytes, extension)? {
+        return Ok(format);
+    }
+    match extension {
+        "egr" => Ok(GraphFormat::Egr),
+        "gr" => Ok(GraphFormat::Dimacs),
+        "mtx" => Ok(GraphFormat::MatrixMarket),
+        _ => Err(LoadProblem::UnknownFormat { found: show(bytes) }),
+    }
+}
+
+fn detect_text(bytes: &[u8], extension: &str) -> Result<Option<GraphFormat>, LoadProblem> {
+    for line in Lines::new(bytes) {
+        if dimacs::is_comment(&line) {
+            continue;
+        }
+        if line.is_led_by(b"p") {
+            return detect_problem_line(&line).map(Some);
+        }
+        if line.is_led_by(b"a") {
+            // The problem line is missing; the parser says so.
+            return Ok(Some(GraphFormat::Dimacs));
+        }
+        // Comments of KONECT's edge lists, unless this is a Matrix Market file without its first line.
+        let is_comment = line.starts_with(b'#') || (line.starts_with(b'%') && extension != "mtx");
+        let is_integer = |field: Option<&[u8]>| {
+            let field = field.unwrap_or_default();
+            let digits = field.strip_prefix(b"-").unwrap_or(field);
+            !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+        };
+        let mut fields = line.fields();
+        let is_edge = is_integer(fields.next()) && is_integer(fields.next());
+        return Ok((is_comment || is_edge).then_some(GraphFormat::Snap));
+    }
+    Ok(None)
+}
+
+fn detect_problem_line(line: &Line<'_>) -> Result<GraphFormat, LoadProblem> {
+    match line.fields().nth(1) {
+        Some(b"sp") => Ok(GraphFormat::Dimacs),
+        Some(b"tw") => Ok(GraphFormat::Pace),
+        other => Err(LoadProblem::Unsupported {
+            line: line.number,
+            what: format!("problem {}", show(other.unwrap_or_default())),
+            instead: "give \"p sp\" (shortest paths, a lines) or \"p tw\" (treewidth, edges)",
+        }),
+    }
+}

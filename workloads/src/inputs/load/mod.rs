@@ -1,0 +1,148 @@
+//! Readers and writers of graph and mesh files.
+//!
+//! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then the format is found by content
+//! and parsed. Counts in headers are compared with what the file holds; they never size an allocation.
+
+mod detect;
+mod dimacs;
+mod egr;
+mod error;
+mod lines;
+mod matrix_market;
+mod options;
+mod snap;
+mod source;
+mod triangle;
+mod triangle_write;
+
+pub use detect::GraphFormat;
+pub use egr::write_egr;
+pub use error::{LoadError, LoadProblem, WriteError};
+pub use options::{GraphReport, Limits, LoadOptions, MeshReport};
+pub use source::Compression;
+pub use triangle::MeshBytes;
+pub use triangle_write::write_mesh;
+
+use super::arcs::ArcList;
+use super::graph::Graph;
+use super::mesh::Mesh;
+use std::path::{Path, PathBuf};
+
+/// Reads a graph from a file in any of the [`GraphFormat`]s, plain, gzip or xz.
+///
+/// # Errors
+/// A [`LoadError`] with the path and what is wrong where: the file cannot be read or decompressed, is over a
+/// limit, has no known format, breaks its format's rules, or holds no graph.
+pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Graph, GraphReport), LoadError> {
+    let path = path.as_ref();
+    let wrap = |problem| LoadError { path: path.to_owned(), problem };
+    let (bytes, compression) = source::read_file(path, &options.limits).map_err(wrap)?;
+    let extension = source::inner_extension(path);
+    parse_graph(&bytes, &extension, compression, options).map_err(wrap)
+}
+
+/// As [`load_graph`], from bytes. `name` stands for the path: in errors, and for its extension where the content
+/// does not tell the format.
+///
+/// # Errors
+/// As [`load_graph`].
+pub fn load_graph_bytes(
+    name: impl AsRef<Path>,
+    bytes: &[u8],
+    options: &LoadOptions,
+) -> Result<(Graph, GraphReport), LoadError> {
+    let name = name.as_ref();
+    let wrap = |problem| LoadError { path: name.to_owned(), problem };
+    let (bytes, compression) = source::read_from(bytes, &options.limits).map_err(wrap)?;
+    let extension = source::inner_extension(name);
+    parse_graph(&bytes, &extension, compression, options).map_err(wrap)
+}
+
+fn parse_graph(
+    bytes: &[u8],
+    extension: &str,
+    compression: Compression,
+    options: &LoadOptions,
+) -> Result<(Graph, GraphReport), LoadProblem> {
+    let format = match options.format {
+        Some(format) => format,
+        None => detect::detect(bytes, extension)?,
+    };
+    let list = match format {
+        GraphFormat::Egr => egr::parse(bytes, options),
+        GraphFormat::Dimacs => dimacs::parse_dimacs(bytes, options),
+        GraphFormat::Pace => dimacs::parse_pace(bytes, options),
+        GraphFormat::Snap => snap::parse(bytes, options),
+        GraphFormat::MatrixMarket => matrix_market::parse(bytes, options),
+    }?;
+    let (graph, clean) = finish(list, options)?;
+    Ok((graph, GraphReport { format, compression, clean }))
+}
+
+/// Refuses a header that claims far more nodes than the arcs can touch, before rows are allocated for them.
+fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanReport), LoadProblem> {
+    let touched = (list.arcs.len() as u64).saturating_mul(2);
+    let limit = touched.saturating_add(u64::from(options.limits.isolated_nodes));
+    if u64::from(list.nodes) > limit {
+        return Err(LoadProblem::TooManyNodes {
+            nodes: list.nodes.into(),
+            arcs: list.arcs.len() as u64,
+            limit,
+        });
+    }
+    Ok(list.into_graph(&options.cleaning)?)
+}
+
+/// Reads a mesh in Triangle's text format: `.node` and `.ele`, and `.poly` where there is one (its segments;
+/// without it, the edges with a triangle on one side only become the segments). `path` is the common stem, such
+/// as `spiral.2`, or any of the files; each may carry `.gz` or `.xz`, and what is inside is found by content.
+///
+/// # Errors
+/// As [`load_graph`]; the path in the error is that of the file at fault, or the stem where the parts do not
+/// make a mesh together.
+pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshReport), LoadError> {
+    let stem = triangle::stem(path.as_ref());
+    let read = |extension: &str| -> Result<Option<(PathBuf, Vec<u8>)>, LoadError> {
+        let Some(path) = triangle::find(&stem, extension) else {
+            return Ok(None);
+        };
+        match source::read_file(&path, limits) {
+            Ok((bytes, _)) => Ok(Some((path, bytes))),
+            Err(problem) => Err(LoadError { path, problem }),
+        }
+    };
+    let (node, ele, poly) = (read("node")?, read("ele")?, read("poly")?);
+    triangle::parse(
+        &stem,
+        node.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+        ele.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+        poly.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+    )
+}
+
+/// As [`load_mesh`], from the bytes of the files; `stem` stands for the path in errors.
+///
+/// # Errors
+/// As [`load_mesh`].
+pub fn load_mesh_bytes(
+    stem: impl AsRef<Path>,
+    files: MeshBytes<'_>,
+    limits: &Limits,
+) -> Result<(Mesh, MeshReport), LoadError> {
+    let stem = stem.as_ref();
+    let read = |extension: &str, bytes: Option<&[u8]>| -> Result<Option<(PathBuf, Vec<u8>)>, LoadError> {
+        let Some(bytes) = bytes else { return Ok(None) };
+        let path = triangle::with_suffix(stem, extension);
+        match source::read_from(bytes, limits) {
+            Ok((bytes, _)) => Ok(Some((path, bytes))),
+            Err(problem) => Err(LoadError { path, problem }),
+        }
+    };
+    let (node, ele, poly) = (read("node", files.node)?, read("ele", files.ele)?, read("poly", files.poly)?);
+    triangle::parse(
+        stem,
+        node.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+        ele.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+        poly.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
+    )
+}

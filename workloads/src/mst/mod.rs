@@ -1,0 +1,213 @@
+//! MST: a minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
+//!
+//! `mst_init` lists the edges, then each round is one launch of `mst_lightest` and one of `mst_merge`, until no edge
+//! joins two trees. Edges are ordered by weight and then by number, so the forest is the one that
+//! [`kruskal`](crate::check::mst::kruskal) finds; the paths of the threads depend on their order.
+
+use std::time::Duration;
+
+use warptrace_device::Global;
+use warptrace_host::{Buffer, Launcher};
+use warptrace_kernels::mst::{Edge, mst_init, mst_lightest, mst_merge};
+
+use crate::grid::Grid;
+use crate::inputs::Graph;
+use crate::run::Run;
+use crate::{ProgramInfo, WorkloadError};
+
+/// The program's kernels and trace points.
+pub const PROGRAM: ProgramInfo = ProgramInfo {
+    name: "mst",
+    kernels: &[
+        ("mst_init", "workloads/kernels/src/mst.rs"),
+        ("mst_lightest", "workloads/kernels/src/mst.rs"),
+        ("mst_merge", "workloads/kernels/src/mst.rs"),
+    ],
+    points: &[warptrace_kernels::mst::at::POINTS],
+};
+
+/// Each round at least halves the trees that an edge leaves, and there are fewer than 2^32.
+const MAX_ROUNDS: u32 = 32;
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MstOptions {
+    /// The grid of all launches; `None`: one that fills the device, but no larger than the list of edges.
+    pub grid: Option<Grid>,
+}
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct MstOutcome {
+    /// The forest: of each edge the arc from its lower node, as positions in the graph's arcs, ascending.
+    pub arcs: Vec<u32>,
+    /// Sum of its weights.
+    pub weight: u64,
+    /// Rounds that merged trees.
+    pub rounds: u32,
+    /// All kernels' time.
+    pub kernel: Duration,
+    /// Launches: one of `mst_init`; as many rounds of two as there are, then one of `mst_lightest` that keeps no
+    /// edge (none at all for a graph without edges).
+    pub launches: u32,
+}
+
+/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored; of repeated
+/// edges the lightest counts.
+///
+/// # Errors
+/// [`WorkloadError::Input`] for a graph that is not symmetric, or one so large that its nodes or edges and the
+/// grid's threads pass 2^32 - 1; also if the device or the recording fails.
+pub fn run(
+    launcher: &mut dyn Launcher,
+    graph: &Graph,
+    options: &MstOptions,
+) -> Result<MstOutcome, WorkloadError> {
+    let mut run = Run::new(launcher);
+    check(graph, options.grid)?;
+    let lists = Lists::new(&mut run, graph)?;
+    let mut edges = lists.list_edges(&mut run, graph, options)?;
+    let (mut from, mut to) = (lists.edges[0].global(), lists.edges[1].global());
+    let (mut lightest, mut next) = (lists.lightest[0].global(), lists.lightest[1].global());
+    let mut rounds = 0;
+    while edges > 0 {
+        if rounds == MAX_ROUNDS {
+            return Err(WorkloadError::NoProgress { program: PROGRAM.name, launches: run.launches });
+        }
+        edges = lists.keep(&mut run, options, (from, to), edges, lightest)?;
+        if edges == 0 {
+            break;
+        }
+        let parents = lists.parents.global();
+        let call = mst_merge(to, edges, parents, lightest, next, lists.chosen.global());
+        let shape = grid(&mut run, options, edges).communicating();
+        // SAFETY: `keep` wrote the first `edges` of the list and their trees' lightest; ends are nodes.
+        unsafe { run.launch(&call, &shape) }?;
+        (from, to) = (to, from);
+        (lightest, next) = (next, lightest);
+        rounds += 1;
+    }
+    let chosen = lists.chosen.download(run.device())?;
+    lists.free(&mut run)?;
+    let arcs: Vec<u32> = (0..graph.arcs()).filter(|&arc| chosen[arc as usize] != 0).collect();
+    let weight = arcs.iter().map(|&arc| u64::from(graph.weight(arc as usize))).sum();
+    Ok(MstOutcome { arcs, weight, rounds, kernel: run.kernel, launches: run.launches })
+}
+
+fn check(graph: &Graph, grid: Option<Grid>) -> Result<(), WorkloadError> {
+    let threads = grid.map_or(Grid::MAX_THREADS, |grid| u64::from(grid.blocks()) * u64::from(grid.threads()));
+    // A graph's edges are half its arcs, so that only nodes can be too many for 32 bits.
+    let items = u64::from(graph.nodes()).max(u64::from(graph.arcs()) / 2);
+    let problem = if !graph.is_symmetric() {
+        "an arc has no twin of the same weight; load it with twins added"
+    } else if items + threads > u64::from(u32::MAX) {
+        "its nodes or edges and the grid's threads are more than 2^32 - 1; use a smaller grid"
+    } else {
+        return Ok(());
+    };
+    Err(WorkloadError::Input { program: PROGRAM.name, problem: problem.to_owned() })
+}
+
+fn grid(run: &mut Run<'_>, options: &MstOptions, items: u32) -> Grid {
+    options.grid.unwrap_or_else(|| Grid::filling(run.device(), u64::from(items)))
+}
+
+/// The arrays on the device.
+struct Lists {
+    offsets: Buffer<u32>,
+    neighbours: Buffer<u32>,
+    weights: Buffer<u32>,
+    /// Tree of each node, up to the root, which is its own parent.
+    parents: Buffer<u32>,
+    /// Edges of this round and of the next.
+    edges: [Buffer<Edge>; 2],
+    /// Length of the list that is being written.
+    length: Buffer<u32>,
+    /// Lightest edge of each tree, for this round and the next.
+    lightest: [Buffer<u64>; 2],
+    /// Whether each arc is in the forest.
+    chosen: Buffer<u8>,
+}
+
+impl Lists {
+    fn new(run: &mut Run<'_>, graph: &Graph) -> Result<Self, WorkloadError> {
+        let nodes = graph.nodes() as usize;
+        let room = ((graph.arcs() - graph.self_loops()) / 2) as usize;
+        let device = run.device();
+        Ok(Self {
+            offsets: Buffer::upload(device, graph.offsets())?,
+            neighbours: Buffer::upload(device, graph.neighbours())?,
+            weights: match graph.weights() {
+                Some(weights) => Buffer::upload(device, weights)?,
+                None => Buffer::upload(device, &vec![1; graph.arcs() as usize])?,
+            },
+            parents: Buffer::filled(device, nodes, 0)?,
+            edges: [Buffer::filled(device, room, 0)?, Buffer::filled(device, room, 0)?],
+            length: Buffer::filled(device, 1, 0)?,
+            // All ones: `NO_EDGE`.
+            lightest: [Buffer::filled(device, nodes, 0xff)?, Buffer::filled(device, nodes, 0xff)?],
+            chosen: Buffer::filled(device, graph.arcs() as usize, 0)?,
+        })
+    }
+
+    /// Lists the edges into the first list; answers how many there are.
+    fn list_edges(&self, run: &mut Run<'_>, graph: &Graph, options: &MstOptions) -> Result<u32, WorkloadError> {
+        let call = mst_init(
+            self.offsets.global(),
+            self.neighbours.global(),
+            self.weights.global(),
+            self.parents.global(),
+            self.edges[0].global(),
+            self.length.global(),
+        );
+        // The order of the list is the only thing that blocks share.
+        let shape = grid(run, options, graph.nodes()).independent();
+        // SAFETY: the arrays have the lengths that the kernel asks for, the list has room for half of all arcs that
+        // are no self-loops, and `Graph` checked the rows.
+        unsafe { run.launch(&call, &shape) }?;
+        self.written(run)
+    }
+
+    /// Keeps the edges between trees and finds each tree's lightest; answers how many stay.
+    fn keep(
+        &self,
+        run: &mut Run<'_>,
+        options: &MstOptions,
+        (from, to): (Global<Edge>, Global<Edge>),
+        count: u32,
+        lightest: Global<u64>,
+    ) -> Result<u32, WorkloadError> {
+        self.length.fill(run.device(), 0)?;
+        let call = mst_lightest(from, count, self.parents.global(), lightest, to, self.length.global());
+        let shape = grid(run, options, count).communicating();
+        // SAFETY: `from` has `count` edges whose ends are nodes, and `to` as much room.
+        unsafe { run.launch(&call, &shape) }?;
+        self.written(run)
+    }
+
+    /// Length of the list just written.
+    fn written(&self, run: &mut Run<'_>) -> Result<u32, WorkloadError> {
+        let length = self.length.download(run.device())?[0];
+        if length as usize > self.edges[0].len() {
+            return Err(WorkloadError::NoProgress { program: PROGRAM.name, launches: run.launches });
+        }
+        Ok(length)
+    }
+
+    fn free(self, run: &mut Run<'_>) -> Result<(), WorkloadError> {
+        let device = run.device();
+        self.offsets.free(device)?;
+        self.neighbours.free(device)?;
+        self.weights.free(device)?;
+        self.parents.free(device)?;
+        self.length.free(device)?;
+        self.chosen.free(device)?;
+        for list in self.edges {
+            list.free(device)?;
+        }
+        for table in self.lightest {
+            table.free(device)?;
+        }
+        Ok(())
+    }
+}

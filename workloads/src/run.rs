@@ -1,0 +1,39 @@
+//! The launches of one run.
+
+use std::time::Duration;
+
+use warptrace_device::KernelCall;
+use warptrace_host::{Device, LaunchShape, Launcher};
+
+use crate::WorkloadError;
+
+/// Launches kernels and adds up what they took.
+pub(crate) struct Run<'l> {
+    launcher: &'l mut dyn Launcher,
+    /// Launches so far.
+    pub(crate) launches: u32,
+    /// Their kernels' time.
+    pub(crate) kernel: Duration,
+}
+
+impl<'l> Run<'l> {
+    pub(crate) fn new(launcher: &'l mut dyn Launcher) -> Self {
+        Self { launcher, launches: 0, kernel: Duration::ZERO }
+    }
+
+    pub(crate) fn device(&mut self) -> &mut dyn Device {
+        self.launcher.device()
+    }
+
+    /// Runs a kernel and waits for it.
+    ///
+    /// # Safety
+    /// As for [`Launcher::launch`].
+    pub(crate) unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<(), WorkloadError> {
+        // SAFETY: the caller's promise.
+        let time = unsafe { self.launcher.launch(call, shape) }?;
+        self.launches += 1;
+        self.kernel += time.kernel;
+        Ok(())
+    }
+}

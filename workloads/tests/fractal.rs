@@ -1,0 +1,31 @@
+//! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
+
+use warptrace_device::DEVICE_ECL;
+use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_workloads::fractal::{self, FractalOptions};
+
+use warptrace_format::codec::CodecSpec;
+
+fn record(options: &FractalOptions, codec: CodecSpec, dual: bool) -> (Vec<u32>, Vec<u8>) {
+    let mut device = SimDevice::new(SimOptions::default());
+    let settings = SessionOptions { dual, ..SessionOptions::new(codec) };
+    let mut session = Session::start(&mut device, &fractal::PROGRAM.traced(), &settings, Vec::new()).unwrap();
+    let outcome = fractal::run(&mut session, options).unwrap();
+    let (file, _, report) = session.finish().unwrap();
+    assert_eq!(report.lost, 0);
+    assert_eq!(report.attempted, report.recorded);
+    assert_eq!(report.recorded, fractal::expected_events(&outcome.image, options));
+    (outcome.image, file)
+}
+
+#[test]
+fn the_picture_is_the_references_traced_and_untraced() {
+    let options = FractalOptions::new(100, 200);
+    let expected = fractal::reference(&options);
+    let mut device = SimDevice::new(SimOptions::default());
+    let untraced = fractal::run(&mut Untraced(&mut device), &options).unwrap();
+    assert_eq!(untraced.image, expected);
+    for (codec, dual) in [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), false), (CodecSpec::Ecl(DEVICE_ECL), true)] {
+        assert_eq!(record(&options, codec, dual).0, expected, "{codec:?} dual {dual}");
+    }
+}
