@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use warptrace_host::{CudaDevice, Device, SimDevice, SimOptions};
-use warptrace_workloads::PTX;
+use warptrace_workloads::ptx_table;
 
 /// What `--device` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub(crate) fn open(choice: DeviceChoice, simulator: SimOptions) -> anyhow::Resul
     match choice {
         DeviceChoice::Simulator => Ok(Box::new(SimDevice::new(simulator))),
         DeviceChoice::Cuda(ordinal) => {
-            let device = CudaDevice::open(ordinal, PTX).with_context(|| format!("cannot use GPU {ordinal}"))?;
+            let device = CudaDevice::open(ordinal, ptx_table()?).with_context(|| format!("cannot use GPU {ordinal}"))?;
             Ok(Box::new(device))
         }
-        DeviceChoice::Auto => match CudaDevice::open(0, PTX) {
+        DeviceChoice::Auto => match CudaDevice::open(0, ptx_table()?) {
             Ok(device) => Ok(Box::new(device)),
             Err(error) => {
                 eprintln!("note: running on the simulator: {error}");

@@ -89,7 +89,9 @@ pub enum DecodeError {
         expected: u64,
     },
     /// A chunk's payload is not what its header promises.
-    #[error("launch {launch}, track {track}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): {source}")]
+    #[error(
+        "launch {launch}, track {track}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): {source}"
+    )]
     Chunk {
         /// The launch.
         launch: u32,

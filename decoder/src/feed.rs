@@ -1,8 +1,8 @@
 //! A warp's chunks, one after the other, and their events.
 
-use warptrace_format::{Event, RAW_EVENT_BYTES};
 use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
 use warptrace_format::file::{Chunk, IndexEntry};
+use warptrace_format::{Event, RAW_EVENT_BYTES};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
@@ -117,8 +117,7 @@ impl<'a> FrameFeed<'a> {
         let warp = stream.warp;
         let all = file.frames(stream.launch, stream.track);
         let candidates = &all[..all.partition_point(|frame| frame.first_warp <= warp)];
-        let mut frames: Vec<_> =
-            candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
+        let mut frames: Vec<_> = candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
         frames.sort_unstable_by_key(|frame| frame.offset);
         Self { file, warp, frames: frames.into_iter(), chunks: Vec::new().into_iter(), current: None }
     }

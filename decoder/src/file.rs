@@ -7,8 +7,8 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use warptrace_format::file::{
-    AccountsHeader, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader,
-    Tag, check_body, decode_accounts,
+    AccountsHeader, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
+    SectionHeader, Tag, check_body, decode_accounts,
 };
 use warptrace_format::pool::WarpAccount;
 
@@ -140,8 +140,7 @@ impl TraceFile {
     /// file whose later parts are missing or damaged opens: ask [`TraceFile::completeness`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let file =
-            File::open(path).map_err(|source| OpenError::File { path: path.to_path_buf(), source })?;
+        let file = File::open(path).map_err(|source| OpenError::File { path: path.to_path_buf(), source })?;
         Self::from_source(Box::new(file))
     }
 

@@ -23,12 +23,11 @@ pub fn open(data: &[u8]) {
 fn read_everything(data: Vec<u8>) {
     let Ok(trace) = TraceFile::from_bytes(data) else { return };
     let tracks = trace.metadata().tracks.len() as u32;
-    let pairs: Vec<_> = trace
-        .launches()
-        .flat_map(|launch| (0..tracks).map(|track| (launch.number(), track)))
-        .collect();
-    let announced =
-        pairs.iter().fold(0u64, |sum, &(launch, track)| sum.saturating_add(trace.totals(launch, track).events));
+    let pairs: Vec<_> =
+        trace.launches().flat_map(|launch| (0..tracks).map(|track| (launch.number(), track))).collect();
+    let announced = pairs
+        .iter()
+        .fold(0u64, |sum, &(launch, track)| sum.saturating_add(trace.totals(launch, track).events));
     if announced > MAX_EVENTS {
         return;
     }

@@ -69,9 +69,7 @@ impl Bytes<'_> {
     fn read(&self, offset: u64, most: u64) -> Result<Vec<u8>, OpenError> {
         let count = most.min(self.length.saturating_sub(offset));
         let mut buffer = vec![0; usize::try_from(count).unwrap_or(0)];
-        self.source
-            .read_exact_at(&mut buffer, offset)
-            .map_err(|source| OpenError::Io { offset, source })?;
+        self.source.read_exact_at(&mut buffer, offset).map_err(|source| OpenError::Io { offset, source })?;
         Ok(buffer)
     }
 

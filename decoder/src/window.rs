@@ -30,7 +30,7 @@ const FRAMES_AT_ONCE: usize = 8;
 /// What a window holds of one warp.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// Its chunks, sorted by sequence; one list for each track of the window.
+    /// Its chunks in file order; one list for each track of the window.
     Chunks(Vec<Vec<ChunkData>>),
     /// More than a window: to be read from the frames.
     Huge,
@@ -61,7 +61,8 @@ impl<'a> Windows<'a> {
         let mut frames = Vec::new();
         for (slot, &track) in tracks.iter().enumerate() {
             let of_track = file.frames(launch, track).iter();
-            let inside = of_track.filter(|frame| frame.first_warp < warps.end && frame.last_warp >= warps.start);
+            let inside =
+                of_track.filter(|frame| frame.first_warp < warps.end && frame.last_warp >= warps.start);
             frames.extend(inside.map(|&frame| (slot, frame)));
         }
         frames.sort_by_key(|(_, frame)| (frame.first_warp, frame.offset));
@@ -113,8 +114,9 @@ impl<'a> Windows<'a> {
         let Gathered { warps, mut held, .. } = gathered;
         for held in held.values_mut() {
             if let Held::Chunks(tracks) = held {
-                // Stable, so that doubled chunks stay in file order and the reader's check meets both.
-                tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.sequence));
+                // File order, which the format promises to be the order of the sequence numbers (inside a frame the
+                // table is sorted). Whoever decodes checks that promise.
+                tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.frame_offset));
             }
         }
         self.rest.start = warps.end;

@@ -24,6 +24,7 @@ fn ragged() {
 }
 
 /// Two groups, each with operations of its own, that meet again in each round.
+#[expect(clippy::if_same_then_else, reason = "two places that wait for each other")]
 fn branching() {
     for round in 0..ITERATIONS / 2 {
         if (simt::lane() ^ round) & 1 == 0 {
@@ -85,10 +86,45 @@ fn lane_steps(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The fractal of the thesis without its tracer: one thread a pixel, an operation per round, which is what a
+/// trace point costs.
+fn fractal(criterion: &mut Criterion) {
+    const WIDTH: u32 = 512;
+    const DEPTH: u32 = 256;
+    let kernel = || {
+        let pixel = simt::global_thread_x();
+        let side = 0.005_78 / f64::from(WIDTH);
+        let (cx, cy) =
+            (-0.743_95 + f64::from(pixel % WIDTH) * side, -0.104_61 - f64::from(pixel / WIDTH) * side);
+        let (mut x, mut y, mut rounds) = (cx, cy, DEPTH);
+        loop {
+            black_box(simt::active_mask());
+            let (x2, y2) = (x * x, y * y);
+            (x, y) = (x2 - y2 + cx, 2.0 * x * y + cy);
+            rounds -= 1;
+            if rounds == 0 || x2 + y2 > 5.0 {
+                break;
+            }
+        }
+        black_box(simt::active_mask());
+    };
+    let simulator = Simulator::new();
+    let mut group = criterion.benchmark_group("fractal 512 x 512, depth 256");
+    for threads in [1, 2] {
+        let launch = Launch::new([WIDTH * WIDTH / 256, 1, 1], [256, 1, 1]).threads(threads);
+        let steps = simulator.launch(&launch, &kernel).expect("a correct kernel").lane_steps;
+        group.throughput(Throughput::Elements(steps));
+        group.bench_function(format!("{threads} threads, {steps} lane steps"), |bencher| {
+            bencher.iter(|| simulator.launch(&launch, &kernel).expect("a correct kernel"));
+        });
+    }
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(std::time::Duration::from_millis(300))
         .measurement_time(std::time::Duration::from_secs(1));
-    targets = lane_steps
+    targets = lane_steps, fractal
 }
 criterion_main!(benches);

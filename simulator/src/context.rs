@@ -13,6 +13,7 @@ use warptrace_format::pool::PoolDescriptor;
 
 use crate::error::op_mask;
 use crate::launch::Launch;
+use crate::loops::{LoopTable, Move};
 use crate::panics::{FailPayload, Failure, describe};
 use crate::shared::{SharedError, SharedMemory};
 use crate::site::{FileOrder, NO_POINT, SiteTable};
@@ -39,6 +40,10 @@ pub(crate) struct WarpCells {
     pub(crate) failure: Cell<Option<Failure>>,
     /// Files in which this warp has met operations.
     pub(crate) files: FileOrder,
+    /// Loops that this warp has run through.
+    pub(crate) loops: LoopTable,
+    /// Point of the operation that was executed last; 0 before the first.
+    pub(crate) last_point: Cell<u64>,
     yielder: [Cell<*const Yielder<(), ()>>; LANES],
     stack_floor: [Cell<usize>; LANES],
     thread: [Cell<[u32; 3]>; LANES],
@@ -59,8 +64,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sites: SiteTable,
     /// Set while lanes are being unwound after a failure.
     pub(crate) unwinding: Cell<bool>,
-    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. Below
-    /// it the lane may answer its own `Converge` (see `warp_op`).
+    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. A lane
+    /// that stays first may answer its own `Converge` (see `warp_op`).
     pub(crate) alone_below: Cell<u64>,
     /// Operations that it may answer itself before the scheduler must see it again.
     pub(crate) alone_budget: Cell<u32>,
@@ -76,6 +81,8 @@ impl WarpCells {
             answer: [const { Cell::new(0) }; LANES],
             failure: Cell::new(None),
             files: FileOrder::default(),
+            loops: LoopTable::default(),
+            last_point: Cell::new(0),
             yielder: [const { Cell::new(std::ptr::null()) }; LANES],
             stack_floor: [const { Cell::new(0) }; LANES],
             thread: [const { Cell::new([0; 3]) }; LANES],
@@ -87,6 +94,8 @@ impl WarpCells {
     pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3]) {
         self.block.set(block);
         self.files.clear();
+        self.loops.clear();
+        self.last_point.set(0);
         self.failure.set(None);
         for lane in 0..WARP_LANES {
             let linear = warp * WARP_LANES + lane;
@@ -94,6 +103,18 @@ impl WarpCells {
             self.thread[lane as usize].set([linear % x, linear / x % y, linear / x / y]);
             self.site[lane as usize].set(None);
         }
+    }
+
+    /// Whether lanes that have all moved from the last executed operation to `point` go first again, where
+    /// `parked` is the lowest point at which another lane waits. Answers also whether they have jumped back.
+    #[inline]
+    pub(crate) fn stays_first(&self, point: u64, parked: u64) -> (bool, bool) {
+        let moved = self.loops.note(self.last_point.get(), point);
+        if moved == Move::Call {
+            self.loops.note_function(point);
+        }
+        let looped = moved == Move::Back;
+        (point < parked && !(looped && self.loops.contains(point, parked)), looped)
     }
 
     /// The lane's program point.
@@ -200,10 +221,11 @@ impl Lane for Context<'_> {
         warp.op[lane].set(op);
         let alone_below = self.alone_below.get();
         if alone_below != 0 && op == WarpOp::Converge {
-            // Only this lane runs, and it is still behind all others of its warp: the scheduler would pick it
-            // again. Two switches saved.
+            // Only this lane runs, and the scheduler would pick it again. Two switches saved.
             let budget = self.alone_budget.get();
-            if budget > 0 && warp.point(lane, &self.sites) < alone_below {
+            let point = warp.point(lane, &self.sites);
+            if budget > 0 && warp.stays_first(point, alone_below).0 {
+                warp.last_point.set(point);
                 self.alone_budget.set(budget - 1);
                 return 1 << lane;
             }
@@ -225,7 +247,10 @@ impl Lane for Context<'_> {
                 format!("a shared static of {before} bytes is asked for again with {now} bytes")
             }
             Err(SharedError::TooMuch { total }) => {
-                format!("the block asks for {total} bytes of shared memory; the limit is {}", self.shared_limit)
+                format!(
+                    "the block asks for {total} bytes of shared memory; the limit is {}",
+                    self.shared_limit
+                )
             }
         };
         let (warp, lane) = self.here();

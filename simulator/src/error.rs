@@ -60,7 +60,8 @@ pub struct Waiting {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} wait at {}", Lanes(self.lanes), op_name(self.op))?;
+        let wait = if self.lanes.count_ones() == 1 { "waits" } else { "wait" };
+        write!(f, "{} {wait} at {}", Lanes(self.lanes), op_name(self.op))?;
         if let Some(mask) = op_mask(self.op) {
             write!(f, " for {}", Lanes(mask))?;
         }
@@ -85,7 +86,9 @@ pub enum SimError {
         most: u64,
     },
     /// The system gave no memory for the stacks.
-    #[error("no memory for the stacks of {lanes} lanes of {stack_bytes} bytes each: {source}; launch fewer lanes at once or lower Simulator::stack_bytes")]
+    #[error(
+        "no memory for the stacks of {lanes} lanes of {stack_bytes} bytes each: {source}; launch fewer lanes at once or lower Simulator::stack_bytes"
+    )]
     Stacks {
         /// Lanes that are resident at once on one thread.
         lanes: u64,

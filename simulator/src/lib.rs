@@ -37,6 +37,7 @@
 mod context;
 mod error;
 mod launch;
+mod loops;
 mod panics;
 mod random;
 mod resident;

@@ -245,9 +245,7 @@ impl<'a> Resident<'a> {
         let (block, number, waiting) = (warp.block, warp.number, warp.waiting(cells));
         Err(match (too_many, too_long) {
             (None, Some(limit)) => SimError::TooLong { limit, block, warp: number, waiting },
-            (limit, _) => {
-                SimError::TooManySteps { limit: limit.unwrap_or(0), block, warp: number, waiting }
-            }
+            (limit, _) => SimError::TooManySteps { limit: limit.unwrap_or(0), block, warp: number, waiting },
         })
     }
 

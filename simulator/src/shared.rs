@@ -52,7 +52,8 @@ impl SharedMemory {
             }
             return Ok(entry.region.start());
         }
-        let used: usize = self.statics.iter().filter(|entry| entry.used).map(|entry| entry.region.bytes).sum();
+        let used: usize =
+            self.statics.iter().filter(|entry| entry.used).map(|entry| entry.region.bytes).sum();
         let total = used.saturating_add(bytes).saturating_add(self.dynamic().1);
         if total > limit {
             return Err(SharedError::TooMuch { total });
@@ -75,7 +76,9 @@ impl SharedMemory {
 
     /// Start and length of the dynamic shared memory.
     pub(crate) fn dynamic(&self) -> (*mut u8, usize) {
-        self.dynamic.as_ref().map_or((NonNull::dangling().as_ptr(), 0), |region| (region.start(), region.bytes))
+        self.dynamic
+            .as_ref()
+            .map_or((NonNull::dangling().as_ptr(), 0), |region| (region.start(), region.bytes))
     }
 }
 

@@ -39,6 +39,18 @@ pub(crate) struct SiteTable {
     files: RefCell<Vec<&'static str>>,
 }
 
+/// The file's part of a point.
+#[inline]
+pub(crate) fn file(point: u64) -> u64 {
+    point >> FILE_SHIFT
+}
+
+/// The column's part of a point.
+#[inline]
+pub(crate) fn column(point: u64) -> u64 {
+    point >> COLUMN_SHIFT & u64::from(COLUMN_MAX)
+}
+
 /// The files in which a warp has met operations, in the order of the first meeting.
 #[derive(Default)]
 pub(crate) struct FileOrder {

@@ -91,7 +91,8 @@ fn the_seed_chooses_the_interleaving_of_warps() {
         assert_eq!(other.1, first.1, "the same within each warp");
     }
     // Blocks that interact take turns; those that do not run one after the other.
-    let blocks = |interaction| -> Vec<u32> { run(1, interaction).0.iter().map(|event| event.0 / 3).collect() };
+    let blocks =
+        |interaction| -> Vec<u32> { run(1, interaction).0.iter().map(|event| event.0 / 3).collect() };
     assert!(blocks(Interaction::Independent).is_sorted());
     assert!(!blocks(Interaction::Global).is_sorted());
 }
@@ -192,7 +193,8 @@ fn progress_counts_the_blocks() {
     let note = |progress: Progress| seen.lock().unwrap().push(progress);
     for interaction in [Interaction::Independent, Interaction::Global] {
         seen.lock().unwrap().clear();
-        let launch = Launch::new([1000, 1, 1], [32, 1, 1]).threads(2).interaction(interaction).progress(&note);
+        let launch =
+            Launch::new([1000, 1, 1], [32, 1, 1]).threads(2).interaction(interaction).progress(&note);
         Simulator::new().launch(&launch, &|| ()).unwrap();
         let mut seen = seen.lock().unwrap();
         seen.sort_by_key(|progress| progress.blocks_done);

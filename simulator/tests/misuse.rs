@@ -1,4 +1,5 @@
 //! What a GPU leaves undefined is an error here that names block, warp, lane and place.
+#![expect(clippy::if_same_then_else, reason = "two barriers in one program are two places")]
 
 mod common;
 
@@ -33,8 +34,8 @@ fn a_barrier_that_part_of_a_warp_reaches() {
     assert!(text.starts_with("block (0, 0, 0), warp 1: "), "{text}");
     assert!(text.contains("lanes 0-15 wait at sync_threads"), "{text}");
     assert!(text.contains("lanes 16-31 wait at sync_threads"), "{text}");
+    names_line(&text, 9);
     names_line(&text, 8);
-    names_line(&text, 7);
 }
 
 #[test]
@@ -46,9 +47,10 @@ fn a_barrier_while_other_lanes_wait_for_the_warp() {
         simt::sync_warp(ALL);
     });
     assert!(matches!(error, SimError::BarrierDivergence { .. }), "{error:?}");
-    assert!(text.contains("lane 3 wait at sync_threads"), "{text}");
+    assert!(text.contains("lane 3 waits at sync_threads"), "{text}");
     assert!(text.contains("lanes 0-2, 4-31 wait at sync_warp for lanes 0-31"), "{text}");
-    names_line(&text, 8);
+    names_line(&text, 7);
+    names_line(&text, 6);
 }
 
 #[test]
@@ -85,7 +87,8 @@ fn lanes_that_wait_for_each_other_at_two_places() {
 #[test]
 fn masks_that_name_each_other_and_differ() {
     let (error, text) = error_of(32, &|| {
-        let mask = if simt::lane() == 9 { ALL } else { !(1 << 9) & ALL | 1 << 9 & ALL >> (simt::lane() / 31) };
+        let mask =
+            if simt::lane() == 9 { ALL } else { !(1 << 9) & ALL | 1 << 9 & ALL >> (simt::lane() / 31) };
         simt::ballot(mask & if simt::lane() == 4 { 0xffff } else { ALL }, true);
     });
     let SimError::MasksDiffer { place, mask, other_lane, other_mask, .. } = error else { panic!("{text}") };
@@ -184,9 +187,11 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
     struct Held<'a>(&'a AtomicU32);
     impl Drop for Held<'_> {
         fn drop(&mut self) {
-            // Operations of a lane that unwinds concern nobody else.
-            assert_eq!(simt::active_mask(), 1 << simt::lane());
-            assert_eq!(simt::ballot(ALL, true), ALL);
+            if std::thread::panicking() {
+                // Operations of a lane that unwinds concern nobody else.
+                assert_eq!(simt::active_mask(), 1 << simt::lane());
+                simt::sync_threads();
+            }
             self.0.fetch_add(1, Relaxed);
         }
     }
@@ -230,15 +235,15 @@ fn a_lane_may_catch_its_own_panic() {
 
 #[test]
 fn recursion_without_end_is_an_error() {
-    fn recurse(depth: u64) -> u64 {
+    fn recurse(levels: u64) -> u64 {
         simt::active_mask();
-        std::hint::black_box(recurse(std::hint::black_box(depth + 1)) + 1)
+        if levels == 0 { 0 } else { std::hint::black_box(recurse(std::hint::black_box(levels - 1)) + 1) }
     }
     let (error, text) = error_of(32, &|| {
-        recurse(0);
+        recurse(u64::MAX);
     });
     assert!(matches!(error, SimError::Failed { .. }), "{error:?}");
-    assert!(text.contains("lane 0: the lane's stack is almost full"), "{text}");
+    assert!(text.contains("the lane's stack is almost full"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Votes, shuffles, barriers and shared memory answer what CUDA's answer.
+#![expect(clippy::manual_is_multiple_of, reason = "lane % 5 == 0 is how kernels are written")]
 
 mod common;
 
@@ -104,7 +105,11 @@ fn a_block_reduces_in_shared_memory() {
             let words = host::with_lane(|lane| shared_words::<THREADS>(lane, &KEY));
             // SAFETY: within the array; the barriers order the accesses of different threads.
             unsafe {
-                assert_eq!(words.add(thread).read(), 0xa5a5_a5a5, "shared memory starts as poison in each block");
+                assert_eq!(
+                    words.add(thread).read(),
+                    0xa5a5_a5a5,
+                    "shared memory starts as poison in each block"
+                );
                 words.add(thread).write(thread as u32 + simt::block_idx()[0]);
                 let mut half = THREADS / 2;
                 while half > 0 {
@@ -179,6 +184,7 @@ fn threads_that_have_left_do_not_count_at_a_barrier() {
 }
 
 #[test]
+#[expect(clippy::if_same_then_else, reason = "two ways to one barrier")]
 fn warps_may_pass_one_barrier_in_a_loop_and_in_a_helper() {
     fn wait() {
         simt::sync_threads();

@@ -1,4 +1,5 @@
 //! The groups in which a warp executes structured code are those of a GPU.
+#![expect(clippy::manual_is_multiple_of, reason = "lane % 3 == 0 is how kernels are written")]
 
 mod common;
 mod helper_file;
@@ -75,32 +76,126 @@ fn nested_loops_meet_at_the_end_of_the_inner_one() {
 }
 
 #[test]
-fn break_and_continue_meet_where_the_loop_goes_on_or_ends() {
+fn lanes_that_skip_the_end_of_a_body_wait_for_the_others() {
     let log = Log::default();
     one_block(32, &|| {
         let lane = simt::lane();
-        for round in 0..4 {
+        for round in 0..lane % 4 {
+            log.mark(1);
+            if (lane + round) % 3 == 0 {
+                log.mark(2);
+                if lane % 2 == 0 {
+                    log.mark(3);
+                }
+            }
+        }
+        if lane % 8 == 0 {
+            log.mark(4);
+        }
+        log.mark(5);
+    })
+    .unwrap();
+    let mut expected = Vec::new();
+    for round in 0..3 {
+        let third = |lane: u32| lane % 4 > round && (lane + round) % 3 == 0;
+        expected.push((1, lanes(|lane| lane % 4 > round)));
+        expected.push((2, lanes(third)));
+        expected.push((3, lanes(|lane| third(lane) && lane % 2 == 0)));
+    }
+    expected.extend([(4, lanes(|lane| lane % 8 == 0)), (5, ALL)]);
+    assert_eq!(log.of_warp(0), expected.into_iter().filter(|event| event.1 != 0).collect::<Vec<_>>());
+}
+
+#[test]
+fn lanes_that_break_meet_the_others_after_the_loop() {
+    let log = Log::default();
+    one_block(32, &|| {
+        let lane = simt::lane();
+        for round in 0.. {
             log.mark(1);
             if lane == round {
                 log.mark(2);
                 break;
             }
-            if lane % 2 == 0 {
-                continue;
+            if lane == round + 1 {
+                break;
             }
             log.mark(3);
         }
         log.mark(4);
     })
     .unwrap();
-    let odd = lanes(|lane| lane % 2 == 1);
     let mut expected = Vec::new();
-    for round in 0..4 {
-        let here = lanes(|lane| lane >= round);
-        expected.extend([(1, here), (2, 1 << round), (3, here & odd & !(1 << round))]);
+    for round in (0..32).step_by(1) {
+        // Lane 0 leaves in round 0, lane k in round k - 1.
+        let here = lanes(|lane| lane > round || lane == 0 && round == 0);
+        expected.extend([
+            (1, here),
+            (2, if round == 0 { 1 } else { 0 }),
+            (3, lanes(|lane| lane > round + 1)),
+        ]);
     }
     expected.push((4, ALL));
+    assert_eq!(log.of_warp(0), expected.into_iter().filter(|event| event.1 != 0).collect::<Vec<_>>());
+}
+
+#[test]
+fn lanes_that_continue_wait_once_the_warp_has_seen_the_end_of_the_body() {
+    let log = Log::default();
+    one_block(32, &|| {
+        let lane = simt::lane();
+        for round in 0..5 {
+            log.mark(1);
+            // All lanes reach the end of the body in round 0.
+            if round > 0 && (lane + round) % 2 == 0 {
+                continue;
+            }
+            log.mark(2);
+        }
+        log.mark(3);
+    })
+    .unwrap();
+    let mut expected = vec![(1, ALL), (2, ALL)];
+    for round in 1..5 {
+        expected.extend([(1, ALL), (2, lanes(|lane| (lane + round) % 2 == 1))]);
+    }
+    expected.push((3, ALL));
     assert_eq!(log.of_warp(0), expected);
+}
+
+/// Defined above its callers, as it should be.
+fn helper(rounds: u32, log: &Log) {
+    log.mark(10);
+    for _ in 0..rounds {
+        log.mark(11);
+    }
+}
+
+#[test]
+fn a_function_above_its_caller_ends_before_the_caller_goes_on() {
+    let log = Log::default();
+    one_block(32, &|| {
+        let lane = simt::lane();
+        for round in 0..2 {
+            log.mark(1);
+            if lane % 2 == round {
+                helper(lane % 4, &log);
+            }
+            log.mark(2);
+        }
+        helper(1, &log);
+        log.mark(3);
+    })
+    .unwrap();
+    let mut expected = Vec::new();
+    for round in 0..2 {
+        let here = |lane: u32| lane % 2 == round;
+        expected.extend([(1, ALL), (10, lanes(here))]);
+        expected.extend((0..3).map(|k| (11, lanes(|lane| here(lane) && lane % 4 > k))));
+        expected.push((2, ALL));
+    }
+    expected.extend([(10, ALL), (11, ALL), (3, ALL)]);
+    assert_eq!(log.of_warp(0), expected.into_iter().filter(|event| event.1 != 0).collect::<Vec<_>>());
 }
 
 #[test]
@@ -179,6 +274,7 @@ fn threads_of_a_block_are_numbered_x_first() {
             log.mark(1);
         })
         .unwrap();
-    let expected: Vec<_> = (0..12).flat_map(|block| [(2 * block, 1, ALL), (2 * block + 1, 1, 0xff)]).collect();
+    let expected: Vec<_> =
+        (0..12).flat_map(|block| [(2 * block, 1, ALL), (2 * block + 1, 1, 0xff)]).collect();
     assert_eq!(log.by_warp(), expected);
 }

@@ -34,72 +34,82 @@ pub(crate) fn descriptor() -> PoolDescriptor {
         (&raw const WARPTRACE_POOL).read_volatile()
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    // SAFETY: the simulator's launch holds the descriptor for as long as lanes run.
     crate::simt::host::with_lane(|lane| match lane.pool() {
         pool if pool.is_null() => PoolDescriptor::default(),
+        // SAFETY: the simulator's launch holds the descriptor for as long as lanes run.
         pool => unsafe { pool.read() },
     })
 }
 
+/// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is
+/// full. What the other lanes get means nothing.
 #[inline(always)]
-fn fetch_add(address: u64, value: u32) -> u32 {
-    let word: *mut u32 = core::ptr::with_exposed_provenance_mut(address as usize);
-    // SAFETY: the descriptor's counters are aligned words that live as long as the launch.
-    unsafe { crate::atomic::add_u32(word, value) }
-}
-
-/// Claims a chunk and writes its header; answers the address of its payload, or 0 when the pool is full.
-pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, sequence: u32, track: u32) -> u64 {
-    let index = fetch_add(pool.next_chunk, 1);
+pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, sequence: u32, track: u32, leader: bool) -> u64 {
+    let index = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
     if index >= pool.chunk_count {
         return 0;
     }
     let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
-    let mut header = GlobalMemory(chunk);
+    let mut header = GlobalMemory::new(chunk, leader);
     header.set128(0, [warp, sequence, 0, 0]);
     header.set128(16, [pool.launch, track, 0, 0]);
     chunk + u64::from(CHUNK_HEADER_BYTES)
 }
 
 /// Writes into a chunk's header what it holds.
-pub(crate) fn close_chunk(payload: u64, events: u32, length: u32) {
-    let mut header = GlobalMemory(payload - u64::from(CHUNK_HEADER_BYTES));
+#[inline(always)]
+pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, leader: bool) {
+    let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), leader);
     header.set32(8, events);
     header.set32(12, length);
 }
 
-/// Takes a free slot of work memory, or `None` when all are taken (the host provides one for each warp that can
-/// be resident, so that never happens on a sound set-up; the warp's events then count as lost).
-pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32) -> Option<u32> {
+/// Takes a free slot of work memory, or answers `u32::MAX` when all are taken (the host provides one for each warp
+/// that can be resident, so that never happens on a sound set-up; the warp's events then count as lost).
+///
+/// `hint` is a slot that is probably free: one attempt at it, without a loop, is all that a warp normally needs.
+#[cfg(not(feature = "work-shared"))]
+#[inline(always)]
+pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, leader: bool) -> u32 {
+    if pool.work_slot_count == 0 {
+        return u32::MAX;
+    }
+    let slot = hint % pool.work_slot_count;
+    let bit = 1 << (slot % 32);
+    let mut slots = GlobalMemory::new(pool.work_slots, leader);
+    if slots.fetch_or(slot / 32 * 4, bit) & bit == 0 { slot } else { search_work_slot(pool, slot) }
+}
+
+#[cfg(not(feature = "work-shared"))]
+#[cold]
+#[inline(never)]
+fn search_work_slot(pool: &PoolDescriptor, hint: u32) -> u32 {
     let words = pool.work_slot_count / 32;
-    let mut at = if words == 0 { return None } else { hint % words };
+    let mut slots = GlobalMemory::new(pool.work_slots, true);
+    let mut word = hint / 32;
     // Twice around: a slot freed behind the scan is found in the second round.
     for _ in 0..2 * words {
-        let word: *mut u32 =
-            core::ptr::with_exposed_provenance_mut((pool.work_slots + 4 * u64::from(at)) as usize);
+        word = if word + 1 >= words { 0 } else { word + 1 };
         loop {
-            // SAFETY: the bitmap has `words` aligned words and lives as long as the launch.
-            let taken = unsafe { crate::atomic::load_u32(word) };
+            let taken = slots.fetch_or(4 * word, 0);
             if taken == u32::MAX {
                 break;
             }
-            let bit = 1 << (!taken).trailing_zeros();
-            // SAFETY: as above.
-            if unsafe { crate::atomic::or_u32(word, bit) } & bit == 0 {
-                // The slot's last owner wrote its tables before it gave the slot back.
-                crate::atomic::fence_device();
-                return Some(at * 32 + bit.trailing_zeros());
+            let bit = !taken & taken.wrapping_add(1);
+            if slots.fetch_or(4 * word, bit) & bit == 0 {
+                return 32 * word + bit.trailing_zeros();
             }
         }
-        at = if at + 1 == words { 0 } else { at + 1 };
     }
-    None
+    u32::MAX
 }
 
-/// Gives a slot back.
+/// Gives a slot back. The caller is the warp's last lane.
+#[cfg(not(feature = "work-shared"))]
 pub(crate) fn release_work_slot(pool: &PoolDescriptor, slot: u32) {
     let word: *mut u32 =
         core::ptr::with_exposed_provenance_mut((pool.work_slots + 4 * u64::from(slot / 32)) as usize);
+    // The next owner, on whatever multiprocessor, finds the tables as they were left.
     crate::atomic::fence_device();
     // SAFETY: the slot came from `claim_work_slot` of the same pool.
     unsafe { crate::atomic::and_u32(word, !(1 << (slot % 32))) };

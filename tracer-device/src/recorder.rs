@@ -45,30 +45,35 @@ type WorkMemory = space::SharedMemory;
 #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
 type WorkMemory = space::GlobalMemory;
 
-/// An encoder's tables and parameters. One register on the device, where the parameters are constants.
+/// An encoder's tables and parameters (which are constants on the device).
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     pub(crate) address: u64,
+    /// Whether this lane's writes count.
+    pub(crate) leader: bool,
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) params: EclParams,
 }
 
 impl Tables {
     /// For a codec without tables.
-    pub(crate) const NONE: Self = Self {
-        address: 0,
-        #[cfg(not(target_arch = "nvptx64"))]
-        params: EclParams::DEFAULT,
-    };
+    pub(crate) const fn none(leader: bool) -> Self {
+        Self {
+            address: 0,
+            leader,
+            #[cfg(not(target_arch = "nvptx64"))]
+            params: EclParams::DEFAULT,
+        }
+    }
 
     #[inline(always)]
     fn memory(self) -> WorkMemory {
         #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
         {
-            space::SharedMemory(self.address as u32)
+            space::SharedMemory::new(self.address, self.leader)
         }
         #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-        space::GlobalMemory(self.address)
+        space::GlobalMemory::new(self.address, self.leader)
     }
 
     #[inline(always)]

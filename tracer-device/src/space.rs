@@ -10,11 +10,11 @@ pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory};
 /// The atomics on a warp's state.
 pub(crate) trait WarpWords: Memory {
     /// Takes the bits of `clear` out of the word at `at`; answers the word before. Acquire and release, for the
-    /// lanes of the block.
+    /// lanes of the block. Every lane that calls it does so, leader or not.
     fn fetch_clear(&mut self, at: u32, clear: u32) -> u32;
-    /// Waits until the word at `at` is 0 and sets it to 1. Acquire.
+    /// Waits until the word at `at` is 0 and sets it to 1. Acquire. The leader's.
     fn lock(&mut self, at: u32);
-    /// Sets the word at `at` to 0. Release.
+    /// Sets the word at `at` to 0. Release. The leader's.
     fn unlock(&mut self, at: u32);
 }
 
@@ -26,14 +26,37 @@ mod device {
 
     use super::WarpWords;
 
-    /// Block shared memory from an address of the `.shared` window.
+    /// Block shared memory from an address of the `.shared` window. All lanes read; only the leader's writes are
+    /// carried out.
     #[derive(Clone, Copy)]
-    pub(crate) struct SharedMemory(pub(crate) u32);
+    pub(crate) struct SharedMemory {
+        pub(crate) address: u32,
+        pub(crate) leader: bool,
+    }
 
-    /// Global memory from an address.
+    /// Global memory from an address. All lanes read; only the leader's writes are carried out.
     #[derive(Clone, Copy)]
-    pub(crate) struct GlobalMemory(pub(crate) u64);
+    pub(crate) struct GlobalMemory {
+        pub(crate) address: u64,
+        pub(crate) leader: bool,
+    }
 
+    impl SharedMemory {
+        #[inline(always)]
+        pub(crate) fn new(address: u64, leader: bool) -> Self {
+            Self { address: address as u32, leader }
+        }
+    }
+
+    impl GlobalMemory {
+        #[inline(always)]
+        pub(crate) fn new(address: u64, leader: bool) -> Self {
+            Self { address, leader }
+        }
+    }
+
+    // Writes are predicated, not branched around: a branch that only the leader takes would let the warp fall
+    // apart wherever the assembler places a YIELD (see the crate's documentation).
     macro_rules! memory {
         ($name:ident, $space:literal, $register:ident, $offset:ty) => {
             // The constructors' callers promise that every offset the codecs use lies in the region.
@@ -44,7 +67,8 @@ mod device {
                     // SAFETY: the region holds `at`.
                     unsafe {
                         asm!(concat!("ld.", $space, ".u8 {}, [{}];"), out(reg32) value,
-                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
                     }
                     value as u8
                 }
@@ -52,9 +76,9 @@ mod device {
                 fn set8(&mut self, at: u32, value: u8) {
                     // SAFETY: the region holds `at`.
                     unsafe {
-                        asm!(concat!("st.", $space, ".u8 [{}], {};"),
-                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value as u32,
-                            options(nostack, preserves_flags));
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space, ".u8 [{}], {}; }}"),
+                            in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value as u32, options(nostack, preserves_flags));
                     }
                 }
                 #[inline(always)]
@@ -63,7 +87,8 @@ mod device {
                     // SAFETY: the region holds `at`.
                     unsafe {
                         asm!(concat!("ld.", $space, ".u32 {}, [{}];"), out(reg32) value,
-                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
                     }
                     value
                 }
@@ -71,9 +96,9 @@ mod device {
                 fn set32(&mut self, at: u32, value: u32) {
                     // SAFETY: the region holds `at`.
                     unsafe {
-                        asm!(concat!("st.", $space, ".u32 [{}], {};"),
-                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value,
-                            options(nostack, preserves_flags));
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space, ".u32 [{}], {}; }}"),
+                            in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value, options(nostack, preserves_flags));
                     }
                 }
                 #[inline(always)]
@@ -83,7 +108,8 @@ mod device {
                     unsafe {
                         asm!(concat!("ld.", $space, ".v4.u32 {{{}, {}, {}, {}}}, [{}];"), out(reg32) a,
                             out(reg32) b, out(reg32) c, out(reg32) d,
-                            in($register) self.0.wrapping_add(at as $offset), options(nostack, preserves_flags));
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
                     }
                     [a, b, c, d]
                 }
@@ -91,9 +117,10 @@ mod device {
                 fn set128(&mut self, at: u32, value: [u32; 4]) {
                     // SAFETY: the region holds `at..at + 16`.
                     unsafe {
-                        asm!(concat!("st.", $space, ".v4.u32 [{}], {{{}, {}, {}, {}}};"),
-                            in($register) self.0.wrapping_add(at as $offset), in(reg32) value[0],
-                            in(reg32) value[1], in(reg32) value[2], in(reg32) value[3],
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space,
+                                ".v4.u32 [{}], {{{}, {}, {}, {}}}; }}"),
+                            in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value[0], in(reg32) value[1], in(reg32) value[2], in(reg32) value[3],
                             options(nostack, preserves_flags));
                     }
                 }
@@ -103,6 +130,49 @@ mod device {
     memory!(SharedMemory, "shared", reg32, u32);
     memory!(GlobalMemory, "global", reg64, u64);
 
+    impl GlobalMemory {
+        /// Adds to the word at `at`; answers the word before to the leader, 0 to the others.
+        #[inline(always)]
+        pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
+            let before: u32;
+            // SAFETY: the region holds the word at `at`.
+            unsafe {
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.global.add.u32 {0}, [{2}], {3}; }}",
+                    out(reg32) before, in(reg32) self.leader as u32,
+                    in(reg64) self.address + at as u64, in(reg32) value, options(nostack, preserves_flags));
+            }
+            before
+        }
+
+        /// Sets bits in the word at `at`; answers the word before to the leader, 0 to the others.
+        #[inline(always)]
+        pub(crate) fn fetch_or(&mut self, at: u32, bits: u32) -> u32 {
+            let before: u32;
+            // SAFETY: the region holds the word at `at`.
+            unsafe {
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.global.or.b32 {0}, [{2}], {3}; }}",
+                    out(reg32) before, in(reg32) self.leader as u32,
+                    in(reg64) self.address + at as u64, in(reg32) bits, options(nostack, preserves_flags));
+            }
+            before
+        }
+    }
+
+    impl SharedMemory {
+        /// Tries to set the word at `at` from 0 to 1; answers the word before to the leader, 0 to the others.
+        #[inline(always)]
+        fn try_lock(&self, at: u32) -> u32 {
+            let before: u32;
+            // SAFETY: the region holds the word at `at`.
+            unsafe {
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.acquire.cta.shared.cas.b32 {0}, [{2}], 0, 1; }}",
+                    out(reg32) before, in(reg32) self.leader as u32, in(reg32) self.address + at,
+                    options(nostack, preserves_flags));
+            }
+            before
+        }
+    }
+
     impl WarpWords for SharedMemory {
         #[inline(always)]
         fn fetch_clear(&mut self, at: u32, clear: u32) -> u32 {
@@ -110,32 +180,33 @@ mod device {
             // SAFETY: the region holds the word at `at`.
             unsafe {
                 asm!("atom.acq_rel.cta.shared.and.b32 {}, [{}], {};", out(reg32) before,
-                    in(reg32) self.0 + at, in(reg32) !clear, options(nostack, preserves_flags));
+                    in(reg32) self.address + at, in(reg32) !clear, options(nostack, preserves_flags));
             }
             before
         }
         #[inline(always)]
         fn lock(&mut self, at: u32) {
-            loop {
-                let before: u32;
-                // SAFETY: the region holds the word at `at`.
-                unsafe {
-                    asm!("atom.acquire.cta.shared.cas.b32 {}, [{}], 0, 1;", out(reg32) before,
-                        in(reg32) self.0 + at, options(nostack, preserves_flags));
-                }
-                if before == 0 {
-                    break;
-                }
+            // The loop is apart because the assembler puts a YIELD into it, which ends the group's convergence: no
+            // price to pay before the lock is known to be taken.
+            if self.try_lock(at) != 0 {
+                spin(*self, at);
             }
         }
         #[inline(always)]
         fn unlock(&mut self, at: u32) {
             // SAFETY: the region holds the word at `at`.
             unsafe {
-                asm!("st.release.cta.shared.u32 [{}], 0;", in(reg32) self.0 + at,
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.release.cta.shared.u32 [{}], 0; }}",
+                    in(reg32) self.leader as u32, in(reg32) self.address + at,
                     options(nostack, preserves_flags));
             }
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spin(state: SharedMemory, at: u32) {
+        while state.try_lock(at) != 0 {}
     }
 }
 
@@ -148,9 +219,25 @@ mod host {
     /// Memory of the simulator behind an address. The simulator runs the lanes of a block one after another on
     /// one thread and switches nowhere inside the tracer, so plain accesses are enough.
     #[derive(Clone, Copy)]
-    pub(crate) struct HostMemory(pub(crate) u64);
+    pub(crate) struct HostMemory(u64);
 
     impl HostMemory {
+        /// Here the leader alone records, so there is nobody whose writes would have to be held back.
+        pub(crate) fn new(address: u64, leader: bool) -> Self {
+            debug_assert!(leader);
+            Self(address)
+        }
+
+        pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
+            // SAFETY: the creator of the region promises that it holds `at`.
+            unsafe { crate::atomic::add_u32(self.at(at), value) }
+        }
+
+        pub(crate) fn fetch_or(&mut self, at: u32, bits: u32) -> u32 {
+            // SAFETY: the creator of the region promises that it holds `at`.
+            unsafe { crate::atomic::or_u32(self.at(at), bits) }
+        }
+
         fn at<T>(&self, at: u32) -> *mut T {
             core::ptr::with_exposed_provenance_mut((self.0 + u64::from(at)) as usize)
         }

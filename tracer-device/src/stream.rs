@@ -87,7 +87,7 @@ impl<S: Memory + Copy> Track<S> {
             events = 0;
             codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
         }
-        codec.push(tables, &mut GlobalMemory(payload), event);
+        codec.push(tables, &mut GlobalMemory::new(payload, tables.leader), event);
         self.state.set32(self.at + EVENTS, events + 1);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
@@ -99,8 +99,8 @@ impl<S: Memory + Copy> Track<S> {
         let payload = get64(&self.state, self.at + PAYLOAD);
         if payload != NONE && payload != STOPPED {
             let events = self.state.get32(self.at + EVENTS);
-            let length = codec.finish(tables, &mut GlobalMemory(payload));
-            pool::close_chunk(payload, events, length);
+            let length = codec.finish(tables, &mut GlobalMemory::new(payload, tables.leader));
+            pool::close_chunk(payload, events, length, tables.leader);
             let recorded = get64(&self.state, self.at + RECORDED) + u64::from(events);
             set64(&mut self.state, self.at + RECORDED, recorded);
             let sequence = self.state.get32(self.at + SEQUENCE);
@@ -114,7 +114,7 @@ impl<S: Memory + Copy> Track<S> {
     pub(crate) fn finish<R: Recorder>(mut self, tables: Tables, pool: &PoolDescriptor, attempted: u64) {
         self.close::<R>(tables);
         let index = u64::from(self.number) * u64::from(pool.warps) + u64::from(self.warp);
-        let mut account = GlobalMemory(pool.accounts + 32 * index);
+        let mut account = GlobalMemory::new(pool.accounts + 32 * index, tables.leader);
         set64(&mut account, 0, attempted);
         set64(&mut account, 8, get64(&self.state, self.at + RECORDED));
         set64(&mut account, 16, get64(&self.state, self.at + LOST));
@@ -136,11 +136,10 @@ fn change_chunk<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32,
     if payload != STOPPED {
         let mut codec = track.close::<R>(tables);
         let sequence = track.state.get32(track.at + SEQUENCE);
-        payload = match pool::claim_chunk(&pool::descriptor(), warp, sequence, number) {
-            0 => STOPPED,
-            payload => payload,
-        };
-        set64(&mut track.state, track.at + PAYLOAD, payload);
+        let claimed = pool::claim_chunk(&pool::descriptor(), warp, sequence, number, tables.leader);
+        set64(&mut track.state, track.at + PAYLOAD, if claimed == 0 { STOPPED } else { claimed });
+        // Only the leader knows what it claimed: the others read what it wrote, so that all go the same way.
+        payload = get64(&track.state, track.at + PAYLOAD);
         track.state.set32(track.at + EVENTS, 0);
         if payload != STOPPED {
             codec.begin(tables);

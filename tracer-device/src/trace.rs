@@ -31,12 +31,12 @@ pub fn trace_loc(location: u16) {
             return;
         }
         let mask = crate::simt::active_mask();
-        if crate::simt::is_leader(mask) {
-            crate::warp::record(Event { location, mask });
-        }
+        let leader = crate::simt::is_leader(mask);
         // On the simulator the leader comes first and nobody runs before it has returned.
-        #[cfg(target_arch = "nvptx64")]
-        crate::simt::sync_warp(mask);
+        if cfg!(target_arch = "nvptx64") || leader {
+            crate::warp::record(Event { location, mask }, leader);
+        }
+        crate::simt::settle(mask);
     }
     #[cfg(not(recording))]
     let _ = location;

@@ -70,7 +70,7 @@ core::arch::global_asm!(".shared .align 16 .b8 warptrace_state[{}];", const STAT
 
 /// This warp's state.
 #[inline(always)]
-fn state() -> SharedMemory {
+fn state(leader: bool) -> SharedMemory {
     #[cfg(target_arch = "nvptx64")]
     {
         let base: u32;
@@ -79,14 +79,15 @@ fn state() -> SharedMemory {
             core::arch::asm!("mov.u32 {}, warptrace_state;", out(reg32) base,
                 options(pure, nomem, nostack, preserves_flags));
         }
-        SharedMemory(base + simt::warp_in_block() * WARP_STATE_BYTES)
+        SharedMemory { address: base + simt::warp_in_block() * WARP_STATE_BYTES, leader }
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         static KEY: u8 = 0;
         let bytes = (MAX_WARPS_PER_BLOCK * WARP_STATE_BYTES) as usize;
         let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
-        SharedMemory(base.expose_provenance() as u64 + u64::from(simt::warp_in_block() * WARP_STATE_BYTES))
+        let at = u64::from(simt::warp_in_block() * WARP_STATE_BYTES);
+        SharedMemory::new(base.expose_provenance() as u64 + at, leader)
     }
 }
 
@@ -94,7 +95,23 @@ fn state() -> SharedMemory {
 /// room for them.
 #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
 mod tail {
+    use warptrace_format::Memory;
+
+    use crate::simt;
+    use crate::space::SharedMemory;
+
     core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
+
+    /// Zeroes the tables, all lanes together: shared memory starts as it was left.
+    #[inline(always)]
+    pub(super) fn clear(live: u32) {
+        let mut work = SharedMemory { address: work_address(), leader: true };
+        let mut at = simt::lane() * 16;
+        while at < crate::DEVICE_ECL.work_bytes() {
+            work.set128(at, [0; 4]);
+            at += live.count_ones() * 16;
+        }
+    }
 
     #[inline(always)]
     pub(super) fn work_address() -> u32 {
@@ -104,9 +121,9 @@ mod tail {
             core::arch::asm!("mov.u32 {}, warptrace_dynamic;", "mov.u32 {}, %dynamic_smem_size;", out(reg32) base,
                 out(reg32) bytes, options(pure, nomem, nostack, preserves_flags));
         }
-        let warps = crate::simt::block_threads().div_ceil(32);
+        let warps = simt::block_threads().div_ceil(simt::WARP_LANES);
         let work_bytes = crate::DEVICE_ECL.work_bytes();
-        base + bytes - (warps - crate::simt::warp_in_block()) * work_bytes
+        base + bytes - (warps - simt::warp_in_block()) * work_bytes
     }
 }
 
@@ -115,28 +132,19 @@ mod tail {
 pub(crate) fn open() {
     let live = simt::starting_lanes();
     #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-    {
-        // Shared memory starts as it was left; the encoder's tables must start as zero.
-        let mut work = SharedMemory(tail::work_address());
-        let mut at = simt::lane() * 16;
-        while at < crate::DEVICE_ECL.work_bytes() {
-            work.set128(at, [0; 4]);
-            at += live.count_ones() * 16;
-        }
-        simt::sync_warp(live);
+    tail::clear(live);
+    // On the simulator lanes come one after another, and the first does it for all.
+    if cfg!(target_arch = "nvptx64") || simt::lane() == 0 {
+        initialise(live, simt::lane() == 0);
     }
-    if simt::lane() == 0 {
-        initialise(live);
-    }
-    simt::sync_warp(live);
+    simt::settle(live);
 }
 
-#[cold]
-#[inline(never)]
-fn initialise(live: u32) {
+#[inline(always)]
+fn initialise(live: u32, leader: bool) {
     let pool = pool::descriptor();
     let plan = plan();
-    let mut state = state();
+    let mut state = state(leader);
     let warps_per_block = simt::block_threads().div_ceil(simt::WARP_LANES);
     let warp = simt::linear_block().wrapping_mul(warps_per_block).wrapping_add(simt::warp_in_block());
     // A launch whose shape differs from what the host prepared has no place for this warp's account.
@@ -145,7 +153,7 @@ fn initialise(live: u32) {
     if !on {
         return;
     }
-    let work = claim_work(&pool, plan, warp);
+    let work = claim_work(&pool, plan, warp, leader);
     set64(&mut state, WORK, work);
     set64(&mut state, ATTEMPTED, 0);
     match plan.ecl {
@@ -157,17 +165,18 @@ fn initialise(live: u32) {
     }
 }
 
-fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32) -> u64 {
+#[inline(always)]
+fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32, leader: bool) -> u64 {
     let Some(params) = plan.ecl else { return 0 };
     #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
     {
-        let _ = (pool, params, warp);
+        let _ = (pool, params, warp, leader);
         u64::from(tail::work_address())
     }
     #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-    match pool::claim_work_slot(pool, warp) {
-        Some(slot) => pool.work + u64::from(slot) * u64::from(params.work_bytes()),
-        None => NO_WORK,
+    match pool::claim_work_slot(pool, simt::resident_slot(warp), leader) {
+        u32::MAX => NO_WORK,
+        slot => pool.work + u64::from(slot) * u64::from(params.work_bytes()),
     }
 }
 
@@ -183,19 +192,21 @@ fn release_work(pool: &PoolDescriptor, plan: Plan, work: u64) {
 }
 
 #[inline(always)]
-fn tables(plan: Plan, address: u64) -> Tables {
+fn tables(plan: Plan, address: u64, leader: bool) -> Tables {
     let _ = plan;
     Tables {
         address,
+        leader,
         #[cfg(not(target_arch = "nvptx64"))]
         params: plan.ecl.unwrap_or(EclParams::DEFAULT),
     }
 }
 
-/// Records an event. One lane of the event's mask calls it, for all of them.
+/// Records an event. On the GPU every lane of the event's mask calls it, so that the group stays together; what
+/// the leader writes is what counts. On the simulator only the leader calls it.
 #[inline(always)]
-pub(crate) fn record(event: Event) {
-    let mut state = state();
+pub(crate) fn record(event: Event, leader: bool) {
+    let mut state = state(leader);
     let [live, _, warp, flags] = state.get128(LIVE);
     if flags & RECORDING == 0 {
         return;
@@ -211,11 +222,11 @@ pub(crate) fn record(event: Event) {
     set64(&mut state, ATTEMPTED, attempted);
     let work = u64::from(work_low) | u64::from(work_high) << 32;
     match plan.ecl {
-        Some(_) => append_ecl(state, warp, tables(plan, work), event),
-        None => Track::new(state, 0, warp).append::<RawState>(Tables::NONE, event),
+        Some(_) => append_ecl(state, warp, tables(plan, work, leader), event),
+        None => Track::new(state, 0, warp).append::<RawState>(Tables::none(leader), event),
     }
     if plan.dual {
-        Track::new(state, 1, warp).append::<RawState>(Tables::NONE, event);
+        Track::new(state, 1, warp).append::<RawState>(Tables::none(leader), event);
     }
     if shared {
         state.unlock(LOCK);
@@ -232,7 +243,7 @@ fn append_ecl(state: SharedMemory, warp: u32, tables: Tables, event: Event) {
 #[inline(always)]
 pub(crate) fn leave() {
     let bit = 1 << simt::lane();
-    let mut state = state();
+    let mut state = state(true);
     if state.fetch_clear(LIVE, bit) == bit {
         finish(state);
     }
@@ -251,12 +262,12 @@ fn finish(state: SharedMemory) {
     let work = get64(&state, WORK);
     match plan.ecl {
         Some(_) => {
-            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work), &pool, attempted);
+            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work, true), &pool, attempted);
             release_work(&pool, plan, work);
         }
-        None => Track::new(state, 0, warp).finish::<RawState>(Tables::NONE, &pool, attempted),
+        None => Track::new(state, 0, warp).finish::<RawState>(Tables::none(true), &pool, attempted),
     }
     if plan.dual {
-        Track::new(state, 1, warp).finish::<RawState>(Tables::NONE, &pool, attempted);
+        Track::new(state, 1, warp).finish::<RawState>(Tables::none(true), &pool, attempted);
     }
 }

@@ -86,9 +86,9 @@ impl FromStr for Grid {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let parts = text.split_once('x').and_then(|(blocks, threads)| {
-            Some((blocks.trim().parse().ok()?, threads.trim().parse().ok()?))
-        });
+        let parts = text
+            .split_once('x')
+            .and_then(|(blocks, threads)| Some((blocks.trim().parse().ok()?, threads.trim().parse().ok()?)));
         match parts {
             Some((blocks, threads)) => Self::new(blocks, threads),
             None => Err(WorkloadError::Option {

@@ -44,7 +44,9 @@ pub enum WorkloadError {
         problem: String,
     },
     /// The kernels ran more often than any input can need.
-    #[error("{program} made no progress after {launches} launches: the device's results are not to be trusted")]
+    #[error(
+        "{program} made no progress after {launches} launches: the device's results are not to be trusted"
+    )]
     NoProgress {
         /// The program.
         program: &'static str,

@@ -29,7 +29,11 @@ impl<'l> Run<'l> {
     ///
     /// # Safety
     /// As for [`Launcher::launch`].
-    pub(crate) unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<(), WorkloadError> {
+    pub(crate) unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<(), WorkloadError> {
         // SAFETY: the caller's promise.
         let time = unsafe { self.launcher.launch(call, shape) }?;
         self.launches += 1;

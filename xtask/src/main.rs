@@ -1,2 +1,71 @@
 //! The project's chores: `cargo xtask help`.
-fn main() {}
+
+mod demo;
+mod evaluation;
+mod fuzz;
+mod golden;
+mod process;
+mod setup;
+mod steps;
+mod test;
+mod workspace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's chores.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask",
+    after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` is what CI runs."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Find or install the device compiler and NVIDIA's assembler
+    Setup,
+    /// Set up, record a kernel, verify the trace and look at it
+    Demo,
+    /// What CI runs: format, lints, docs, all tests, PTX for five architectures
+    Test(test::Options),
+    /// Rewrite the golden files from what the code writes now
+    Golden,
+    /// Run the fuzz targets (nightly Rust and cargo-fuzz)
+    Fuzz(fuzz::Options),
+    /// Measure; arguments go to the evaluation: `cargo xtask bench --help`
+    #[command(disable_help_flag = true)]
+    Bench(Forwarded),
+    /// Check the tracer on a GPU; arguments go to the evaluation
+    #[command(disable_help_flag = true)]
+    GpuTest(Forwarded),
+}
+
+/// Arguments of another program.
+#[derive(Debug, clap::Args)]
+struct Forwarded {
+    /// Handed on as they are
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Setup => setup::run(),
+        Chore::Demo => demo::run(),
+        Chore::Test(options) => test::run(&options),
+        Chore::Golden => golden::run(),
+        Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Bench(forwarded) => evaluation::run("bench", &forwarded.arguments),
+        Chore::GpuTest(forwarded) => evaluation::run("check", &forwarded.arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

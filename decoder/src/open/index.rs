@@ -91,9 +91,7 @@ impl IndexReader<'_> {
         if entry.kind == SectionKind::Launch {
             return self.add_launch(&entry);
         }
-        if entry.kind == SectionKind::Frame
-            && (entry.chunks == 0 || entry.events < u64::from(entry.chunks))
-        {
+        if entry.kind == SectionKind::Frame && (entry.chunks == 0 || entry.events < u64::from(entry.chunks)) {
             let expected = format!("at least one for each of 1 or more chunks ({})", entry.chunks);
             return Err(invalid("events", entry.events, expected));
         }
@@ -108,9 +106,7 @@ impl IndexReader<'_> {
         let body = self.bytes.body(SectionKind::Launch, &header, entry.offset)?;
         let launch = LaunchInfo::decode(&body, body_offset(entry.offset))?;
         if launch.number() != entry.launch {
-            return Err(
-                mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into()
-            );
+            return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());
         }
         Ok(self.contents.add_launch(self.metadata, launch, entry.offset)?)
     }

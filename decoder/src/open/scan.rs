@@ -1,8 +1,8 @@
 //! Opening without an index: a walk from section to section, reading headers only.
 
 use warptrace_format::file::{
-    ACCOUNTS_HEADER_BYTES, AccountsHeader, FRAME_HEADER_BYTES, FormatError, FrameHeader, LaunchInfo, Metadata,
-    SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, FRAME_HEADER_BYTES, FormatError, FrameHeader, LaunchInfo,
+    Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
 };
 
 use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpected};

@@ -54,8 +54,7 @@ impl<'a> LaunchCheck<'a> {
     pub(super) fn run(mut self, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
         let file = self.rules.file;
         let tracks: Vec<u32> = (0..self.rules.codecs.len() as u32).collect();
-        let frames: usize =
-            tracks.iter().map(|&track| file.frames(self.rules.launch, track).len()).sum();
+        let frames: usize = tracks.iter().map(|&track| file.frames(self.rules.launch, track).len()).sum();
         let mut windows = Windows::new(file, self.rules.launch, tracks, 0..self.warps);
         loop {
             let mut fresh = Vec::new();

@@ -42,7 +42,9 @@ pub enum Problem {
     #[error(transparent)]
     Unreadable(DecodeError),
     /// Events at a location that the metadata does not describe.
-    #[error("location {location} is not in the location table; {events} events name it, the first at {first}")]
+    #[error(
+        "location {location} is not in the location table; {events} events name it, the first at {first}"
+    )]
     UnknownLocation {
         /// The location.
         location: u16,
@@ -67,7 +69,9 @@ pub enum Problem {
         lanes: u32,
     },
     /// Warps without accounting.
-    #[error("launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known")]
+    #[error(
+        "launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known"
+    )]
     MissingAccounting {
         /// The launch.
         launch: u32,

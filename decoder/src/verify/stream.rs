@@ -43,9 +43,8 @@ pub(super) struct StreamCheck {
 impl StreamCheck {
     fn fail(mut self, error: DecodeError) -> Self {
         self.failed = true;
-        self.error = Some(error).filter(|error| {
-            matches!(error, DecodeError::Chunk { .. } | DecodeError::Sequence { .. })
-        });
+        self.error = Some(error)
+            .filter(|error| matches!(error, DecodeError::Chunk { .. } | DecodeError::Sequence { .. }));
         self
     }
 }
@@ -82,9 +81,7 @@ pub(super) fn check_warp(rules: &Rules<'_>, warp: u32, held: &Held, decoders: &m
         Held::Chunks(tracks) => check_feeds(rules, warp, decoders, |track| {
             MemoryFeed::new(tracks.get(track as usize).map_or(&[], Vec::as_slice))
         }),
-        Held::Huge => {
-            check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track)))
-        }
+        Held::Huge => check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track))),
     }
 }
 

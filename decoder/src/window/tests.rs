@@ -1,1 +1,114 @@
-//
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, encode_stream};
+use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+
+use super::*;
+
+const WARPS: u32 = 16;
+
+fn events(warp: u32) -> Vec<Event> {
+    // Warp 5 has by far the most.
+    let count = if warp == 5 { 4000 } else { 100 + 37 * warp };
+    (0..count).map(|number| Event { location: 1 + (number % 200) as u16, mask: warp + 1 }).collect()
+}
+
+/// A trace whose chunks were drained `batch` a warp at a time, so that its frames overlap.
+fn trace(batch: usize) -> TraceFile {
+    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+        .with_kernel("k", "")
+        .with_pool(512, 0);
+    let options = WriterOptions::default().with_frame_bytes(1500);
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, options).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let chunks: Vec<_> = (0..WARPS).map(|warp| encode_stream(CodecSpec::Raw, &events(warp), 480)).collect();
+    let longest = chunks.iter().map(Vec::len).max().unwrap();
+    for from in (0..longest).step_by(batch) {
+        let mut refs = Vec::new();
+        for (warp, chunks) in (0..).zip(&chunks) {
+            for (sequence, (events, payload)) in chunks.iter().enumerate().skip(from).take(batch) {
+                let sequence = sequence as u32;
+                refs.push(ChunkRef { track: 0, warp, sequence, events: *events, payload });
+            }
+        }
+        writer.write_chunks(0, &refs).unwrap();
+    }
+    TraceFile::from_bytes(writer.finish().unwrap().0).unwrap()
+}
+
+#[test]
+fn windows_of_any_size_cover_every_warp_once_in_order() {
+    for batch in [1, 3, 1000] {
+        let trace = trace(batch);
+        for window_bytes in [1, 3000, 20_000, 1 << 20] {
+            let windows = || Windows::new(&trace, 0, vec![0], 0..WARPS).with_window_bytes(window_bytes);
+            let mut walk = windows();
+            let (mut next, mut huge, mut count) = (0, 0, 0);
+            while let Some(window) = walk.next_window(&mut |_, error| Err(error)).unwrap() {
+                assert_eq!(window.warps.start, next);
+                next = window.warps.end;
+                let last = window.held.keys().next_back().copied();
+                for (warp, held) in &window.held {
+                    assert!(window.warps.contains(warp));
+                    if matches!(held, Held::Huge) {
+                        assert_eq!(Some(*warp), last, "a huge warp ends its window");
+                        huge += 1;
+                    }
+                }
+                let bytes: usize = window.held.values().map(held_bytes).sum();
+                assert!(bytes <= window_bytes);
+                count += 1;
+            }
+            assert_eq!(next, WARPS);
+            match window_bytes {
+                1 => assert_eq!(huge, WARPS, "batch {batch}"),
+                3000 => assert!(huge > 1 && huge < WARPS),
+                20_000 => assert_eq!((huge, count > 2), (1, true), "only warp 5 is larger"),
+                _ => assert_eq!((huge, count), (0, 1)),
+            }
+
+            let mut found: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
+            let mut sink = |block: crate::EventBlock<'_>| {
+                found.entry(block.warp).or_default().extend_from_slice(block.events);
+                ControlFlow::Continue(())
+            };
+            let flow = trace.decode_windows(windows(), (0, 0), CodecSpec::Raw, &mut sink).unwrap();
+            assert_eq!(flow, ControlFlow::Continue(()));
+            assert_eq!(found, (0..WARPS).map(|warp| (warp, events(warp))).collect());
+        }
+    }
+}
+
+#[test]
+fn a_bad_frame_can_be_left_out() {
+    let good = trace(1);
+    let mut bytes = vec![0; good.length as usize];
+    good.source.read_exact_at(&mut bytes, 0).unwrap();
+    let bad = good.frames(0, 0)[3];
+    bytes[(bad.offset + bad.length - 1) as usize] ^= 1;
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    let mut walk = Windows::new(&trace, 0, vec![0], 0..WARPS);
+    assert!(walk.next_window(&mut |_, error| Err(error)).is_err());
+    let mut walk = Windows::new(&trace, 0, vec![0], 0..WARPS);
+    let mut left_out = Vec::new();
+    let window = walk.next_window(&mut |entry, _| {
+        left_out.push(entry.offset);
+        Ok(())
+    });
+    let chunks: usize = window
+        .unwrap()
+        .unwrap()
+        .held
+        .values()
+        .map(|held| match held {
+            Held::Chunks(tracks) => tracks[0].len(),
+            Held::Huge => 0,
+        })
+        .sum();
+    assert_eq!(left_out, [bad.offset]);
+    let all: u32 = trace.frames(0, 0).iter().map(|frame| frame.chunks).sum();
+    assert_eq!(chunks as u32, all - bad.chunks);
+}

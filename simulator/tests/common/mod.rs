@@ -8,46 +8,46 @@ use warptrace_sim::{Launch, LaunchReport, SimError, Simulator};
 
 /// Events of a launch, written by the leader of each group as the tracer does: (warp, label, mask).
 #[derive(Default)]
-pub struct Log(Mutex<Vec<(u32, u32, u32)>>);
+pub(crate) struct Log(Mutex<Vec<(u32, u32, u32)>>);
 
 impl Log {
     /// Notes the lanes that are here together.
     #[track_caller]
-    pub fn mark(&self, label: u32) {
+    pub(crate) fn mark(&self, label: u32) {
         let mask = simt::active_mask();
         if mask.trailing_zeros() == simt::lane() {
             let warps_per_block = simt::block_threads().div_ceil(32);
             let warp = simt::linear_block() * warps_per_block + simt::warp_in_block();
-            self.0.lock().unwrap().push((warp, label, mask));
+            self.0.lock().expect("no lane panics with the log").push((warp, label, mask));
         }
     }
 
     /// The events of `warp` in order: (label, mask).
-    pub fn of_warp(&self, warp: u32) -> Vec<(u32, u32)> {
-        let events = self.0.lock().unwrap();
+    pub(crate) fn of_warp(&self, warp: u32) -> Vec<(u32, u32)> {
+        let events = self.0.lock().expect("no lane panics with the log");
         events.iter().filter(|event| event.0 == warp).map(|event| (event.1, event.2)).collect()
     }
 
     /// All events, sorted by warp, in order within each.
-    pub fn by_warp(&self) -> Vec<(u32, u32, u32)> {
-        let mut events = self.0.lock().unwrap().clone();
+    pub(crate) fn by_warp(&self) -> Vec<(u32, u32, u32)> {
+        let mut events = self.0.lock().expect("no lane panics with the log").clone();
         events.sort_by_key(|event| event.0);
         events
     }
 
     /// All events in the order in which they happened.
-    pub fn in_time(&self) -> Vec<(u32, u32, u32)> {
-        self.0.lock().unwrap().clone()
+    pub(crate) fn in_time(&self) -> Vec<(u32, u32, u32)> {
+        self.0.lock().expect("no lane panics with the log").clone()
     }
 }
 
 /// Runs one block of `threads` threads.
-pub fn one_block(threads: u32, kernel: &(dyn Fn() + Sync)) -> Result<LaunchReport, SimError> {
+pub(crate) fn one_block(threads: u32, kernel: &(dyn Fn() + Sync)) -> Result<LaunchReport, SimError> {
     Simulator::new().launch(&Launch::new([1, 1, 1], [threads, 1, 1]), kernel)
 }
 
 /// The error of a launch of one block, and what it says.
-pub fn error_of(threads: u32, kernel: &(dyn Fn() + Sync)) -> (SimError, String) {
+pub(crate) fn error_of(threads: u32, kernel: &(dyn Fn() + Sync)) -> (SimError, String) {
     let error = one_block(threads, kernel).expect_err("the kernel is wrong");
     let text = error.to_string();
     (error, text)

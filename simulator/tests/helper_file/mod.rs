@@ -2,7 +2,7 @@
 
 use crate::common::Log;
 
-pub fn count_down(rounds: u32, log: &Log) {
+pub(crate) fn count_down(rounds: u32, log: &Log) {
     for _ in 0..rounds {
         log.mark(100);
     }

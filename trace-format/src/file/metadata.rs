@@ -5,6 +5,7 @@
 //! and sequences behind their length, options behind a byte 0 or 1, enum variants by number in the order of
 //! declaration. The encoding does not describe itself, so any change of a field is a new version of the section.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -303,7 +304,7 @@ impl Metadata {
     }
 
     fn check_locations(&self) -> Result<(), MetadataError> {
-        let mut seen: Vec<Option<&LocationInfo>> = vec![None; MAX_LOCATIONS + 1];
+        let mut seen = BTreeMap::new();
         for location in &self.locations {
             let LocationInfo { id, ref name, .. } = *location;
             if id == 0 {
@@ -316,8 +317,8 @@ impl Metadata {
                     return Err(MetadataError::LocationTooLarge { name: name.clone(), id, codec, largest });
                 }
             }
-            if let Some(first) = seen[usize::from(id)].replace(location) {
-                let (first, second) = (first.name.clone(), name.clone());
+            if let Some(first) = seen.insert(id, name) {
+                let (first, second) = (first.clone(), name.clone());
                 return Err(MetadataError::LocationTwice { id, first, second });
             }
         }

@@ -91,8 +91,8 @@ mod tests {
         assert_eq!(
             encode_preamble(),
             [
-                0x89, b'W', b'T', b'R', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfd, 0x0e, 0x7b,
-                0xf2
+                0x89, b'W', b'T', b'R', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfd,
+                0x0e, 0x7b, 0xf2
             ]
         );
         assert_eq!(check_preamble(&encode_preamble()), Ok(()));

@@ -61,10 +61,11 @@ pub trait Lane {
     fn grid_size(&self) -> [u32; 3];
     /// Takes part in an operation; may switch to other lanes before it returns.
     fn warp_op(&self, op: WarpOp, site: Site) -> u32;
-    /// Zero-initialised block shared memory for the static named by `key` (its address): the same pointer for
-    /// every lane of the block, 16-byte aligned, valid until the block ends.
+    /// Block shared memory for the static named by `key` (its address): the same pointer for every lane of the
+    /// block, 16-byte aligned, valid until the block ends. Each block finds it filled with 0xa5, because a GPU
+    /// does not initialise it either.
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
-    /// The block's dynamic shared memory: start and length in bytes.
+    /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
     /// Address of the launch's [`PoolDescriptor`](warptrace_format::pool::PoolDescriptor).
     fn pool(&self) -> *const warptrace_format::pool::PoolDescriptor;
@@ -108,7 +109,7 @@ pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
 ///
 /// # Panics
 /// Outside the simulator: kernel code was called as a plain function.
-pub(crate) fn with_lane<R>(use_lane: impl FnOnce(&dyn Lane) -> R) -> R {
+pub fn with_lane<R>(use_lane: impl FnOnce(&dyn Lane) -> R) -> R {
     let lane = CURRENT
         .with(Cell::get)
         .expect("kernel code was called outside a launch: start it through a device or the simulator");

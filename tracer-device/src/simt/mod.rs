@@ -83,6 +83,37 @@ pub(crate) fn is_leader(mask: u32) -> bool {
     mask & ((1 << lane()) - 1) == 0
 }
 
+/// Makes sure that the lanes of `mask` go on together, and after what each of them did.
+///
+/// Lanes that are still together need nothing: the vote that finds this out is one instruction, and as a convergent
+/// operation it also keeps the compiler from moving the code after it into the paths before it. Only a group that the
+/// hardware has split waits. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on sm_90, and
+/// does not bring split lanes together again.)
+#[cfg(recording)]
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(crate) fn settle(mask: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    if active_mask() != mask {
+        sync_warp(mask);
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    let _ = mask;
+}
+
+/// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn resident_slot(warp: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = warp;
+        nvptx::resident_slot()
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    warp
+}
+
 /// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their own.
 #[inline(always)]
 #[track_caller]

@@ -91,3 +91,17 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
 /// Says that this lane waits for memory that another thread will write. Free on the GPU.
 #[inline(always)]
 pub fn spin_hint() {}
+
+/// Multiprocessor times warps of a multiprocessor, plus the warp's place there.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn resident_slot() -> u32 {
+    let (multiprocessor, places, place): (u32, u32, u32);
+    // SAFETY: reads special registers.
+    unsafe {
+        core::arch::asm!("mov.u32 {}, %smid;", "mov.u32 {}, %nwarpid;", "mov.u32 {}, %warpid;",
+            out(reg32) multiprocessor, out(reg32) places, out(reg32) place,
+            options(nomem, nostack, preserves_flags));
+    }
+    multiprocessor * places + place
+}

@@ -48,7 +48,12 @@ pub fn attract(sum: Float4, here: Float4, other: Float4, softening_squared: f32)
     let distance_squared = fma_f32(dx, dx, fma_f32(dy, dy, fma_f32(dz, dz, softening_squared)));
     let inverse = rsqrt_approx_f32(distance_squared);
     let scale = (other.w * inverse) * (inverse * inverse);
-    Float4 { x: fma_f32(dx, scale, sum.x), y: fma_f32(dy, scale, sum.y), z: fma_f32(dz, scale, sum.z), w: sum.w }
+    Float4 {
+        x: fma_f32(dx, scale, sum.x),
+        y: fma_f32(dy, scale, sum.y),
+        z: fma_f32(dz, scale, sum.z),
+        w: sum.w,
+    }
 }
 
 /// `base + (to - from) * factor` along x, y and z; `base.w` is kept.

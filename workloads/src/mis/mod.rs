@@ -1,6 +1,6 @@
 //! MIS: a maximal independent set by fixed priorities, without rounds, in persistent blocks.
 //!
-//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always [`reference`]'s; how
+//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always [`reference()`]'s; how
 //! often a thread looks again depends on the order in which threads run, and so does the trace.
 
 mod reference;
@@ -19,10 +19,7 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "mis",
-    kernels: &[
-        ("mis_init", "workloads/kernels/src/mis.rs"),
-        ("mis_find", "workloads/kernels/src/mis.rs"),
-    ],
+    kernels: &[("mis_init", "workloads/kernels/src/mis.rs"), ("mis_find", "workloads/kernels/src/mis.rs")],
     points: &[warptrace_kernels::mis::at::POINTS],
 };
 

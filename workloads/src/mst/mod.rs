@@ -151,7 +151,12 @@ impl Lists {
     }
 
     /// Lists the edges into the first list; answers how many there are.
-    fn list_edges(&self, run: &mut Run<'_>, graph: &Graph, options: &MstOptions) -> Result<u32, WorkloadError> {
+    fn list_edges(
+        &self,
+        run: &mut Run<'_>,
+        graph: &Graph,
+        options: &MstOptions,
+    ) -> Result<u32, WorkloadError> {
         let call = mst_init(
             self.offsets.global(),
             self.neighbours.global(),

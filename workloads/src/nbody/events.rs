@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn the_total_is_the_sum_over_warps() {
-        for (bodies, block) in [(1, 32), (31, 32), (32, 32), (33, 64), (100, 256), (1000, 128), (1024, 1024)] {
+        for (bodies, block) in [(1, 32), (31, 32), (32, 32), (33, 64), (100, 256), (1000, 128), (1024, 1024)]
+        {
             let warps = u64::from(u32::div_ceil(bodies, block) * block / 32);
             let step: u64 =
                 (0..warps).map(|w| force_warp_events(bodies, w) + integrate_warp_events(bodies, w)).sum();

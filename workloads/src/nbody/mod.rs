@@ -12,7 +12,9 @@ use std::time::Duration;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::nbody::{nbody_force, nbody_integrate};
 
-pub use self::events::{expected_events, force_warp_events, force_lane_locations, integrate_lane_locations, integrate_warp_events};
+pub use self::events::{
+    expected_events, force_lane_locations, force_warp_events, integrate_lane_locations, integrate_warp_events,
+};
 pub use self::plummer::plummer;
 pub use self::reference::{Deviation, deviation, reference};
 use crate::run::Run;
@@ -76,14 +78,19 @@ impl NbodyOptions {
             return error("bodies", count.to_string(), "there are 1 to 2^30 bodies");
         }
         if bodies.velocities.len() != count {
-            let problem = format!("{} velocities for {count} bodies; give one a body", bodies.velocities.len());
+            let problem =
+                format!("{} velocities for {count} bodies; give one a body", bodies.velocities.len());
             return Err(WorkloadError::Input { program: PROGRAM.name, problem });
         }
         if self.steps == 0 {
             return error("steps", self.steps.to_string(), "there is at least 1 step");
         }
         if self.block == 0 || self.block > 1024 || !self.block.is_multiple_of(32) {
-            return error("block", self.block.to_string(), "a block has 32 to 1,024 threads, a multiple of 32");
+            return error(
+                "block",
+                self.block.to_string(),
+                "a block has 32 to 1,024 threads, a multiple of 32",
+            );
         }
         if !self.time_step.is_finite() {
             return error("time step", self.time_step.to_string(), "a time step is finite");
@@ -126,14 +133,8 @@ pub fn run(
     let arrays = (positions.global(), velocities.global(), accelerations.global());
     let shape = LaunchShape::linear(count as u64, options.block);
     for step in 0..options.steps {
-        let force = nbody_force(
-            arrays.0,
-            arrays.1,
-            arrays.2,
-            step,
-            options.half_step(),
-            options.softening_squared(),
-        );
+        let force =
+            nbody_force(arrays.0, arrays.1, arrays.2, step, options.half_step(), options.softening_squared());
         let integrate = nbody_integrate(arrays.0, arrays.1, arrays.2, options.time_step, options.half_step());
         // SAFETY: three arrays of one element a body, which outlive the launches, and a thread a body.
         unsafe {
@@ -141,8 +142,10 @@ pub fn run(
             run.launch(&integrate, &shape)?;
         }
     }
-    let moved =
-        Bodies { positions: positions.download(run.device())?, velocities: velocities.download(run.device())? };
+    let moved = Bodies {
+        positions: positions.download(run.device())?,
+        velocities: velocities.download(run.device())?,
+    };
     let outcome = NbodyOutcome {
         bodies: moved,
         accelerations: accelerations.download(run.device())?,

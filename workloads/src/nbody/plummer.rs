@@ -22,8 +22,7 @@ pub fn plummer(count: usize, seed: u64) -> Bodies {
     let to_length = 3.0 * std::f64::consts::PI / 16.0;
     let to_speed = to_length.sqrt().recip();
     let mass = (1.0 / count.max(1) as f64) as f32;
-    let mut bodies =
-        Bodies { positions: Vec::with_capacity(count), velocities: Vec::with_capacity(count) };
+    let mut bodies = Bodies { positions: Vec::with_capacity(count), velocities: Vec::with_capacity(count) };
     for _ in 0..count {
         let radius = random.radius();
         let escape = std::f64::consts::SQRT_2 * (1.0 + radius * radius).powf(-0.25);

@@ -24,7 +24,9 @@ pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4
             }
         }
         accelerations = sums;
-        for ((position, velocity), &acceleration) in positions.iter_mut().zip(&mut velocities).zip(&accelerations) {
+        for ((position, velocity), &acceleration) in
+            positions.iter_mut().zip(&mut velocities).zip(&accelerations)
+        {
             let middle = add_scaled(*velocity, acceleration, half);
             *position = add_scaled(*position, middle, options.time_step);
             *velocity = add_scaled(middle, acceleration, half);

@@ -1,8 +1,10 @@
 //! Wrong, damaged and hostile graph files: an error that says what is wrong where, and never a panic.
 
 use crate::support::{gzip, load, load_error, words, xz};
+use proptest::prelude::*;
 use warptrace_workloads::inputs::{
-    Graph, GraphError, GraphFormat, Limits, LoadOptions, LoadProblem, load_graph, load_graph_bytes,
+    Graph, GraphError, GraphFormat, Limits, LoadOptions, LoadProblem, MeshBytes, load_graph,
+    load_graph_bytes, load_mesh_bytes,
 };
 
 /// Checks that each text fails with a message that has each of the parts.
@@ -297,4 +299,51 @@ fn symmetry_is_found_not_believed() {
     assert!(csr(&[0, 1, 1], &[0], &[3]), "a loop is its own twin");
     // A cycle of three one-way arcs: as many in as out at each node.
     assert!(!csr(&[0, 1, 2, 3], &[1, 2, 0], &[1, 1, 1]));
+}
+
+/// Bytes that get far into a text parser: a start that some format has, then its alphabet.
+fn near_misses() -> impl Strategy<Value = Vec<u8>> {
+    let start = prop::sample::select(vec![
+        "",
+        "p sp 3 2\n",
+        "p tw 3 2\n",
+        "# x\n",
+        "%%MatrixMarket matrix coordinate real general\n3 3 2\n",
+        "3 2 0 0\n1 ",
+        "2 3 0\n1 ",
+        "0 2 0 0\n",
+    ]);
+    let rest =
+        prop::collection::vec(prop::sample::select(b"0123456789 \n\t.-+eapcnifNT#%\r\xff".to_vec()), 0..60);
+    (start, rest).prop_map(|(start, rest)| [start.as_bytes(), &rest].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_bytes_make_a_loader_panic(
+        near in near_misses(),
+        random in prop::collection::vec(any::<u8>(), 0..80),
+        words in prop::collection::vec(-2i32..5, 0..20),
+    ) {
+        let words: Vec<u8> = words.into_iter().flat_map(i32::to_le_bytes).collect();
+        let limits = Limits { isolated_nodes: 1000, ..Limits::default() };
+        for bytes in [&near, &random, &words] {
+            for (name, compact_ids) in [("g.egr", false), ("g.gr", true), ("g.mtx", false)] {
+                let options = LoadOptions { compact_ids, limits, ..LoadOptions::default() };
+                if let Ok((graph, _)) = load_graph_bytes(name, bytes, &options) {
+                    prop_assert!(graph.is_symmetric() && graph.is_simple());
+                }
+            }
+            let node: &[u8] = b"3 2 0 0\n1 0 0\n2 1 0\n3 0 1\n";
+            let ele: &[u8] = b"1 3 0\n1 1 2 3\n";
+            for (node, ele, poly) in [(&bytes[..], ele, None), (node, &bytes[..], None), (node, ele, Some(&bytes[..]))] {
+                let files = MeshBytes { node: Some(node), ele: Some(ele), poly };
+                if let Ok((mesh, _)) = load_mesh_bytes("m", files, &limits) {
+                    prop_assert!(!mesh.triangles().is_empty());
+                }
+            }
+        }
+    }
 }

@@ -19,13 +19,15 @@ fn mesh_fingerprint(mesh: &Mesh) -> u64 {
 #[test]
 fn outputs_are_frozen() {
     let graphs = [
-        ("rmat12", rmat12(1).unwrap(), 0),
-        ("road", usa_road_ny_like(1000, 1).unwrap(), 0),
-        ("internet", internet_like(1000, 1).unwrap(), 0),
-        ("amazon", amazon0312_like(1000, 1).unwrap(), 0),
+        ("rmat12", rmat12(1).unwrap(), 0x9d80_6c73_9558_cd48),
+        ("road", usa_road_ny_like(1000, 1).unwrap(), 0xf825_cb02_affc_33fb),
+        ("internet", internet_like(1000, 1).unwrap(), 0x7b09_a2e1_1afa_5765),
+        ("amazon", amazon0312_like(1000, 1).unwrap(), 0x648c_e60b_f1df_734c),
     ];
-    let meshes =
-        [("triangle", mesh_r1m_like(1000, 1).unwrap(), 0), ("square", mesh_250k_like(1000, 1).unwrap(), 0)];
+    let meshes = [
+        ("triangle", mesh_r1m_like(1000, 1).unwrap(), 0xc9e1_241e_7f79_91e1),
+        ("square", mesh_250k_like(1000, 1).unwrap(), 0xd78e_63bf_bc6f_7030),
+    ];
     let found = graphs.iter().map(|(name, graph, expected)| (*name, graph_fingerprint(graph), *expected));
     let found =
         found.chain(meshes.iter().map(|(name, mesh, expected)| (*name, mesh_fingerprint(mesh), *expected)));
@@ -69,7 +71,7 @@ fn rmat12_has_the_counts_of_lonestargpu_s_file() {
             graph.max_degree()
         );
         assert!(
-            (100..220).contains(&forest.components),
+            (140..170).contains(&forest.components),
             "{} components; the file has 154",
             forest.components
         );

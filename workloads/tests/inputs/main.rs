@@ -1,4 +1,5 @@
 //! Tests of the inputs' types, loaders and generators, and of the checkers.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop the test")]
 
 mod checkers;
 mod damage;

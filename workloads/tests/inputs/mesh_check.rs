@@ -97,7 +97,7 @@ fn each_kind_of_damage_is_reported() {
     assert!(has(&p, |p| matches!(p, Problem::Orientation { degenerate: true, .. })), "{p:?}");
 
     // A triangle lost: a gap, less area, another Euler number.
-    let p = good.problems(|m| drop(m.triangles.remove(2)));
+    let p = good.problems(|m| _ = m.triangles.remove(2));
     assert!(has(&p, |p| matches!(p, Problem::OpenEdge { edge: [1, 4] })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::SegmentsNotEdges { segments: 1 })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Area { .. })), "{p:?}");
@@ -106,7 +106,7 @@ fn each_kind_of_damage_is_reported() {
     assert!(has(&p, |p| matches!(p, Problem::CrowdedEdge { triangles: 3, .. })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Euler { .. })), "{p:?}");
 
-    let p = good.problems(|m| drop(m.segments.remove(0)));
+    let p = good.problems(|m| _ = m.segments.remove(0));
     assert!(has(&p, |p| matches!(p, Problem::SegmentLost { ends: [0, 1] })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::SegmentAdded { from: 0, to: 5 })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::OpenEdge { edge: [1, 5] })), "{p:?}");

@@ -4,7 +4,8 @@ use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
 
 use super::geometry::classify;
 use super::layout::{
-    ALIVE, BAD, DmrMesh, DmrRound, DmrWork, NO_LINK, QUEUED, counter, pack, scratch, state, unpack, unpack_point,
+    ALIVE, BAD, DmrMesh, DmrRound, DmrWork, NO_LINK, QUEUED, counter, pack, scratch, state, unpack,
+    unpack_point,
 };
 use super::scan::{Sums, before};
 

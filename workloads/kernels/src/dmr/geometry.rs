@@ -31,8 +31,7 @@ pub fn is_in_circle(a: [f64; 2], b: [f64; 2], c: [f64; 2], p: [f64; 2]) -> bool 
     let (ab, ba) = (ax * by, bx * ay);
     let (a2, b2, c2) = (ax * ax + ay * ay, bx * bx + by * by, cx * cx + cy * cy);
     let determinant = a2 * (bc - cb) + b2 * (ca - ac) + c2 * (ab - ba);
-    let permanent =
-        a2 * (bc.abs() + cb.abs()) + b2 * (ca.abs() + ac.abs()) + c2 * (ab.abs() + ba.abs());
+    let permanent = a2 * (bc.abs() + cb.abs()) + b2 * (ca.abs() + ac.abs()) + c2 * (ab.abs() + ba.abs());
     determinant > IN_CIRCLE_ERROR * permanent
 }
 

@@ -1,4 +1,4 @@
-//! Before the first round: find the bad triangles and put them on the worklist, in the order of their numbers.
+//! Before the first round: find the bad triangles and put them on the worklist.
 
 use warptrace_device::{kernel, simt, trace_loc, trace_points};
 
@@ -38,6 +38,14 @@ fn share(triangles: u32) -> (u32, u32) {
     let first = (u64::from(warp) * size).min(u64::from(triangles));
     let end = (first + size).min(u64::from(triangles));
     (first as u32, end as u32)
+}
+
+/// Where card `index` of `cards` lies after they were dealt to `hands` hands, and the hands put together.
+#[inline(always)]
+fn deal(index: u32, cards: u32, hands: u32) -> u32 {
+    let hands = hands.max(1);
+    let (hand, before) = (index % hands, index / hands);
+    hand * (cards / hands) + hand.min(cards % hands) + before
 }
 
 kernel! {
@@ -87,7 +95,10 @@ kernel! {
         unsafe { tally(&work, Sums::Winners, count, counter::EMITTED) };
     }
 
-    /// Writes the numbers of the bad triangles to the worklist. A launch of the same shape, after `dmr_find_bad`.
+    /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds: triangles with
+    /// near numbers tend to be neighbours, and neighbours in one round only stand in each other's way.
+    ///
+    /// A launch of the same shape, after `dmr_find_bad`, which counted `round.tail` bad triangles.
     pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         // SAFETY: as in the launch before.
         let mut place = unsafe { before(&work, Sums::Winners) };
@@ -107,8 +118,9 @@ kernel! {
             if bad {
                 trace_loc(at::ENQUEUE_BAD);
                 let below = votes & ((1u32 << simt::lane()) - 1);
+                let to = deal(place + below.count_ones(), round.tail, round.items);
                 // SAFETY: the ring has a place for each triangle, and each bad triangle a place of its own.
-                unsafe { work.queue.set(u64::from(place + below.count_ones()), triangle) };
+                unsafe { work.queue.set(u64::from(to), triangle) };
             } else {
                 trace_loc(at::ENQUEUE_GOOD);
             }
@@ -116,5 +128,20 @@ kernel! {
             first += simt::WARP_LANES;
         }
         trace_loc(at::ENQUEUE_DONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::deal;
+
+    #[test]
+    fn dealing_loses_no_card() {
+        for (cards, hands) in [(1, 1), (10, 3), (12, 4), (5, 9), (7, 0)] {
+            let mut places: Vec<u32> = (0..cards).map(|index| deal(index, cards, hands)).collect();
+            places.sort_unstable();
+            assert_eq!(places, (0..cards).collect::<Vec<_>>(), "{cards} cards, {hands} hands");
+        }
+        assert_eq!([0, 1, 2, 3].map(|index| deal(index, 10, 3)), [0, 4, 7, 1]);
     }
 }

@@ -127,7 +127,7 @@ pub struct DmrRound {
     pub head: u32,
     /// Where the worklist ends, as a position in the ring.
     pub tail: u32,
-    /// Items of the round: that many threads work.
+    /// Items of the round: that many threads work. (For `dmr_enqueue`: rounds among which the worklist is dealt.)
     pub items: u32,
     /// Most triangles of a cavity.
     pub bound: u32,

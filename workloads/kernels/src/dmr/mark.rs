@@ -4,8 +4,8 @@ use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
 
 use super::geometry::{circumcentre, distance_squared, encroaches, is_in_circle, is_left, split_point};
 use super::layout::{
-    ALIVE, BAD, DmrMesh, DmrRound, DmrWork, NO_LINK, counter, next, pack, pack_point, pick, previous, priority,
-    scratch, stage, state, unpack, unpack_point,
+    ALIVE, BAD, DmrMesh, DmrRound, DmrWork, NO_LINK, counter, next, pack, pack_point, pick, previous,
+    priority, scratch, stage, state, unpack, unpack_point,
 };
 use super::scan::clear;
 

@@ -1,7 +1,7 @@
 //! Refined meshes.
 //!
 //! [`check`] takes the output as bare arrays, since a wrong kernel's output may not make a
-//! [`Mesh`](crate::inputs::Mesh), and goes on after a violation, so that the report shows its extent.
+//! [`Mesh`], and goes on after a violation, so that the report shows its extent.
 //!
 //! What is proved when nothing is found: all triangles turn counter-clockwise with an area, each edge belongs to
 //! one triangle or to two on different sides of it, the edges of one triangle are the input's segments, split or

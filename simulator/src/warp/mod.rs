@@ -4,21 +4,28 @@
 //! Each lane runs by itself up to its next operation. When all lanes that can run have reached one, the group
 //! at the lowest program point executes its operation, and its lanes run on (Collange, "Stack-less SIMT
 //! reconvergence at low cost", 2011: min-PC). In structured code the lanes that are behind thus catch up with
-//! those that wait for them, which is where a GPU reconverges. A group is: same point, same operation, and
-//! where the operation has a mask, same mask; it may execute once every live lane of the mask is in it.
+//! those that wait for them, which is where a GPU reconverges. Lanes that have jumped back to a loop's start
+//! let those that are still inside go first (see `loops`). A group is: same point, same operation, and where the
+//! operation has a mask, same mask; it may execute once every live lane of the mask is in it.
 //!
 //! # Spinning
 //! Min-PC alone would starve the lane that a spinning lane of its own warp waits for. After
 //! [`SPINS_BEFORE_OTHERS`] spins in a row the other groups get a step each, lowest first.
 
+mod diagnosis;
+mod exchange;
+
 use warptrace_device::simt::host::{Site, WarpOp};
 
 use crate::context::{Context, LANES, LaneCoroutine, WarpCells};
-use crate::error::{Place, SimError, Waiting, op_mask};
+use crate::error::{SimError, op_mask};
+use crate::loops::Move;
 use crate::panics;
 use crate::site::NO_POINT;
 
 const SPINS_BEFORE_OTHERS: u32 = 16;
+/// A warp that has not spun for so many steps does something else.
+const SPIN_STEPS: u32 = 1024;
 
 /// Steps of one thread of the simulator, and what the watchdog looks at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +45,7 @@ pub(crate) enum Turn {
     Finished,
     /// All live lanes wait at the block's barrier.
     AtBarrier(Site),
-    /// A group spins: others should run.
+    /// A group spins, or did so shortly before the budget was used up: others should run.
     Spinning,
     /// The budget of steps is used up.
     Spent,
@@ -64,6 +71,10 @@ pub(crate) struct Warp {
     at_barrier: u32,
     /// Lowest point of the lanes that are neither runnable nor at the barrier.
     parked: u64,
+    /// Lanes that came to where they wait by a loop's jump back.
+    looped: u32,
+    /// Steps since the last `Yield`.
+    since_yield: u32,
     spins: u32,
     /// Lanes that have yet to get a step beside a spinning group.
     unserved: u32,
@@ -79,6 +90,8 @@ impl Warp {
             runnable: 0,
             at_barrier: 0,
             parked: NO_POINT,
+            looped: 0,
+            since_yield: u32::MAX,
             spins: 0,
             unserved: 0,
         }
@@ -92,6 +105,8 @@ impl Warp {
         self.runnable = live;
         self.at_barrier = 0;
         self.parked = NO_POINT;
+        self.looped = 0;
+        self.since_yield = u32::MAX;
         self.spins = 0;
         self.unserved = 0;
     }
@@ -117,23 +132,27 @@ impl Warp {
         context.select_warp(cells);
         loop {
             let ran = self.runnable;
-            budget -= self.run_lanes(cells, context, tally, budget - 1)?;
+            let by_itself = self.run_lanes(cells, context, tally, budget - 1)?;
+            budget -= by_itself;
+            self.since_yield = self.since_yield.saturating_add(by_itself);
             if self.live == 0 {
                 return Ok(Turn::Finished);
             }
             let ran = ran & self.live;
             let group = match self.still_first(cells, context, ran) {
                 Some(group) => group,
-                None => match self.choose(cells, context)? {
+                None => match self.choose(cells, context, ran)? {
                     Some(group) => group,
                     None => return self.waits(cells),
                 },
             };
+            cells.last_point.set(group.point);
             tally.steps += 1;
             tally.lane_steps += u64::from(group.lanes.count_ones());
             match group.op {
                 WarpOp::Yield => {
                     self.spins += 1;
+                    self.since_yield = 0;
                     answer(cells, group.lanes, 0);
                     self.runnable = group.lanes;
                     return Ok(Turn::Spinning);
@@ -152,9 +171,10 @@ impl Warp {
                 }
             }
             tally.work_steps += 1;
+            self.since_yield = self.since_yield.saturating_add(1);
             budget -= 1;
             if budget == 0 {
-                return Ok(Turn::Spent);
+                return Ok(if self.since_yield < SPIN_STEPS { Turn::Spinning } else { Turn::Spent });
             }
         }
     }
@@ -201,16 +221,14 @@ impl Warp {
         Ok(steps)
     }
 
-    /// The group that ran last, if all of it has reached one point of convergence and still is behind all other
-    /// lanes. The common case, and the one that [`choose`](Self::choose) would pick, found without a look at
-    /// the others.
+    /// The group that ran last, if all of it has reached one point of convergence and goes first again. The
+    /// common case, and what [`choose`](Self::choose) would pick, found without a look at the other lanes.
     #[inline]
-    fn still_first(&self, cells: &WarpCells, context: &Context<'_>, ran: u32) -> Option<Group> {
+    fn still_first(&mut self, cells: &WarpCells, context: &Context<'_>, ran: u32) -> Option<Group> {
         if ran == 0 {
             return None;
         }
-        let first = ran.trailing_zeros() as usize;
-        let site = cells.site[first].get()?;
+        let site = cells.site[ran.trailing_zeros() as usize].get()?;
         for lane in bits(ran) {
             let same = cells.site[lane].get().is_some_and(|other| std::ptr::eq(other, site));
             if !same || cells.op[lane].get() != WarpOp::Converge {
@@ -218,16 +236,25 @@ impl Warp {
             }
         }
         let point = context.sites.point(&cells.files, site, WarpOp::Converge);
-        (point < self.parked).then_some(Group { point, lanes: ran, op: WarpOp::Converge })
+        let (first, looped) = cells.stays_first(point, self.parked);
+        self.looped = if looped { self.looped | ran } else { self.looped & !ran };
+        first.then_some(Group { point, lanes: ran, op: WarpOp::Converge })
     }
 
-    /// The group that goes next; `None` if all live lanes wait at the barrier.
-    fn choose(&mut self, cells: &WarpCells, context: &Context<'_>) -> Result<Option<Group>, SimError> {
+    /// The group that goes next, when the lanes of `ran` have just run; `None` if all live lanes wait at the
+    /// barrier.
+    fn choose(
+        &mut self,
+        cells: &WarpCells,
+        context: &Context<'_>,
+        ran: u32,
+    ) -> Result<Option<Group>, SimError> {
         let candidates = self.live & !self.at_barrier;
         if candidates == 0 {
             return Ok(None);
         }
         let mut points = [NO_POINT; LANES];
+        let mut called = NO_POINT;
         for lane in bits(candidates) {
             points[lane] = cells.point(lane, &context.sites);
             let op = cells.op[lane].get();
@@ -236,24 +263,47 @@ impl Warp {
             {
                 return Err(SimError::NotInMask { place: self.place(lane), op, site, mask });
             }
-        }
-        let Some(mut group) = self.lowest(cells, &points, candidates) else { return Err(self.stuck(cells)) };
-        if group.op == WarpOp::Yield {
-            if self.spins >= SPINS_BEFORE_OTHERS {
-                self.spins = 0;
-                self.unserved &= candidates;
-                // A group that may not execute yet cannot be served, so an empty answer starts a new round.
-                let served = self.lowest(cells, &points, self.unserved).or_else(|| {
-                    self.unserved = candidates;
-                    self.lowest(cells, &points, candidates & !group.lanes)
-                });
-                group = served.unwrap_or(group);
-                self.unserved &= !group.lanes;
+            if ran & (1 << lane) != 0 {
+                let moved = cells.loops.note(cells.last_point.get(), points[lane]);
+                self.looped = self.looped & !(1 << lane) | u32::from(moved == Move::Back) << lane;
+                if moved == Move::Call {
+                    called = called.min(points[lane]);
+                }
             }
         }
-        self.parked =
-            bits(candidates & !group.lanes).map(|lane| points[lane]).min().unwrap_or(NO_POINT);
+        if called != NO_POINT {
+            cells.loops.note_function(called);
+        }
+        let Some(mut group) = self.lowest(cells, &points, candidates) else { return Err(self.stuck(cells)) };
+        while group.lanes & self.looped != 0
+            && let Some(behind) = self.behind(cells, &points, group.point)
+        {
+            group = behind;
+        }
+        if group.op == WarpOp::Yield && self.spins >= SPINS_BEFORE_OTHERS {
+            self.spins = 0;
+            self.unserved &= candidates;
+            // A group that may not execute yet cannot be served, so an empty answer starts a new round.
+            let served = self.lowest(cells, &points, self.unserved).or_else(|| {
+                self.unserved = candidates;
+                self.lowest(cells, &points, candidates & !group.lanes)
+            });
+            group = served.unwrap_or(group);
+            self.unserved &= !group.lanes;
+        }
+        self.parked = bits(candidates & !group.lanes).map(|lane| points[lane]).min().unwrap_or(NO_POINT);
         Ok(Some(group))
+    }
+
+    /// The lowest group above the loop's start `header` that may execute, if it is still inside the loop.
+    fn behind(&self, cells: &WarpCells, points: &[u64; LANES], header: u64) -> Option<Group> {
+        let candidates = self.live & !self.at_barrier;
+        let above =
+            bits(candidates).filter(|&lane| points[lane] > header).fold(0, |mask, lane| mask | 1 << lane);
+        let next = bits(above).map(|lane| points[lane]).min()?;
+        // What is above a point outside the loop is outside, too.
+        let inside = |point| cells.loops.contains(header, point);
+        inside(next).then(|| self.lowest(cells, points, above))?.filter(|group| inside(group.point))
     }
 
     /// The group at the lowest point that may execute, among those that contain a lane of `among`.
@@ -274,125 +324,6 @@ impl Warp {
             }
         }
         best
-    }
-
-    /// Executes a ballot, shuffle, match or `sync_warp`.
-    fn exchange(&self, cells: &WarpCells, group: Group) -> Result<(), SimError> {
-        let op_of = |lane: usize| cells.op[lane].get();
-        match group.op {
-            WarpOp::SyncWarp { mask } => answer(cells, group.lanes, mask),
-            WarpOp::Ballot { .. } => {
-                let votes = bits(group.lanes)
-                    .filter(|&lane| matches!(op_of(lane), WarpOp::Ballot { predicate: true, .. }))
-                    .fold(0, |votes, lane| votes | 1 << lane);
-                answer(cells, group.lanes, votes);
-            }
-            WarpOp::MatchAny { .. } => {
-                let value_of = |lane| if let WarpOp::MatchAny { value, .. } = op_of(lane) { value } else { 0 };
-                for lane in bits(group.lanes) {
-                    let same = bits(group.lanes)
-                        .filter(|&other| value_of(other) == value_of(lane))
-                        .fold(0, |same, other| same | 1 << other);
-                    cells.answer[lane].set(same);
-                }
-            }
-            _ => {
-                for lane in bits(group.lanes) {
-                    if let WarpOp::Shuffle { mask, source, .. } = op_of(lane) {
-                        let from = source % LANES as u32;
-                        if group.lanes & (1 << from) == 0 {
-                            let site = cells.site[lane].get().unwrap_or(core::panic::Location::caller());
-                            let left = mask & (1 << from) != 0;
-                            return Err(SimError::ShuffleSource { place: self.place(lane), site, mask, from, left });
-                        }
-                        if let WarpOp::Shuffle { value, .. } = op_of(from as usize) {
-                            cells.answer[lane].set(value);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// All live lanes are at a barrier: which, or what is wrong with it.
-    fn waits(&self, cells: &WarpCells) -> Result<Turn, SimError> {
-        let first = cells.site[self.live.trailing_zeros() as usize].get();
-        let same = |lane: usize| cells.site[lane].get() == first;
-        match first {
-            Some(site) if bits(self.live).all(same) => Ok(Turn::AtBarrier(site)),
-            _ => Err(SimError::BarrierDivergence {
-                block: self.block,
-                warp: self.number,
-                waiting: self.waiting(cells),
-            }),
-        }
-    }
-
-    /// Some lanes wait for lanes that cannot come: why.
-    fn stuck(&self, cells: &WarpCells) -> SimError {
-        let candidates = self.live & !self.at_barrier;
-        for lane in bits(candidates) {
-            let (op, site) = (cells.op[lane].get(), cells.site[lane].get());
-            let (Some(mask), Some(site)) = (op_mask(op), site) else { continue };
-            let other = bits(mask & candidates).find(|&other| {
-                let there = cells.op[other].get();
-                cells.site[other].get() == Some(site)
-                    && core::mem::discriminant(&there) == core::mem::discriminant(&op)
-                    && op_mask(there) != Some(mask)
-            });
-            if let Some(other) = other {
-                return SimError::MasksDiffer {
-                    place: self.place(lane),
-                    op,
-                    site,
-                    mask,
-                    other_lane: other as u32,
-                    other_mask: op_mask(cells.op[other].get()).unwrap_or(0),
-                };
-            }
-        }
-        let (block, warp, waiting) = (self.block, self.number, self.waiting(cells));
-        if self.at_barrier != 0 {
-            SimError::BarrierDivergence { block, warp, waiting }
-        } else {
-            SimError::Deadlock { block, warp, waiting }
-        }
-    }
-
-    /// Where the live lanes wait, in groups.
-    pub(crate) fn waiting(&self, cells: &WarpCells) -> Vec<Waiting> {
-        let mut groups: Vec<Waiting> = Vec::new();
-        for lane in bits(self.live) {
-            let Some(site) = cells.site[lane].get() else { continue };
-            let op = cells.op[lane].get();
-            let same = |group: &&mut Waiting| {
-                group.site == site
-                    && core::mem::discriminant(&group.op) == core::mem::discriminant(&op)
-                    && op_mask(group.op) == op_mask(op)
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.lanes |= 1 << lane,
-                None => groups.push(Waiting { lanes: 1 << lane, op, site }),
-            }
-        }
-        groups
-    }
-
-    fn failed(&self, cells: &WarpCells, lane: usize, failure: panics::Failure) -> SimError {
-        let place = self.place(lane);
-        match failure {
-            panics::Failure { message, location: Some(location), panicked: false } => {
-                SimError::Failed { place, message, location }
-            }
-            panics::Failure { message, location, .. } => {
-                SimError::Panicked { place, message, location, last_op: cells.site[lane].get() }
-            }
-        }
-    }
-
-    fn place(&self, lane: usize) -> Place {
-        Place { block: self.block, warp: self.number, lane: lane as u32 }
     }
 }
 

@@ -1,0 +1,137 @@
+//! Memory stays under a fixed bound, for hostile files and for long ones. One test, so that nothing else allocates.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use support::{Recorder, Streams, event, small};
+use warptrace_decoder::{TraceFile, WarpFilter, fuzzing};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{Compression, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES};
+
+/// Counts the bytes that are allocated, and the most that ever were.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn add(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; only counters are touched besides.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size);
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that `run` had allocated at once, besides what was there before.
+fn peak(run: impl FnOnce()) -> usize {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    run();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+fn read_everything(bytes: &[u8]) {
+    let Ok(trace) = TraceFile::from_bytes(bytes.to_vec()) else { return };
+    let _ = trace.verify();
+    let tracks = trace.metadata().tracks.len() as u32;
+    for launch in trace.launches() {
+        for track in 0..tracks {
+            let sink = &mut |_: warptrace_decoder::EventBlock<'_>| ControlFlow::Continue(());
+            let _ = trace.decode_all(launch.number(), track, &WarpFilter::all(), sink);
+            trace.streams(launch.number(), track).into_iter().flatten().for_each(drop);
+        }
+    }
+}
+
+/// Every aligned word of a small file set to hostile values, with the checksums made right.
+fn hostile_words(good: &[u8]) -> usize {
+    let mut most = 0;
+    for at in (PREAMBLE_BYTES..good.len() - 8).step_by(4) {
+        for value in [u64::MAX, 1 << 63, 1 << 31, 0x00ff_ffff_00ff_ffff] {
+            let mut bad = good.to_vec();
+            bad[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            let bad = fuzzing::repaired(bad);
+            most = most.max(peak(|| read_everything(&bad)));
+        }
+    }
+    most
+}
+
+/// A trace of `warps` warps with `events` events each.
+fn long(warps: u32, events: usize, batch: usize) -> Vec<u8> {
+    let launch = LaunchInfo::new(0, 0, [warps, 1, 1], [32, 1, 1], 0).unwrap();
+    let streams: Streams = (0..warps)
+        .map(|warp| {
+            let events = (0..events).map(|number| event(1 + (number % 20) as u16, u32::MAX - warp));
+            (warp, events.collect())
+        })
+        .collect();
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw]).compression(Compression::Zstd(1));
+    recorder.metadata.chunk_bytes = 1 << 16;
+    recorder.capacity = recorder.metadata.payload_capacity();
+    recorder.batch = batch;
+    recorder.record(&[(launch, streams)])
+}
+
+#[test]
+fn memory_is_bounded() {
+    const MIB: usize = 1 << 20;
+    // rayon's threads and zstd's tables, once.
+    read_everything(&long(8, 1000, usize::MAX));
+
+    let (good, _) = small();
+    let most = hostile_words(&good);
+    assert!(most < 48 * MIB, "hostile words: {} MiB", most / MIB);
+
+    // Sections that announce what is not there.
+    for fill in [0, 0xff] {
+        let mut bad = good.clone();
+        bad[PREAMBLE_BYTES + SECTION_HEADER_BYTES..].fill(fill);
+        let most = peak(|| read_everything(&fuzzing::repaired(bad)));
+        assert!(most < 48 * MIB, "filled with {fill}: {} MiB", most / MIB);
+    }
+
+    // Twice the events, the same memory; far less than the events take (8 bytes each). Whether the chunks of a warp
+    // stand together, all frames overlap, or one warp fills more than a window.
+    for (warps, batch) in [(8, usize::MAX), (8, 2), (1, usize::MAX)] {
+        let [half, full] = [16_000_000, 32_000_000].map(|events| {
+            let bytes = long(warps, events / warps as usize, batch);
+            peak(|| read_everything(&bytes)) - bytes.len()
+        });
+        let what = format!("{warps} warps, batch {batch}: {} and {} MiB", half / MIB, full / MIB);
+        assert!(full < 112 * MIB && full < 32_000_000 * 8 / 2, "{what}");
+        assert!(full < half + 8 * MIB, "{what}");
+    }
+
+    // The same, and right.
+    let trace = TraceFile::from_bytes(long(1, 16_000_000, usize::MAX)).unwrap();
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report}");
+    assert_eq!(report.events, 16_000_000);
+}

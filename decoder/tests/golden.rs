@@ -1,0 +1,86 @@
+//! Files as earlier builds wrote them. A change here is a change of the format: see "Evolution" in
+//! `docs/format.md` before rewriting them with `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p warptrace-decoder`.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use std::path::PathBuf;
+
+use support::{Recorder, Recording, Streams, decode, ecl, event};
+use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{Compression, LaunchInfo, LocationInfo};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// The golden file, written anew first if that is asked for.
+fn golden(name: &str, written_now: &[u8]) -> Vec<u8> {
+    if std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1") {
+        std::fs::write(path(name), written_now).unwrap();
+    }
+    std::fs::read(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A dual recording of two launches: whole and partial warps, a warp without events, several chunks a warp.
+fn launches() -> [(LaunchInfo, Streams); 2] {
+    let first = LaunchInfo::new(1, 0, [2, 1, 1], [48, 1, 1], 0).unwrap();
+    let second = LaunchInfo::new(2, 1, [1, 1, 1], [32, 1, 1], 128).unwrap();
+    let events = |count: u16, mask: u32| {
+        (0..count).map(|number| event(1 + number % 3 * (number % 5), mask >> (number % 7))).collect()
+    };
+    let streams = [(0, events(150, u32::MAX)), (1, events(20, 0xffff)), (3, events(1, 1))];
+    [(first, streams.into()), (second, [(0, events(40, 0x8000_0001))].into())]
+}
+
+fn recorder(compression: Compression) -> Recorder {
+    let mut recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]).frame_bytes(600).compression(compression);
+    recorder.metadata.created_unix_seconds = Some(1_500_000_000);
+    recorder.metadata.locations = (1..=9)
+        .map(|id| LocationInfo {
+            id,
+            name: format!("point {id}"),
+            description: "a decision".into(),
+            file: "kernels/src/example.rs".into(),
+            line: 10 * u32::from(id),
+            column: 5,
+        })
+        .collect();
+    recorder
+}
+
+fn assert_holds(bytes: Vec<u8>, launches: &[(LaunchInfo, Streams)]) {
+    let recording: Recording =
+        launches.iter().map(|(launch, streams)| (launch.number(), streams.clone())).collect();
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert_eq!(*trace.metadata(), recorder(Compression::None).metadata);
+    for (launch, streams) in &recording {
+        for track in 0..2 {
+            assert_eq!(&decode(&trace, *launch, track).unwrap(), streams);
+        }
+    }
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report}");
+}
+
+#[test]
+fn an_uncompressed_file_is_written_byte_for_byte_as_ever() {
+    let launches = launches();
+    let written = recorder(Compression::None).record(&launches);
+    let golden = golden("dual-v1.wtrc", &written);
+    let differs = written.iter().zip(&golden).position(|(new, old)| new != old);
+    assert_eq!((differs, written.len()), (None, golden.len()), "first byte that differs; lengths");
+    assert_holds(golden, &launches);
+}
+
+#[test]
+fn a_compressed_file_is_read_as_ever() {
+    // zstd may compress otherwise in a later version, so only reading is frozen.
+    let launches = launches();
+    let written = recorder(Compression::Zstd(19)).record(&launches);
+    let golden = golden("dual-zstd-v1.wtrc", &written);
+    assert!(golden.windows(4).any(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]), "holds a zstd frame");
+    assert_holds(golden, &launches);
+}

@@ -1,0 +1,208 @@
+//! What was recorded comes back, however it was cut, compressed and drained.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use support::{Recorder, Streams, decode, decode_filtered, ecl, event, small};
+use warptrace_decoder::lanes::{LaneDigest, LaneDigests};
+use warptrace_decoder::{Completeness, DecodeError, TraceFile, WarpFilter};
+use warptrace_format::Event;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{Compression, LaunchInfo};
+
+#[test]
+fn a_small_trace_is_whole_and_gives_everything_back() {
+    let (bytes, recording) = small();
+    assert!(bytes.len() < 3072, "{} bytes", bytes.len());
+    let trace = TraceFile::from_bytes(bytes.clone()).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert_eq!(trace.length(), bytes.len() as u64);
+    assert_eq!(trace.launches().map(|launch| launch.number()).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(trace.launch(4).unwrap().dynamic_shared_bytes(), 64);
+    assert_eq!(trace.metadata().location(7).unwrap().name, "point 7");
+    for (&launch, streams) in &recording {
+        for track in 0..2 {
+            assert_eq!(&decode(&trace, launch, track).unwrap(), streams);
+            for warp in 0..trace.launch(launch).unwrap().warps() {
+                let alone: Vec<Event> =
+                    trace.decode_warp(launch, warp, track).unwrap().map(Result::unwrap).collect();
+                assert_eq!(alone, streams.get(&warp).cloned().unwrap_or_default());
+            }
+            let events: u64 = streams.values().map(|events| events.len() as u64).sum();
+            assert_eq!(trace.totals(launch, track).events, events);
+        }
+    }
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report}");
+    let twin = report.twin.unwrap();
+    assert_eq!((twin.equal_warps, twin.prefix_warps, twin.different_warps), (5, 0, 0));
+    assert_eq!((report.launches, report.warps, report.accounts), (2, 5, 12));
+}
+
+#[test]
+fn files_readers_and_bytes_give_the_same() {
+    let (bytes, recording) = small();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    for trace in
+        [TraceFile::open(file.path()).unwrap(), TraceFile::from_reader(std::io::Cursor::new(bytes)).unwrap()]
+    {
+        assert_eq!(decode(&trace, 3, 0).unwrap(), recording[&3]);
+    }
+    let error = TraceFile::open("/no/such/trace.wtrc").unwrap_err().to_string();
+    assert!(error.contains("/no/such/trace.wtrc"), "{error}");
+}
+
+#[test]
+fn streams_say_what_each_warp_recorded() {
+    let (bytes, recording) = small();
+    let complete = TraceFile::from_bytes(bytes.clone()).unwrap();
+    let found: Vec<_> = complete.streams(3, 0).unwrap().map(Result::unwrap).collect();
+    let summary: Vec<_> = found.iter().map(|stream| (stream.warp, stream.events)).collect();
+    assert_eq!(summary, [(0, 10), (1, 11), (3, 13)]);
+    assert_eq!((found[2].id.block, found[2].id.warp_in_block, found[2].id.kernel), ([1, 0, 0], 1, 0));
+    assert!(found.iter().all(|stream| stream.account.is_some_and(|account| account.finished == 1)));
+
+    // Without accounting, the same is counted from the frames.
+    let accounts = bytes.windows(4).position(|bytes| bytes == b"ACCT").unwrap();
+    let cut = TraceFile::from_bytes(bytes[..accounts].to_vec()).unwrap();
+    let counted: Vec<_> = cut.streams(3, 0).unwrap().map(Result::unwrap).collect();
+    for (counted, accounted) in counted.iter().zip(&found) {
+        assert_eq!((counted.warp, counted.id), (accounted.warp, accounted.id));
+        assert_eq!((counted.chunks, counted.events), (accounted.chunks, accounted.events));
+        assert_eq!(counted.account, None);
+    }
+    assert_eq!(counted.len(), recording[&3].len());
+}
+
+#[test]
+fn filters_select_warps_and_blocks() {
+    let launch = LaunchInfo::new(0, 0, [3, 2, 1], [64, 1, 1], 0).unwrap();
+    let streams: Streams = (0..12).map(|warp| (warp, vec![event(1 + warp as u16, u32::MAX); 300])).collect();
+    let recorder = Recorder::new(vec![ecl()]).frame_bytes(200);
+    let trace = TraceFile::from_bytes(recorder.record(&[(launch, streams.clone())])).unwrap();
+    let warps = |filter: &WarpFilter| -> Vec<u32> {
+        let found = decode_filtered(&trace, 0, 0, filter).unwrap();
+        assert!(found.iter().all(|(warp, events)| streams[warp] == *events));
+        found.into_keys().collect()
+    };
+    assert_eq!(warps(&WarpFilter::all()), (0..12).collect::<Vec<_>>());
+    assert_eq!(warps(&WarpFilter::warp(7)), [7]);
+    assert_eq!(warps(&WarpFilter::warps(3..6)), [3, 4, 5]);
+    assert_eq!(warps(&WarpFilter::warps(11..99)), [11]);
+    assert!(warps(&WarpFilter::warps(12..99)).is_empty());
+    assert!(warps(&WarpFilter::warp(u32::MAX)).is_empty());
+    assert_eq!(warps(&WarpFilter::block(&launch, [1, 1, 0]).unwrap()), [8, 9]);
+    assert_eq!(WarpFilter::block(&launch, [3, 0, 0]), None);
+}
+
+#[test]
+fn a_break_ends_decoding() {
+    let (bytes, _) = small();
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    let mut calls = 0;
+    let flow = trace.decode_all(3, 0, &WarpFilter::all(), &mut |_| {
+        calls += 1;
+        ControlFlow::Break(())
+    });
+    assert_eq!((flow.unwrap(), calls), (ControlFlow::Break(()), 1));
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let (bytes, _) = small();
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    assert!(matches!(trace.decode_warp(9, 0, 0), Err(DecodeError::UnknownLaunch { launch: 9 })));
+    assert!(matches!(trace.decode_warp(3, 0, 2), Err(DecodeError::UnknownTrack { track: 2, tracks: 2 })));
+    let error = trace.decode_warp(3, 4, 0).unwrap_err();
+    assert_eq!(error.to_string(), "launch 3 has no warp 4; its warps are 0 to 3");
+    assert!(trace.streams(9, 0).is_err());
+    assert!(trace.decode_all(9, 0, &WarpFilter::all(), &mut |_| ControlFlow::Continue(())).is_err());
+    assert_eq!(trace.totals(9, 0).frames, 0);
+}
+
+#[test]
+fn lanes_give_their_own_sequences() {
+    let (bytes, recording) = small();
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    let events = &recording[&3][&0];
+    let digests = trace.lane_digests(3, 0, 0).unwrap();
+    assert_eq!(digests, events.iter().copied().collect::<LaneDigests>());
+    for lane in 0..32 {
+        let expected: Vec<u16> =
+            events.iter().filter(|event| event.mask >> lane & 1 == 1).map(|event| event.location).collect();
+        let found: Vec<u16> = trace.lane_locations(3, 0, 0, lane).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, expected);
+        assert_eq!(digests.lane(lane as usize), LaneDigest::of(expected));
+    }
+    // FNV-1a of the bytes 1, 0, as any other implementation gives it.
+    assert_eq!(LaneDigest::of([1]).hash, 0x082f_2207_b4e8_8cc4);
+    assert_ne!(LaneDigest::of([1, 2]), LaneDigest::of([2, 1]));
+}
+
+#[test]
+fn a_chunk_of_more_events_than_any_buffer_comes_back() {
+    // One event repeated, with a mark now and then so that a shift would show.
+    let events: Vec<Event> = (0..2_500_000)
+        .map(|number| event(if number % 400_000 == 399_999 { 2 } else { 1 }, u32::MAX))
+        .collect();
+    let mut recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    recorder.metadata.chunk_bytes = 1 << 16;
+    recorder.capacity = recorder.metadata.payload_capacity();
+    let launch = LaunchInfo::new(0, 0, [2, 1, 1], [32, 1, 1], 0).unwrap();
+    let streams = Streams::from([(0, vec![event(9, 7)]), (1, events)]);
+    let trace = TraceFile::from_bytes(recorder.record(&[(launch, streams.clone())])).unwrap();
+    assert_eq!(trace.totals(0, 0).chunks, 2, "the long warp is one chunk");
+    assert_eq!(decode(&trace, 0, 0).unwrap(), streams);
+    let alone: Vec<Event> = trace.decode_warp(0, 1, 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(alone, streams[&1]);
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report}");
+    assert_eq!(report.twin.unwrap().events, 2_500_001);
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    (1..=20u16, prop_oneof![Just(u32::MAX), 1..=u32::MAX]).prop_map(|(location, mask)| event(location, mask))
+}
+
+/// Short random streams, and long ones of few different events, as loops make them.
+fn any_stream() -> impl Strategy<Value = Vec<Event>> {
+    prop_oneof![
+        vec(any_event(), 1..200),
+        (vec(any_event(), 1..5), 1..300usize).prop_map(|(period, times)| period.repeat(times)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_recording_comes_back(
+        streams in btree_map(0..24u32, any_stream(), 0..16),
+        frame_bytes in prop_oneof![1..2000u32, Just(1 << 20)],
+        batch in prop_oneof![1..4usize, Just(usize::MAX)],
+        level in prop_oneof![Just(None), (1..5).prop_map(Some)],
+    ) {
+        let launch = LaunchInfo::new(1, 0, [4, 3, 1], [64, 1, 1], 0).unwrap();
+        let compression = level.map_or(Compression::None, Compression::Zstd);
+        let mut recorder =
+            Recorder::new(vec![ecl(), CodecSpec::Raw]).frame_bytes(frame_bytes).compression(compression);
+        recorder.batch = batch;
+        let trace = TraceFile::from_bytes(recorder.record(&[(launch, streams.clone())])).unwrap();
+        for track in 0..2 {
+            prop_assert_eq!(&decode(&trace, 1, track).unwrap(), &streams);
+            for (&warp, events) in &streams {
+                let alone: Vec<Event> =
+                    trace.decode_warp(1, warp, track).unwrap().map(Result::unwrap).collect();
+                prop_assert_eq!(&alone, events);
+            }
+        }
+        let report = trace.verify();
+        prop_assert!(report.is_ok(), "{}", report);
+        prop_assert_eq!(report.twin.unwrap().equal_warps, streams.len() as u64);
+    }
+}

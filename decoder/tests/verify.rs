@@ -1,0 +1,247 @@
+//! Verification finds what it promises to find, and says it so that a person understands.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use support::{Recorder, Streams, ecl, event, small};
+use warptrace_decoder::{Problem, TraceFile, VerifyReport};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{ChunkRef, LaunchInfo};
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+
+fn launch() -> LaunchInfo {
+    LaunchInfo::new(0, 0, [4, 1, 1], [32, 1, 1], 0).unwrap()
+}
+
+fn streams() -> Streams {
+    (0..4u32)
+        .map(|warp| (warp, (0..200).map(|number| event(1 + (number % 20) as u16, u32::MAX - warp)).collect()))
+        .collect()
+}
+
+fn verify(bytes: Vec<u8>) -> VerifyReport {
+    TraceFile::from_bytes(bytes).unwrap().verify()
+}
+
+/// The only problem of a report.
+fn only(report: &VerifyReport) -> &Problem {
+    assert_eq!(report.problem_count(), 1, "{report}");
+    assert!(!report.is_ok());
+    &report.problems[0]
+}
+
+#[test]
+fn a_sound_trace_reads_well() {
+    let report = verify(Recorder::new(vec![ecl(), CodecSpec::Raw]).record(&[(launch(), streams())]));
+    assert!(report.is_ok());
+    let bytes = report.bytes;
+    let (frames, chunks) = (report.frames, report.chunks);
+    assert_eq!(
+        report.to_string(),
+        format!(
+            "file      {bytes} bytes, complete\n\
+             contents  launches: 1, frames: {frames}, chunks: {chunks}\n\
+             decoded   events: 800, warps with events: 4\n\
+             accounts  checked: 8, events lost: 0, warps not finished: 0\n\
+             tracks    pairs of events compared: 800; warps equal: 4, equal as far as both go: 0, different: 0, \
+             not comparable: 0\n\
+             result    no problem found"
+        )
+    );
+}
+
+#[test]
+fn progress_ends_at_the_announced_number_of_events() {
+    let (bytes, _) = small();
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    let mut seen = Vec::new();
+    let report = trace.verify_with_progress(&mut |done, total| seen.push((done, total)));
+    let (done, total) = *seen.last().unwrap();
+    assert_eq!((done, done), (total, 2 * report.events));
+    assert!(seen.is_sorted());
+}
+
+#[test]
+fn losses_are_counted_and_named() {
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
+    recorder.account = |_, warp, account| {
+        if warp % 2 == 1 {
+            (account.attempted, account.lost) = (account.attempted + 7, 7);
+        }
+    };
+    let report = verify(recorder.record(&[(launch(), streams())]));
+    assert_eq!(report.lost_events, 14);
+    assert!(matches!(only(&report), Problem::Lost { launch: 0, track: 0, events: 14, warps: 2 }));
+    assert!(report.to_string().contains("14 events of 2 warps were lost; record again with a larger pool"));
+}
+
+#[test]
+fn warps_that_did_not_finish_are_named() {
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
+    recorder.account = |_, warp, account| account.finished = u32::from(warp < 2);
+    let report = verify(recorder.record(&[(launch(), streams())]));
+    assert!(matches!(only(&report), Problem::Unfinished { warps: 2, first: 2, .. }));
+    assert_eq!(report.unfinished_warps, 2);
+}
+
+#[test]
+fn accounting_that_does_not_fit_is_named() {
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
+    recorder.account = |_, warp, account| account.attempted += u64::from(warp == 1);
+    let report = verify(recorder.record(&[(launch(), streams())]));
+    assert!(matches!(
+        only(&report),
+        Problem::Unbalanced { warp: 1, attempted: 201, recorded: 200, lost: 0, .. }
+    ));
+
+    recorder.account = |_, _, account| (account.recorded, account.lost) = (u64::MAX, 1);
+    let report = verify(recorder.record(&[(launch(), Streams::new())]));
+    let first = &report.problems[0];
+    assert!(matches!(first, Problem::Unbalanced { .. }), "an overflowing sum is no balance: {first}");
+
+    recorder.account = |_, warp, account| account.chunks += u32::from(warp == 3);
+    let report = verify(recorder.record(&[(launch(), streams())]));
+    assert!(matches!(only(&report), Problem::Miscounted { warp: 3, what: "chunks", .. }));
+
+    // A warp that says it recorded, and of which there is nothing.
+    recorder.account = |_, warp, account| {
+        if warp == 2 {
+            (account.attempted, account.recorded) = (5, 5);
+        }
+    };
+    let mut without = streams();
+    without.remove(&2);
+    let report = verify(recorder.record(&[(launch(), without)]));
+    assert!(matches!(
+        only(&report),
+        Problem::Miscounted { warp: 2, what: "events", expected: 5, found: 0, .. }
+    ));
+}
+
+#[test]
+fn missing_accounting_is_one_problem() {
+    let recorder = Recorder::new(vec![CodecSpec::Raw]);
+    let mut writer = TraceWriter::create(Vec::new(), &recorder.metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&launch()).unwrap();
+    let report = verify(writer.finish().unwrap().0);
+    assert!(matches!(only(&report), Problem::MissingAccounting { first: 0, last: 3, .. }));
+}
+
+#[test]
+fn locations_and_lanes_are_checked() {
+    let mut recorder = Recorder::new(vec![ecl()]);
+    recorder.metadata.locations.truncate(19);
+    let report = verify(recorder.record(&[(launch(), streams())]));
+    let Problem::UnknownLocation { location: 20, events: 40, first } = only(&report) else {
+        panic!("{report}")
+    };
+    assert_eq!((first.warp, first.event), (0, 19));
+
+    // Blocks of 40 threads: the odd warps have 8 lanes.
+    let launch = LaunchInfo::new(0, 0, [2, 1, 1], [40, 1, 1], 0).unwrap();
+    let report = verify(Recorder::new(vec![ecl()]).record(&[(launch, streams())]));
+    let Problem::LaneOutside { events: 400, first, mask, lanes: 0xff } = only(&report) else {
+        panic!("{report}")
+    };
+    assert_eq!((first.warp, first.event, *mask), (1, 0, u32::MAX - 1));
+}
+
+#[test]
+fn tracks_that_differ_are_named_with_the_event() {
+    let recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let trace = streams();
+    let mut twin = streams();
+    twin.get_mut(&2).unwrap()[123].mask = 1;
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    let Problem::TracksDiffer { warp: 2, event: 123, trace: left, twin: right, .. } = only(&report) else {
+        panic!("{report}")
+    };
+    assert_eq!((left.mask, right.mask), (u32::MAX - 2, 1));
+    let compared = report.twin.unwrap();
+    assert_eq!((compared.equal_warps, compared.different_warps), (3, 1));
+}
+
+#[test]
+fn tracks_of_other_lengths_differ_unless_events_were_lost() {
+    let mut recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let trace = streams();
+    let mut twin = streams();
+    twin.get_mut(&1).unwrap().truncate(150);
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    assert!(matches!(only(&report), Problem::LengthsDiffer { warp: 1, trace: 200, twin: 150, .. }));
+
+    recorder.account = |track, warp, account| {
+        if (track, warp) == (1, 1) {
+            (account.attempted, account.lost) = (200, 50);
+        }
+    };
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    assert!(matches!(only(&report), Problem::Lost { track: 1, events: 50, .. }));
+    let compared = report.twin.unwrap();
+    assert_eq!((compared.equal_warps, compared.prefix_warps, compared.different_warps), (3, 1, 0));
+    assert_eq!(compared.events, 3 * 200 + 150);
+
+    // A loss excuses what is missing, not what is different.
+    twin.get_mut(&1).unwrap()[149].location = 7;
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    assert!(
+        report.problems.iter().any(|problem| matches!(problem, Problem::TracksDiffer { event: 149, .. }))
+    );
+}
+
+#[test]
+fn a_missing_chunk_is_named() {
+    let recorder = Recorder::new(vec![CodecSpec::Raw]);
+    let mut writer = TraceWriter::create(Vec::new(), &recorder.metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&launch()).unwrap();
+    let payload = [1, 1, 0, 0, 0];
+    let chunk = |sequence| ChunkRef { track: 0, warp: 1, sequence, events: 1, payload: &payload };
+    let offset = writer.summary().bytes;
+    writer.write_chunks(0, &[chunk(0), chunk(2)]).unwrap();
+    let report = verify(writer.finish().unwrap().0);
+    assert_eq!(
+        report.problems[0].to_string(),
+        format!(
+            "launch 0, track 0, warp 1: chunk 2 (FRAM at offset {offset}) stands where chunk 1 should be; \
+             a chunk is missing, doubled or out of order"
+        )
+    );
+}
+
+#[test]
+fn a_chunk_that_does_not_decode_is_named_and_the_rest_is_checked() {
+    let recorder = Recorder::new(vec![CodecSpec::Raw]);
+    let mut writer = TraceWriter::create(Vec::new(), &recorder.metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&launch()).unwrap();
+    let payload = [1, 1, 0, 0, 0];
+    let zero_mask = [1, 0, 0, 0, 0];
+    let chunk = |warp, events, payload| ChunkRef { track: 0, warp, sequence: 0, events, payload };
+    writer
+        .write_chunks(
+            0,
+            &[chunk(0, 1, &payload), chunk(1, 2, &payload), chunk(2, 1, &zero_mask), chunk(3, 1, &payload)],
+        )
+        .unwrap();
+    let trace = TraceFile::from_bytes(writer.finish().unwrap().0).unwrap();
+    let report = trace.verify();
+    let unreadable = report.problems.iter().filter(|problem| matches!(problem, Problem::Unreadable(_)));
+    let messages: Vec<_> = unreadable.map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0].contains("warp 1, chunk 0") && messages[0].contains("2 events were announced"));
+    assert!(messages[1].contains("warp 2, chunk 0") && messages[1].contains("mask 0"));
+    assert_eq!(report.events, 2);
+    // The same errors come out of decoding, and what is before them comes first.
+    let found: Vec<_> = trace.decode_warp(0, 2, 0).unwrap().collect();
+    assert!(matches!(found[..], [Err(_)]));
+    assert!(support::decode(&trace, 0, 0).is_err());
+}
+
+#[test]
+fn many_problems_are_counted_and_some_are_listed() {
+    let launch = LaunchInfo::new(0, 0, [500, 1, 1], [32, 1, 1], 0).unwrap();
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
+    recorder.account = |_, _, account| account.attempted += 1;
+    let report = verify(recorder.record(&[(launch, Streams::new())]));
+    assert_eq!((report.problem_count(), report.problems.len(), report.problems_left_out), (500, 100, 400));
+    assert!(report.to_string().ends_with("and 400 more"));
+}

@@ -1,0 +1,125 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::machine::DeviceChoice;
+
+/// Checks the tracer on a device, measures it, and draws the thesis's figures.
+///
+/// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a GPU
+/// everything runs on the simulator with `--quick`; times from there say nothing about performance.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "First steps:\n  \
+        warptrace-evaluation check --device sim --quick\n  \
+        warptrace-evaluation bench --device sim --quick --out results/sim\n  \
+        warptrace-evaluation figures --csv results/sim/bench.csv --out results/sim\n\n\
+        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 a check failed."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Prove results, events and lanes right on a device
+    Check(Check),
+    /// Measure times and sizes, of the tracer and of other compressors
+    Bench(Bench),
+    /// Draw the figures from a table that `bench` wrote
+    Figures(Figures),
+}
+
+/// What `check` and `bench` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Where to run: `auto` takes the first GPU, or the simulator where there is none
+    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto")]
+    pub(crate) device: DeviceChoice,
+
+    /// Small inputs, for the simulator
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Folder with real inputs (graphs/USA-road-d.NY*, meshes/ttimeu100000.2*)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Folder for traces while they are needed; the system's if not given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+
+    /// Device memory that a trace may take, in MiB; it starts small and grows as needed. A quarter of this machine's
+    /// memory on the simulator, 32 GiB on a GPU if not given
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) max_pool_mib: Option<u64>,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Folder for check.md
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Folder for bench.csv and bench.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Measured runs of each codec; one more goes before them
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
+
+    /// Most MiB of a raw trace that other compressors are given; of longer ones they get the beginning, and the
+    /// tables say so. 256, or 8 with --quick, if not given
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) prefix_mib: Option<u64>,
+
+    /// Seconds after which nothing new is begun; the tables hold what was measured until then. Three fifths of it are
+    /// for the device, the rest for other compressors
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) time_limit: Option<u64>,
+
+    /// Other compressors to run at a time, one core each; half of the cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+
+    /// Leave the other compressors out
+    #[arg(long)]
+    pub(crate) no_compressors: bool,
+}
+
+/// Arguments of `figures`.
+#[derive(Debug, Args)]
+pub(crate) struct Figures {
+    /// A table that `bench` wrote
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: PathBuf,
+
+    /// Folder for the pictures
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+}

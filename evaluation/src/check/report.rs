@@ -1,0 +1,54 @@
+//! What the checks found.
+
+use crate::date;
+use crate::machine::Machine;
+use crate::subject::Case;
+use crate::table::Table;
+
+/// The findings so far. Each is printed when it is added.
+pub(super) struct Report {
+    table: Table,
+    passed: u32,
+    failed: u32,
+}
+
+impl Report {
+    pub(super) fn new() -> Self {
+        Self { table: Table::new(5, ["program", "input", "check", "result", "what was found"]), passed: 0, failed: 0 }
+    }
+
+    /// Adds what a check found, or what is wrong.
+    pub(super) fn add(&mut self, case: &Case, check: &str, found: Result<String, String>) {
+        let (result, words) = match found {
+            Ok(words) => {
+                self.passed += 1;
+                ("ok", words)
+            }
+            Err(words) => {
+                self.failed += 1;
+                ("FAIL", words)
+            }
+        };
+        println!("{result:<4} {}: {check}: {words}", case.name());
+        self.table.row([case.program, &case.input, check, result, &words]);
+    }
+
+    pub(super) fn all_passed(&self) -> bool {
+        self.failed == 0 && self.passed > 0
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!("{} checks passed, {} failed", self.passed, self.failed)
+    }
+
+    pub(super) fn markdown(&self, machine: &Machine) -> String {
+        format!(
+            "# Checks on {}\n\n{}, driver {}. {}.\n\nMade by `warptrace-evaluation check`.\n\n{}",
+            machine.name,
+            date::today(),
+            machine.driver,
+            self.summary(),
+            self.table.markdown()
+        )
+    }
+}

@@ -1,0 +1,46 @@
+//! Checks the tracer on a device, measures it, and draws the thesis's figures.
+//!
+//! ```text
+//! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
+//! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
+//!                                                     └─ figures               ── SVG, PNG
+//! ```
+//!
+//! A program is one file in [`subjects`]; a codec is one line in [`codecs`].
+
+mod arguments;
+mod bench;
+mod check;
+mod codecs;
+mod date;
+//mod figures;
+mod machine;
+mod progress;
+mod record;
+mod subject;
+mod subjects;
+mod table;
+mod thesis;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Check(command) => check::run(&command),
+        Command::Bench(command) => bench::run(&command).map(|()| true),
+        Command::Figures(_) => Ok(true),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(3),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

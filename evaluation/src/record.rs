@@ -1,0 +1,162 @@
+//! One run of a subject, traced into a file or not.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use warptrace_host::writer::{Compression, Summary};
+use warptrace_host::{Device, LaunchReport, Session, SessionOptions, Untraced};
+
+use crate::arguments::Target;
+use crate::codecs::Codec;
+use crate::machine;
+use crate::subject::{Run, Subject};
+
+/// Where runs happen: a device, a folder for traces, and how much memory pools may take.
+pub(crate) struct Bench {
+    /// The device.
+    pub(crate) device: Box<dyn Device>,
+    folder: tempfile::TempDir,
+    max_pool: u64,
+    first_pool: u64,
+    /// Pool sizes that were enough, by case and codec.
+    pools: HashMap<(String, &'static str, bool), u64>,
+}
+
+/// How long a run took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// Allocating and giving back the pool.
+    pub(crate) setup: Duration,
+    /// All kernels.
+    pub(crate) kernel: Duration,
+    /// Copying the trace from the device.
+    pub(crate) copy: Duration,
+    /// Sorting, compressing and writing the trace, up to the last `write` call.
+    pub(crate) write: Duration,
+    /// The whole program: input to the device, kernels, result back, and for a traced run copy and write.
+    pub(crate) whole: Duration,
+}
+
+/// A traced run.
+pub(crate) struct Recorded<'s> {
+    /// What the program gave.
+    pub(crate) run: Run<'s>,
+    /// What the session counted.
+    pub(crate) report: LaunchReport,
+    /// What is in the file.
+    pub(crate) summary: Summary,
+    /// How long it took.
+    pub(crate) times: Times,
+    /// The trace.
+    pub(crate) path: PathBuf,
+}
+
+impl Bench {
+    /// Opens the device and makes a folder for traces, which is removed in the end.
+    pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
+        let device = target.device.open()?;
+        let folder = match &target.scratch {
+            Some(folder) => {
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+                tempfile::tempdir_in(folder)
+            }
+            None => tempfile::tempdir(),
+        }
+        .context("cannot create a folder for traces; name another with --scratch")?;
+        let (first_pool, most) = if machine::is_gpu(&*device) {
+            (2 << 30, 32 << 30)
+        } else {
+            (64 << 20, machine::host_memory().unwrap_or(4 << 30) / 4)
+        };
+        let max_pool = target.max_pool_mib.map_or(most, |mib| mib << 20);
+        Ok(Self { device, folder, max_pool, first_pool: first_pool.min(max_pool), pools: HashMap::new() })
+    }
+
+    /// The folder for traces.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs without tracing.
+    pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
+        for (kernel, _) in subject.program().kernels {
+            self.device.prepare(kernel, None)?;
+        }
+        let started = Instant::now();
+        let run = subject.run(&mut Untraced(&mut *self.device)).context("the untraced run failed")?;
+        let times = Times { kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
+        Ok((run, times))
+    }
+
+    /// Records into the file `name` of the folder, with a pool of `pool` bytes.
+    pub(crate) fn traced<'s>(
+        &mut self,
+        subject: &'s dyn Subject,
+        codec: &Codec,
+        dual: bool,
+        pool: u64,
+        name: &str,
+    ) -> anyhow::Result<Recorded<'s>> {
+        let path = self.folder.path().join(name);
+        let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        let mut options = SessionOptions::new(codec.spec);
+        (options.dual, options.placement, options.pool_bytes) = (dual, codec.placement, pool);
+        // What the codec left is compressed quickly: the disk is not to be what is measured.
+        options.compression = Compression::Zstd(1);
+
+        let failed = || format!("the run traced with `{}` failed", codec.name);
+        let started = Instant::now();
+        let output = BufWriter::with_capacity(1 << 20, file);
+        let mut session =
+            Session::start(&mut *self.device, &subject.program().traced(), &options, output).with_context(failed)?;
+        let mut setup = started.elapsed();
+
+        let started = Instant::now();
+        let run = subject.run(&mut session).with_context(failed)?;
+        let mut whole = started.elapsed();
+
+        let (written, started) = (session.total().write, Instant::now());
+        let (file, summary, report) = session.finish().with_context(failed)?;
+        let index = report.write.saturating_sub(written);
+        setup += started.elapsed().saturating_sub(index);
+        let started = Instant::now();
+        drop(file.into_inner().context("cannot write the trace")?);
+        let flush = started.elapsed();
+        whole += index + flush;
+        let times = Times { setup, kernel: report.kernel, copy: report.copy, write: report.write + flush, whole };
+        Ok(Recorded { run, report, summary, times, path })
+    }
+
+    /// As [`traced`](Self::traced), again with a larger pool until nothing is lost.
+    pub(crate) fn traced_whole<'s>(
+        &mut self,
+        case: &str,
+        subject: &'s dyn Subject,
+        codec: &Codec,
+        dual: bool,
+        name: &str,
+    ) -> anyhow::Result<Recorded<'s>> {
+        let key = (case.to_owned(), codec.name, dual);
+        let mut pool = self.pools.get(&key).copied().unwrap_or(self.first_pool);
+        loop {
+            let recorded = self.traced(subject, codec, dual, pool, name)?;
+            let LaunchReport { attempted, recorded: kept, lost, .. } = recorded.report;
+            if lost == 0 {
+                self.pools.insert(key, pool);
+                return Ok(recorded);
+            }
+            anyhow::ensure!(
+                pool < self.max_pool,
+                "{lost} of {attempted} events are lost with the largest pool, {} MiB: allow more with --max-pool-mib",
+                pool >> 20
+            );
+            // A half more than what would have held all, since what waits for others differs from run to run.
+            let needed = pool as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
+            pool = (needed as u64).clamp(pool * 2, u64::MAX).min(self.max_pool);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is run: a program on an input.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use warptrace_decoder::lanes::LaneDigest;
+use warptrace_host::Launcher;
+use warptrace_workloads::ProgramInfo;
+
+/// A program on an input.
+pub(crate) trait Subject: Sync {
+    /// The program's kernels and trace points.
+    fn program(&self) -> &'static ProgramInfo;
+
+    /// Runs it once.
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>>;
+
+    /// Where each lane must pass, if that does not depend on the order in which threads run.
+    fn lanes(&self) -> Option<&dyn LaneReference> {
+        None
+    }
+}
+
+/// The control flow of every thread, computed without tracing.
+pub(crate) trait LaneReference: Sync {
+    /// The digest of the locations that thread `thread` (its linear index) passes in launch `launch`.
+    fn lane(&self, launch: u32, thread: u64) -> LaneDigest;
+}
+
+/// What a run took and gave.
+pub(crate) struct Run<'s> {
+    /// Time of all kernels.
+    pub(crate) kernel: Duration,
+    /// Launches.
+    pub(crate) launches: u32,
+    /// What was computed.
+    pub(crate) result: Box<dyn RunResult + 's>,
+}
+
+/// What a run computed.
+pub(crate) trait RunResult {
+    /// The result as bytes: the same in every correct run on one device, traced or not.
+    fn bytes(&self) -> Cow<'_, [u8]>;
+
+    /// Checks the result; answers in a few words how, or what is wrong.
+    fn check(&self) -> Result<String, String>;
+
+    /// Warp events that a trace of this run must hold, where a formula gives them.
+    fn expected_events(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A subject that has not been made: inputs may take a while to load or to generate.
+pub(crate) struct Case {
+    /// Name of the program.
+    pub(crate) program: &'static str,
+    /// The input in a few words.
+    pub(crate) input: String,
+    /// The row of the thesis's Table A.1 that it stands for.
+    pub(crate) thesis: Option<&'static str>,
+    make: Box<dyn Fn() -> anyhow::Result<Box<dyn Subject>> + Send + Sync>,
+}
+
+impl Case {
+    /// A case; `make` loads or generates the input.
+    pub(crate) fn new<S: Subject + 'static>(
+        program: &'static str,
+        input: impl Into<String>,
+        make: impl Fn() -> anyhow::Result<S> + Send + Sync + 'static,
+    ) -> Self {
+        let make = Box::new(move || -> anyhow::Result<Box<dyn Subject>> { Ok(Box::new(make()?)) });
+        Self { program, input: input.into(), thesis: None, make }
+    }
+
+    /// The same, to be compared with a row of the thesis's Table A.1.
+    #[must_use]
+    pub(crate) fn like(mut self, thesis: &'static str) -> Self {
+        self.thesis = Some(thesis);
+        self
+    }
+
+    /// Makes the subject.
+    pub(crate) fn make(&self) -> anyhow::Result<Box<dyn Subject>> {
+        (self.make)()
+    }
+
+    /// Program and input.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.program, self.input)
+    }
+}

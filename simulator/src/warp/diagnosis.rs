@@ -1,0 +1,88 @@
+//! Why a warp cannot go on, in the words of the error.
+
+use super::{Turn, Warp, bits};
+use crate::context::WarpCells;
+use crate::error::{Place, SimError, Waiting, op_mask};
+use crate::panics::Failure;
+
+impl Warp {
+    /// All live lanes are at a barrier: which, or what is wrong with it.
+    pub(super) fn waits(&self, cells: &WarpCells) -> Result<Turn, SimError> {
+        let first = cells.site[self.live.trailing_zeros() as usize].get();
+        let same = |lane: usize| cells.site[lane].get() == first;
+        match first {
+            Some(site) if bits(self.live).all(same) => Ok(Turn::AtBarrier(site)),
+            _ => Err(SimError::BarrierDivergence {
+                block: self.block,
+                warp: self.number,
+                waiting: self.waiting(cells),
+            }),
+        }
+    }
+
+    /// Some lanes wait for lanes that cannot come: why.
+    pub(super) fn stuck(&self, cells: &WarpCells) -> SimError {
+        let candidates = self.live & !self.at_barrier;
+        for lane in bits(candidates) {
+            let (op, site) = (cells.op[lane].get(), cells.site[lane].get());
+            let (Some(mask), Some(site)) = (op_mask(op), site) else { continue };
+            let other = bits(mask & candidates).find(|&other| {
+                let there = cells.op[other].get();
+                cells.site[other].get() == Some(site)
+                    && core::mem::discriminant(&there) == core::mem::discriminant(&op)
+                    && op_mask(there) != Some(mask)
+            });
+            if let Some(other) = other {
+                return SimError::MasksDiffer {
+                    place: self.place(lane),
+                    op,
+                    site,
+                    mask,
+                    other_lane: other as u32,
+                    other_mask: op_mask(cells.op[other].get()).unwrap_or(0),
+                };
+            }
+        }
+        let (block, warp, waiting) = (self.block, self.number, self.waiting(cells));
+        if self.at_barrier != 0 {
+            SimError::BarrierDivergence { block, warp, waiting }
+        } else {
+            SimError::Deadlock { block, warp, waiting }
+        }
+    }
+
+    /// Where the live lanes wait, in groups.
+    pub(crate) fn waiting(&self, cells: &WarpCells) -> Vec<Waiting> {
+        let mut groups: Vec<Waiting> = Vec::new();
+        for lane in bits(self.live) {
+            let Some(site) = cells.site[lane].get() else { continue };
+            let op = cells.op[lane].get();
+            let same = |group: &&mut Waiting| {
+                group.site == site
+                    && core::mem::discriminant(&group.op) == core::mem::discriminant(&op)
+                    && op_mask(group.op) == op_mask(op)
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.lanes |= 1 << lane,
+                None => groups.push(Waiting { lanes: 1 << lane, op, site }),
+            }
+        }
+        groups
+    }
+
+    pub(super) fn failed(&self, cells: &WarpCells, lane: usize, failure: Failure) -> SimError {
+        let place = self.place(lane);
+        match failure {
+            Failure { message, location: Some(location), panicked: false } => {
+                SimError::Failed { place, message, location }
+            }
+            Failure { message, location, .. } => {
+                SimError::Panicked { place, message, location, last_op: cells.site[lane].get() }
+            }
+        }
+    }
+
+    pub(super) fn place(&self, lane: usize) -> Place {
+        Place { block: self.block, warp: self.number, lane: lane as u32 }
+    }
+}

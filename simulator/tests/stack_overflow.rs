@@ -1,0 +1,33 @@
+//! A stack that overflows between operations hits a guard page: the process dies instead of going on with
+//! another lane's stack destroyed.
+#![cfg(unix)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use warptrace_device::simt;
+use warptrace_sim::{Launch, Simulator};
+
+const CHILD: &str = "WARPTRACE_OVERFLOW_CHILD";
+
+/// Uses at least 512 bytes of stack a level.
+fn recurse(levels: u64) -> u64 {
+    let frame = std::hint::black_box([levels; 64]);
+    if levels == 0 { 0 } else { std::hint::black_box(recurse(frame[0] - 1) + frame[63]) }
+}
+
+#[test]
+fn an_overflow_between_operations_ends_the_process() {
+    if std::env::var_os(CHILD).is_some() {
+        // Past the lane's own stack, but not past its neighbour's: without a guard page this would end well.
+        let _ = Simulator::new().stack_bytes(64 << 10).launch(&Launch::new([1, 1, 1], [64, 1, 1]), &|| {
+            if simt::linear_thread() == 40 {
+                recurse((72 << 10) / 512);
+            }
+        });
+        return;
+    }
+    let output = Command::new(std::env::current_exe().unwrap()).env(CHILD, "1").output().unwrap();
+    let signal = output.status.signal();
+    assert!(matches!(signal, Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT)), "{output:?}");
+}

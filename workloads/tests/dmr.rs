@@ -1,0 +1,265 @@
+//! Delaunay mesh refinement: reference and kernels against the checker, on generated and on real meshes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use warptrace_device::DEVICE_ECL;
+use warptrace_format::codec::CodecSpec;
+use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_workloads::check::mesh::{Parameters, check};
+use warptrace_workloads::dmr::{self, DmrError, DmrOptions, DmrOutcome, Refined};
+use warptrace_workloads::inputs::geometry::AngleBound;
+use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
+use warptrace_workloads::{Grid, WorkloadError};
+
+const REAL: [&str; 5] = ["spiral", "dots", "ladder", "633", "ttimeu10000"];
+
+/// A real mesh, or `None`, said aloud, where the inputs are not there.
+fn real(name: &str) -> Option<Mesh> {
+    let inputs = std::env::var_os("WARPTRACE_INPUTS").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/inputs")),
+        PathBuf::from,
+    );
+    let path = inputs.join("meshes").join(format!("{name}.2.node.gz"));
+    if !path.exists() {
+        eprintln!("skipped: {} is not there (set WARPTRACE_INPUTS)", path.display());
+        return None;
+    }
+    Some(load_mesh(&path, &Limits::default()).unwrap().0)
+}
+
+/// Random points in a triangle, and in a square with points on its boundary.
+fn generated() -> Vec<(String, Mesh)> {
+    let mut meshes = Vec::new();
+    for seed in 0..3 {
+        let triangle = generate::points_in_triangle(300, seed).unwrap();
+        meshes.push((format!("triangle {seed}"), generate::triangulate(triangle).unwrap()));
+        let square = generate::points_in_square(200, 40, seed).unwrap();
+        meshes.push((format!("square {seed}"), generate::triangulate(square).unwrap()));
+    }
+    meshes
+}
+
+/// The mesh with every `stride`-th of its inner edges made a segment: many end inside the domain, and many meet at
+/// sharp angles.
+fn with_constraints(mesh: &Mesh, stride: usize) -> Mesh {
+    let mut segments = mesh.segments().to_vec();
+    let present: BTreeSet<[u32; 2]> = segments.iter().map(|&[a, b]| [a.min(b), a.max(b)]).collect();
+    let edges = mesh.triangles().iter().flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
+    let inner = edges.filter(|&[a, b]| a < b && !present.contains(&[a, b]));
+    segments.extend(inner.step_by(stride));
+    Mesh::new(mesh.points().to_vec(), mesh.triangles().to_vec(), segments).unwrap()
+}
+
+/// A triangle with an angle of `degrees` at its first corner, which the input demands, around a fourth point.
+fn wedge(degrees: f64) -> Mesh {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let points = vec![[0.0, 0.0], [10.0, 0.0], [7.0 * cos, 7.0 * sin], [6.0, 2.0 * sin]];
+    Mesh::with_boundary(points, vec![[0, 1, 3], [1, 2, 3], [2, 0, 3]], Vec::new()).unwrap().0
+}
+
+fn simulate(input: &Mesh, options: &DmrOptions) -> Result<DmrOutcome, DmrError> {
+    dmr::run(&mut Untraced(&mut SimDevice::new(SimOptions::default())), input, options)
+}
+
+fn grid(text: &str) -> Option<Grid> {
+    Some(text.parse().unwrap())
+}
+
+/// Checks the result. The only violations may be the sharp angles that the result itself declares.
+fn assert_refined(name: &str, input: &Mesh, refined: &Refined, options: &DmrOptions) {
+    let bound = AngleBound::from_degrees(options.angle_degrees).unwrap();
+    let report = check(refined.view(), input, &Parameters { bound, ..Parameters::default() });
+    let kept = refined.kept_short + refined.kept_unsure;
+    eprintln!("{name}: {report} (kept: {kept} by floor or rounding)");
+    assert_eq!(report.problem_count, report.bad_triangles - report.bad_between_segments, "{name}: {report}");
+    assert_eq!(report.bad_triangles, refined.kept_corner + kept, "{name}: {report}");
+    assert_eq!(report.bad_between_segments, refined.kept_corner, "{name}: {report}");
+    assert_eq!(refined.left_bad, 0, "{name}");
+}
+
+/// As [`assert_refined`], and no sharp angle but the input's own is left.
+fn assert_all_refined(name: &str, input: &Mesh, refined: &Refined) {
+    assert_refined(name, input, refined, &DmrOptions::default());
+    assert_eq!((refined.kept_short, refined.kept_unsure), (0, 0), "{name}");
+}
+
+#[test]
+fn the_reference_refines_generated_and_real_meshes() {
+    let real = REAL.iter().filter_map(|&name| Some((name.to_owned(), real(name)?)));
+    for (name, mesh) in generated().into_iter().chain(real) {
+        assert_all_refined(&name, &mesh, &dmr::reference(&mesh, &DmrOptions::default()).unwrap());
+    }
+}
+
+#[test]
+fn the_kernels_refine_generated_and_real_meshes() {
+    let real = REAL.iter().filter_map(|&name| Some((name.to_owned(), real(name)?)));
+    for (name, mesh) in generated().into_iter().chain(real) {
+        let started = Instant::now();
+        let outcome = simulate(&mesh, &DmrOptions::default()).unwrap();
+        eprintln!("{name}: {} rounds in {:?}", outcome.rounds.len(), started.elapsed());
+        assert_all_refined(&name, &mesh, &outcome.refined);
+        let inserted: u32 = outcome.rounds.iter().map(|round| round.winners).sum();
+        assert_eq!(outcome.refined.points.len(), mesh.points().len() + inserted as usize, "{name}");
+        assert_eq!(outcome.launches, 2 + 7 * outcome.rounds.len() as u32, "{name}");
+        // What is refined stays as it is.
+        let again = simulate(&outcome.refined.clone().into_mesh().unwrap(), &DmrOptions::default()).unwrap();
+        assert!(again.rounds.is_empty(), "{name}");
+        assert_eq!(again.refined.triangles, outcome.refined.triangles, "{name}");
+    }
+}
+
+#[test]
+fn many_items_win_in_a_round() {
+    let mesh = generate::triangulate(generate::points_in_square(2000, 40, 5).unwrap()).unwrap();
+    let outcome = simulate(&mesh, &DmrOptions { grid: grid("16x128"), ..DmrOptions::default() }).unwrap();
+    let first = outcome.rounds[0];
+    eprintln!("{first:?}");
+    assert!(first.items > 1000 && first.winners > first.items / 10, "{first:?}");
+    assert!(first.second_claim > first.winners / 20, "{first:?}");
+}
+
+#[test]
+fn sharp_corners_and_constraints_end() {
+    let random = generate::triangulate(generate::points_in_square(60, 20, 9).unwrap()).unwrap();
+    let mut inputs: Vec<(String, Mesh)> =
+        [40.0, 25.0, 10.0, 3.0, 0.5].map(|degrees| (format!("wedge of {degrees}"), wedge(degrees))).into();
+    inputs.extend([1, 2, 3, 7, 20].map(|n| (format!("1 of {n} edges kept"), with_constraints(&random, n))));
+    for (name, mesh) in inputs {
+        for angle_degrees in [20.0, 30.0] {
+            let options = DmrOptions { angle_degrees, max_rounds: 5_000, ..DmrOptions::default() };
+            let name = format!("{name}, bound {angle_degrees}");
+            assert_refined(
+                &format!("{name}, reference"),
+                &mesh,
+                &dmr::reference(&mesh, &options).unwrap(),
+                &options,
+            );
+            let outcome = simulate(&mesh, &options).unwrap();
+            assert_refined(
+                &format!("{name}, {} rounds", outcome.rounds.len()),
+                &mesh,
+                &outcome.refined,
+                &options,
+            );
+        }
+    }
+}
+
+#[test]
+fn the_result_depends_on_the_number_of_threads_alone() {
+    let mesh = generate::triangulate(generate::points_in_triangle(400, 3).unwrap()).unwrap();
+    let run = |threads, seed, grid_text, room| {
+        let mut device = SimDevice::new(SimOptions { threads: Some(threads), seed, ..SimOptions::default() });
+        let options = DmrOptions { grid: grid(grid_text), room, ..DmrOptions::default() };
+        dmr::run(&mut Untraced(&mut device), &mesh, &options).unwrap()
+    };
+    let expected = run(1, 0, "8x64", 6.0);
+    assert_all_refined("8x64", &mesh, &expected.refined);
+    for (threads, seed, grid_text, room) in [(2, 7, "8x64", 6.0), (2, 0, "2x256", 6.0), (1, 0, "8x64", 1.0)] {
+        let other = run(threads, seed, grid_text, room);
+        assert_eq!(other.refined, expected.refined, "{grid_text} on {threads} threads, room {room}");
+        assert_eq!(other.rounds, expected.rounds, "{grid_text} on {threads} threads, room {room}");
+        assert_eq!(other.reallocations > expected.reallocations, room == 1.0);
+    }
+}
+
+#[test]
+fn one_warp_and_little_room_are_enough() {
+    let mesh = generate::triangulate(generate::points_in_square(100, 20, 1).unwrap()).unwrap();
+    let options = DmrOptions { grid: grid("1x32"), room: 1.0, cavity_bound: 2, ..DmrOptions::default() };
+    let outcome = simulate(&mesh, &options).unwrap();
+    let too_large: u32 = outcome.rounds.iter().map(|round| round.too_large).sum();
+    eprintln!(
+        "{} rounds, {too_large} items too large, {} reallocations",
+        outcome.rounds.len(),
+        outcome.reallocations
+    );
+    assert!(too_large > 0 && outcome.reallocations > 3);
+    assert_all_refined("1x32", &mesh, &outcome.refined);
+}
+
+#[test]
+fn tracing_changes_nothing() {
+    let mesh = generate::triangulate(generate::points_in_square(60, 10, 2).unwrap()).unwrap();
+    let options = DmrOptions { grid: grid("4x64"), ..DmrOptions::default() };
+    let untraced = simulate(&mesh, &options).unwrap();
+    let mut recorded = BTreeSet::new();
+    for (codec, dual) in
+        [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), false), (CodecSpec::Ecl(DEVICE_ECL), true)]
+    {
+        let mut device = SimDevice::new(SimOptions::default());
+        let settings = SessionOptions { dual, ..SessionOptions::new(codec) };
+        let mut session = Session::start(&mut device, &dmr::PROGRAM.traced(), &settings, Vec::new()).unwrap();
+        let traced = dmr::run(&mut session, &mesh, &options).unwrap();
+        assert_eq!(traced.refined, untraced.refined, "{codec:?} dual {dual}");
+        assert_eq!(traced.rounds, untraced.rounds, "{codec:?} dual {dual}");
+        let (_, _, report) = session.finish().unwrap();
+        assert_eq!(report.lost, 0);
+        recorded.insert(report.recorded);
+    }
+    assert_eq!(recorded.len(), 1, "the same events whatever the codec: {recorded:?}");
+}
+
+#[test]
+fn trace_points_have_a_place_and_a_number_of_their_own() {
+    let mut ids = BTreeSet::new();
+    for table in dmr::PROGRAM.points {
+        for point in table.points {
+            assert!(table.position(point).is_some(), "{} in {}", point.name, table.file);
+            assert!(ids.insert(point.id) && (1..=255).contains(&point.id), "{} = {}", point.name, point.id);
+        }
+    }
+}
+
+#[test]
+fn the_page_lists_every_trace_point() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs-dmr.md")).unwrap();
+    for point in dmr::PROGRAM.points.iter().flat_map(|table| table.points) {
+        let row = format!("| {} | `{}` | {} |", point.id, point.name, point.what);
+        assert!(page.contains(&row), "docs/programs-dmr.md lacks: {row}");
+    }
+}
+
+#[test]
+fn impossible_options_are_refused_by_name() {
+    let base = DmrOptions::default;
+    for (wrong, option) in [
+        (DmrOptions { angle_degrees: 0.0, ..base() }, "angle"),
+        (DmrOptions { angle_degrees: 45.0, ..base() }, "angle"),
+        (DmrOptions { angle_degrees: f64::NAN, ..base() }, "angle"),
+        (DmrOptions { cavity_bound: 1, ..base() }, "cavity bound"),
+        (DmrOptions { floor: Some(-1.0), ..base() }, "floor"),
+        (DmrOptions { floor: Some(f64::INFINITY), ..base() }, "floor"),
+        (DmrOptions { room: 0.5, ..base() }, "room"),
+        (DmrOptions { room: f64::NAN, ..base() }, "room"),
+    ] {
+        for error in [simulate(&wedge(40.0), &wrong).err(), dmr::reference(&wedge(40.0), &wrong).err()] {
+            match error {
+                Some(DmrError::Workload(WorkloadError::Option { option: named, .. })) => {
+                    assert_eq!(named, option)
+                }
+                other => panic!("{wrong:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_limit_on_rounds_ends_a_run() {
+    let mesh = &generated()[0].1;
+    let error = simulate(mesh, &DmrOptions { max_rounds: 3, ..DmrOptions::default() }).unwrap_err();
+    assert!(matches!(error, DmrError::Rounds { rounds: 3, waiting: 1.. }), "{error}");
+}
+
+#[test]
+fn a_high_floor_keeps_everything() {
+    let mesh = &generated()[0].1;
+    let options = DmrOptions { floor: Some(1e9), ..DmrOptions::default() };
+    let outcome = simulate(mesh, &options).unwrap();
+    assert_eq!(outcome.refined.triangles, mesh.triangles());
+    assert!(outcome.rounds.is_empty() && outcome.refined.kept_short > 100);
+}

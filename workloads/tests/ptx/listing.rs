@@ -1,0 +1,62 @@
+//! Reading PTX text.
+
+use std::collections::BTreeMap;
+
+/// The kernels of a module: name and body.
+pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
+    let mut entries = BTreeMap::new();
+    for part in ptx.split(".visible .entry ").skip(1) {
+        let (name, rest) = part.split_once('(').expect("an entry has parameters");
+        // The body's closing brace stands alone at the start of a line; those of inner blocks are indented.
+        let end = rest.find("\n}").expect("an entry ends");
+        entries.insert(name, &rest[..end]);
+    }
+    entries
+}
+
+/// The locations that a kernel's body hands to the function that encodes an event, where it is a function:
+/// the constants in the last argument of its calls.
+///
+/// # Panics
+/// If a location is no constant: then two trace points have become one.
+pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
+    let mut locations = Vec::new();
+    for call in body.split("// callseq ").filter(|call| call.contains("warp10append_ecl")) {
+        let arguments = call.lines().filter_map(|line| line.trim().strip_prefix("st.param.b32"));
+        let mut arguments: Vec<(&str, &str)> = arguments
+            .filter_map(|line| line.trim().trim_start_matches('[').trim_end_matches(';').split_once("], "))
+            .collect();
+        arguments.sort_unstable();
+        let (_, location) = arguments.last().expect("the encoder takes arguments");
+        let location = location.parse().unwrap_or_else(|_| panic!("the location is computed: {location}"));
+        locations.push(location);
+    }
+    locations
+}
+
+#[test]
+fn reads_entries_and_locations() {
+    let ptx = "
+.visible .entry one(
+	.param .b32 one_param_0
+)
+{
+	{ // callseq 5, 0
+	st.param.b32 	[param0], %r1;
+	st.param.b32 	[param4], 165;
+	call.uni _RNv14warptrace_device4warp10append_ecl, (param0, param4);
+	} // callseq 5
+	{ // callseq 6, 0
+	st.param.b32 	[param0], 7;
+	call.uni other, (param0);
+	} // callseq 6
+}
+.visible .entry two()
+{
+}
+";
+    let entries = entries(ptx);
+    assert_eq!(entries.keys().copied().collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(recorded_locations(entries["one"]), [165]);
+    assert_eq!(recorded_locations(entries["two"]), [0; 0]);
+}

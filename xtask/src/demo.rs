@@ -1,0 +1,56 @@
+//! `cargo xtask demo`: from a fresh checkout to a verified trace.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+
+use crate::{process, setup, workspace};
+
+const WIDTH: &str = "512";
+const DEPTH: &str = "256";
+
+/// Runs the chore.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    // Without a device compiler the simulator still runs, and setup has said so.
+    let _ = setup::all();
+    println!();
+    process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace"]))?;
+
+    let target = workspace::target()?;
+    let tool = target.join("release").join(format!("warptrace{}", std::env::consts::EXE_SUFFIX));
+    let folder = target.join("demo");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let (trace, picture) = (folder.join("fractal.wtrc"), folder.join("fractal.png"));
+    let (tool_shown, trace_shown) = (workspace::shown(&tool), workspace::shown(&trace));
+
+    let call = |arguments: &[&str]| {
+        println!("\n$ {tool_shown} {}", arguments.join(" "));
+        process::run(Command::new(&tool).args(arguments).current_dir(workspace::root()))
+    };
+    let picture_shown = workspace::shown(&picture);
+    call(&[
+        "record",
+        "fractal",
+        "--width",
+        WIDTH,
+        "--depth",
+        DEPTH,
+        "-o",
+        &trace_shown,
+        "--picture",
+        &picture_shown,
+    ])?;
+    call(&["verify", &trace_shown])?;
+    call(&["info", &trace_shown])?;
+
+    println!(
+        "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown},\n\
+         and what the kernel drew in {picture_shown}.\n\n\
+         What next:\n  \
+         {tool_shown} decode {trace_shown} --block 500 --warp 3    what one warp did\n  \
+         {tool_shown} decode {trace_shown} --format csv | head     the same for a program to read\n  \
+         {tool_shown} --help                                       everything else\n  \
+         cargo xtask test                                          what CI runs"
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,115 @@
+//! Running other programs.
+
+use std::io::Read;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+/// How a quiet program ended.
+pub(crate) struct Quiet {
+    /// Whether it succeeded.
+    pub(crate) success: bool,
+    /// Both of its outputs, for the case that it did not.
+    pub(crate) said: String,
+}
+
+impl Quiet {
+    /// The last line that says something.
+    pub(crate) fn last_line(&self) -> &str {
+        self.said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing")
+    }
+}
+
+/// Runs `command` without a terminal and collects what it says; ends it after `limit`.
+///
+/// Package managers wait long for a network that swallows packets, hence the limit.
+pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result<Quiet> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let outputs = [
+        child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+    ];
+    let readers: Vec<_> = outputs
+        .into_iter()
+        .flatten()
+        .map(|mut stream| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                // What was read before an error is still worth showing.
+                let _ = stream.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        })
+        .collect();
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if started.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let Some(status) = status else {
+        // Its own children may hold the pipes open, so nobody waits for the readers.
+        return Ok(Quiet { success: false, said: format!("no end after {} s", limit.as_secs()) });
+    };
+    let said: String = readers.into_iter().map(|reader| reader.join().unwrap_or_default()).collect();
+    Ok(Quiet { success: status.success(), said })
+}
+
+/// Runs `command` on this terminal.
+pub(crate) fn status(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.status().with_context(|| format!("cannot run {program}"))
+}
+
+/// Runs `command` on this terminal; an error if it fails.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = status(command)?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", line(command));
+    }
+    Ok(())
+}
+
+/// The command as a line to type.
+pub(crate) fn line(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let mut line = program.to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let started = Instant::now();
+        let ended = quietly(Command::new("sleep").arg("30"), Duration::from_millis(100)).expect("sleep runs");
+        assert!(!ended.success);
+        assert!(started.elapsed() < Duration::from_secs(10));
+        assert_eq!(ended.said, "no end after 0 s");
+    }
+
+    #[test]
+    fn both_outputs_are_collected() {
+        let ended = quietly(
+            Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"]),
+            Duration::from_secs(60),
+        )
+        .expect("sh runs");
+        assert!(!ended.success);
+        assert_eq!(ended.said, "one\ntwo\n");
+        assert_eq!(ended.last_line(), "two");
+    }
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask setup`: the tools that a GPU build needs.
+
+mod compiler;
+mod ptxas;
+
+use std::process::ExitCode;
+
+pub(crate) use ptxas::find as find_ptxas;
+
+/// What was found or done for one tool.
+type Found = Result<String, Missing>;
+
+/// A tool that is not there and could not be installed.
+struct Missing {
+    /// What was tried, a line each.
+    tried: Vec<String>,
+    /// What the person can do.
+    help: String,
+    /// What does not work without it.
+    without: &'static str,
+}
+
+/// Runs the chore; fails if a tool is missing.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    Ok(if all().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Sets up what can be set up, and says what it found or did.
+///
+/// # Errors
+/// The names of the tools that are missing.
+pub(crate) fn all() -> Result<(), Vec<&'static str>> {
+    let mut missing = Vec::new();
+    for (name, set_up) in [("device compiler", compiler::set_up as fn() -> Found), ("ptxas", ptxas::set_up)] {
+        match set_up() {
+            Ok(found) => println!("{name:<16} {found}"),
+            Err(error) => {
+                missing.push(name);
+                println!("{name:<16} MISSING");
+                for line in &error.tried {
+                    println!("{:<16} - {line}", "");
+                }
+                println!("{:<16} What to do: {}.", "", error.help);
+                println!("{:<16} {}", "", error.without);
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
+}

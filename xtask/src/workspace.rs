@@ -1,0 +1,37 @@
+//! Where things are, and cargo.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+/// The workspace's root.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's root")
+}
+
+/// Cargo, run in the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Whether cargo has the subcommand `name` (`nextest`, `fuzz`).
+pub(crate) fn has_subcommand(name: &str) -> bool {
+    cargo().args([name, "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// The folder that holds cargo's outputs, wherever settings have put it: this program lies in it, under its
+/// profile.
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let target =
+        program.parent().and_then(Path::parent).context("this program lies outside a target folder")?;
+    Ok(target.to_owned())
+}
+
+/// `path` as a person in the workspace's root would type it.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
