@@ -14,6 +14,7 @@
 #   LIMIT      seconds for everything (default 510)
 #   STEPS      which steps to run (default "check sanitizer bench")
 #   RUNS       measured runs of each codec (default 5)
+#   PREFIX_MIB most MiB of a raw trace that other compressors are given (default 256)
 #   PROGRAMS   only these programs, separated by commas
 #   SCRATCH    folder for traces; the system's if not given
 #   WARPTRACE_COMMIT   commit of the binaries, for the tables; the checkout's if not given
@@ -126,7 +127,8 @@ if wants bench; then
     # The bench ends by itself a little before it would be stopped, so that its tables are whole.
     limit=$(left)
     if [ "$limit" -gt 20 ]; then
-        step bench "$limit" "$evaluation" bench "${common[@]}" --runs "$RUNS" --out "$OUT" --time-limit $((limit - 15))
+        step bench "$limit" "$evaluation" bench "${common[@]}" --runs "$RUNS" --out "$OUT" \
+            --time-limit $((limit - 15)) ${PREFIX_MIB:+--prefix-mib "$PREFIX_MIB"}
     else
         echo "SKIPPED bench: ${limit} s are left"
         [ "$code" -eq 0 ] && code=124

@@ -79,7 +79,7 @@ pub(crate) struct Recording {
     pub(crate) dual: bool,
 
     /// Where the kernel keeps the codec's tables
-    #[arg(long, value_enum, default_value = "global")]
+    #[arg(long, value_enum, default_value = "shared")]
     pub(crate) tables: Tables,
 
     /// Device memory for the trace of one launch, in MiB
@@ -135,10 +135,10 @@ pub(crate) enum Codec {
 /// Where the encoder's tables live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tables {
-    /// Global memory
-    Global,
-    /// The block's shared memory
+    /// The block's shared memory: faster
     Shared,
+    /// Global memory, for kernels that need their shared memory themselves
+    Global,
 }
 
 impl Recording {
@@ -146,7 +146,9 @@ impl Recording {
     pub(crate) fn codec(&self) -> anyhow::Result<CodecSpec> {
         match (self.codec, self.ecl) {
             (Codec::Raw, None) => Ok(CodecSpec::Raw),
-            (Codec::Raw, Some(_)) => anyhow::bail!("--ecl sets parameters of the codec `ecl`: use it with --codec ecl"),
+            (Codec::Raw, Some(_)) => {
+                anyhow::bail!("--ecl sets parameters of the codec `ecl`: use it with --codec ecl")
+            }
             (Codec::Ecl, params) => Ok(CodecSpec::Ecl(params.unwrap_or(EclParams::DEFAULT))),
         }
     }
@@ -219,7 +221,9 @@ fn parse_region(text: &str) -> Result<[f64; 3], String> {
     numbers(text)
         .and_then(|found: Vec<f64>| found.try_into().ok())
         .filter(|found: &[f64; 3]| found.iter().all(|number| number.is_finite()) && found[2] > 0.0)
-        .ok_or_else(|| "three numbers are needed, the side above 0, as in -0.74395,-0.10461,0.00578".to_owned())
+        .ok_or_else(|| {
+            "three numbers are needed, the side above 0, as in -0.74395,-0.10461,0.00578".to_owned()
+        })
 }
 
 fn parse_ecl_params(text: &str) -> Result<EclParams, String> {

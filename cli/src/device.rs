@@ -29,7 +29,9 @@ impl FromStr for DeviceChoice {
                 .strip_prefix("cuda:")
                 .and_then(|number| number.parse().ok())
                 .map(Self::Cuda)
-                .ok_or_else(|| "a device is `auto`, `sim`, `cuda` or `cuda:N`; `warptrace devices` lists them".to_owned()),
+                .ok_or_else(|| {
+                    "a device is `auto`, `sim`, `cuda` or `cuda:N`; `warptrace devices` lists them".to_owned()
+                }),
         }
     }
 }
@@ -39,7 +41,8 @@ pub(crate) fn open(choice: DeviceChoice, simulator: SimOptions) -> anyhow::Resul
     match choice {
         DeviceChoice::Simulator => Ok(Box::new(SimDevice::new(simulator))),
         DeviceChoice::Cuda(ordinal) => {
-            let device = CudaDevice::open(ordinal, ptx_table()?).with_context(|| format!("cannot use GPU {ordinal}"))?;
+            let device = CudaDevice::open(ordinal, ptx_table()?)
+                .with_context(|| format!("cannot use GPU {ordinal}"))?;
             Ok(Box::new(device))
         }
         DeviceChoice::Auto => match CudaDevice::open(0, ptx_table()?) {

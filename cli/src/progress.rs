@@ -12,7 +12,8 @@ fn bar(template: &str) -> ProgressBar {
 
 /// A bar over blocks of a simulated launch, and the hook that moves it.
 pub(crate) fn blocks() -> (ProgressBar, ProgressHook) {
-    let bar = bar("{msg:>12} [{bar:40}] {human_pos}/{human_len} blocks, {eta} left").with_message("simulating");
+    let bar =
+        bar("{msg:>12} [{bar:40}] {human_pos}/{human_len} blocks, {eta} left").with_message("simulating");
     let moved = bar.clone();
     let hook: ProgressHook = Arc::new(move |progress: warptrace_host::Progress| {
         moved.set_length(progress.blocks);

@@ -40,7 +40,9 @@ impl DeviceChoice {
     pub(crate) fn open(self) -> anyhow::Result<Box<dyn Device>> {
         let cuda = |ordinal| -> anyhow::Result<Box<dyn Device>> {
             let table = ptx_table().context("cannot read the GPU code")?;
-            Ok(Box::new(CudaDevice::open(ordinal, table).with_context(|| format!("cannot use GPU {ordinal}"))?))
+            Ok(Box::new(
+                CudaDevice::open(ordinal, table).with_context(|| format!("cannot use GPU {ordinal}"))?,
+            ))
         };
         match self {
             Self::Simulator => Ok(simulator()),
@@ -80,7 +82,9 @@ impl Machine {
         let info = device.info();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let name = format!("{}; {cores} cores of {}", info.name, processor());
-        let version = std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| module_version(&text));
+        let version = std::fs::read_to_string("/proc/driver/nvidia/version")
+            .ok()
+            .and_then(|text| module_version(&text));
         let driver = match (info.driver_version, version) {
             (Some(cuda), Some(version)) => format!("{version} ({cuda})"),
             (Some(cuda), None) => cuda,

@@ -13,7 +13,7 @@ mod bench;
 mod check;
 mod codecs;
 mod date;
-//mod figures;
+mod figures;
 mod machine;
 mod progress;
 mod record;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(command) => check::run(&command),
         Command::Bench(command) => bench::run(&command).map(|()| true),
-        Command::Figures(_) => Ok(true),
+        Command::Figures(command) => figures::run(&command).map(|()| true),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

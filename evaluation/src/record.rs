@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use warptrace_host::writer::{Compression, Summary};
+use warptrace_host::writer::Summary;
 use warptrace_host::{Device, LaunchReport, Session, SessionOptions, Untraced};
 
 use crate::arguments::Target;
@@ -61,7 +61,8 @@ impl Bench {
         let device = target.device.open()?;
         let folder = match &target.scratch {
             Some(folder) => {
-                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot create {}", folder.display()))?;
                 tempfile::tempdir_in(folder)
             }
             None => tempfile::tempdir(),
@@ -105,14 +106,12 @@ impl Bench {
         let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut options = SessionOptions::new(codec.spec);
         (options.dual, options.placement, options.pool_bytes) = (dual, codec.placement, pool);
-        // What the codec left is compressed quickly: the disk is not to be what is measured.
-        options.compression = Compression::Zstd(1);
 
         let failed = || format!("the run traced with `{}` failed", codec.name);
         let started = Instant::now();
         let output = BufWriter::with_capacity(1 << 20, file);
-        let mut session =
-            Session::start(&mut *self.device, &subject.program().traced(), &options, output).with_context(failed)?;
+        let mut session = Session::start(&mut *self.device, &subject.program().traced(), &options, output)
+            .with_context(failed)?;
         let mut setup = started.elapsed();
 
         let started = Instant::now();
@@ -127,7 +126,8 @@ impl Bench {
         drop(file.into_inner().context("cannot write the trace")?);
         let flush = started.elapsed();
         whole += index + flush;
-        let times = Times { setup, kernel: report.kernel, copy: report.copy, write: report.write + flush, whole };
+        let times =
+            Times { setup, kernel: report.kernel, copy: report.copy, write: report.write + flush, whole };
         Ok(Recorded { run, report, summary, times, path })
     }
 

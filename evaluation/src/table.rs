@@ -19,7 +19,8 @@ impl Table {
 
     /// Appends a row.
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(|cell| cell.into().replace('|', "/").replace('\n', " ")).collect());
+        self.rows
+            .push(cells.into_iter().map(|cell| cell.into().replace('|', "/").replace('\n', " ")).collect());
     }
 
     /// Whether there is nothing but headings.
@@ -32,7 +33,9 @@ impl Table {
         let columns = self.rows[0].len();
         let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
         let widths: Vec<usize> = (0..columns)
-            .map(|column| self.rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0).max(3))
+            .map(|column| {
+                self.rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0).max(3)
+            })
             .collect();
         let mut text = String::new();
         for (number, row) in self.rows.iter().enumerate() {

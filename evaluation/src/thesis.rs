@@ -52,7 +52,12 @@ mod tests {
     fn every_full_size_row_is_measured() {
         let cases = crate::subjects::cases(false, None, &[]).unwrap();
         for ratios in &RATIOS {
-            assert_eq!(cases.iter().filter(|case| case.thesis == Some(ratios.name)).count(), 1, "{}", ratios.name);
+            assert_eq!(
+                cases.iter().filter(|case| case.thesis == Some(ratios.name)).count(),
+                1,
+                "{}",
+                ratios.name
+            );
         }
         assert!(cases.iter().all(|case| case.thesis.is_none_or(|name| find(name).is_some())));
     }

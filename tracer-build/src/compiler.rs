@@ -44,8 +44,10 @@ impl Compiler {
     /// even if there are others.
     pub fn find() -> Result<Self, BuildError> {
         if let Some(named) = std::env::var_os(DEVICE_COMPILER_VARIABLE).filter(|value| !value.is_empty()) {
-            return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| BuildError::NoCompiler {
-                tried: format!("{DEVICE_COMPILER_VARIABLE}={} {reason}", Path::new(&named).display()),
+            return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| {
+                BuildError::NoCompiler {
+                    tried: format!("{DEVICE_COMPILER_VARIABLE}={} {reason}", Path::new(&named).display()),
+                }
             });
         }
         let mut tried = Vec::new();

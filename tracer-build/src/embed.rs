@@ -17,7 +17,8 @@ const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 /// # Panics
 /// In a build script that is the way to fail: when kernels do not compile, or outside a build script.
 pub fn embed(crate_folder: &Path, variants: &[Variant]) {
-    let out: PathBuf = std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
+    let out: PathBuf =
+        std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
     for variable in [DEVICE_COMPILER_VARIABLE, SKIP_VARIABLE, "PATH", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
@@ -30,8 +31,9 @@ pub fn embed(crate_folder: &Path, variants: &[Variant]) {
         String::from("&[]")
     } else {
         match Compiler::find() {
-            Ok(compiler) => compile_all(&compiler, crate_folder, &out, variants)
-                .unwrap_or_else(|error| panic!("{error}")),
+            Ok(compiler) => {
+                compile_all(&compiler, crate_folder, &out, variants).unwrap_or_else(|error| panic!("{error}"))
+            }
             Err(error) => {
                 println!("cargo::warning=building without GPU code: {error}");
                 String::from("&[]")

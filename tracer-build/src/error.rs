@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum BuildError {
     /// No compiler for the device.
-    #[error("no device compiler: {tried}. Run `cargo xtask setup`, or `rustup component add rust-src`, or name one in WARPTRACE_RUSTC")]
+    #[error(
+        "no device compiler: {tried}. Run `cargo xtask setup`, or `rustup component add rust-src`, or name one in WARPTRACE_RUSTC"
+    )]
     NoCompiler {
         /// What was looked at and why it does not do.
         tried: String,

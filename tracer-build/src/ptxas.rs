@@ -47,7 +47,8 @@ impl Ptxas {
             .arg(&cubin)
             .output()
             .map_err(BuildError::start(&self.program))?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         if output.status.success() {
             Ok(said)
         } else {

@@ -13,7 +13,7 @@ pub struct Variant {
 pub const VARIANTS: &[Variant] = &[
     Variant { name: "untraced", features: &[] },
     Variant { name: "raw", features: &["codec-raw"] },
-    Variant { name: "ecl", features: &["codec-ecl"] },
-    Variant { name: "ecl-shared", features: &["codec-ecl", "work-shared"] },
-    Variant { name: "ecl-dual", features: &["codec-ecl", "dual"] },
+    Variant { name: "ecl", features: &["codec-ecl", "work-shared"] },
+    Variant { name: "ecl-global", features: &["codec-ecl"] },
+    Variant { name: "ecl-dual", features: &["codec-ecl", "work-shared", "dual"] },
 ];

@@ -110,7 +110,10 @@ mod host {
 
     impl core::fmt::Debug for KernelCall {
         fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-            f.debug_struct("KernelCall").field("name", &self.name).field("arguments", &self.arguments).finish()
+            f.debug_struct("KernelCall")
+                .field("name", &self.name)
+                .field("arguments", &self.arguments)
+                .finish()
         }
     }
 }

@@ -41,14 +41,15 @@
 //!   events to chunks, `pool` hands out chunks.
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
-//! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
-//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask, and the lowest lane of that
-//!    mask alone (the leader) records it. If the hardware should split the group right after, still exactly one
-//!    lane records exactly one event.
-//! 2. `bar.warp.sync mask` follows, so no lane of the group runs ahead of its own event: a lane's events are
-//!    in the order in which it executed them, and the leader's writes are visible to the whole group.
+//! Since Volta, two diverged groups of one warp may in principle be scheduled in any order, instruction by instruction.
+//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. All of them execute the recording,
+//!    so that they stay together, but every write and atomic in it is predicated on being the mask's lowest lane, the
+//!    leader. If the hardware should split the group meanwhile, still exactly one lane records exactly one event.
+//! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
+//!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
 //! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the stream's
-//!    state (acquire, release). Progress is certain: the holder is a running lane that waits for nobody.
+//!    state (see `lock`, also for why it is not an atomic). Progress is certain: the holder is a running lane that
+//!    waits for nobody.
 //! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
 //!    only ever loses lanes, each by an atomic of its own after its last event.
 //! 5. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
@@ -64,6 +65,8 @@ mod global;
 mod guard;
 #[doc(hidden)]
 pub mod kernel;
+#[cfg(recording)]
+mod lock;
 pub mod math;
 #[cfg(recording)]
 mod pool;

@@ -68,7 +68,7 @@ pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, leader: bool) 
 /// that can be resident, so that never happens on a sound set-up; the warp's events then count as lost).
 ///
 /// `hint` is a slot that is probably free: one attempt at it, without a loop, is all that a warp normally needs.
-#[cfg(not(feature = "work-shared"))]
+#[cfg(global_work)]
 #[inline(always)]
 pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, leader: bool) -> u32 {
     if pool.work_slot_count == 0 {
@@ -77,15 +77,20 @@ pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, leader: bool) ->
     let slot = hint % pool.work_slot_count;
     let bit = 1 << (slot % 32);
     let mut slots = GlobalMemory::new(pool.work_slots, leader);
-    if slots.fetch_or(slot / 32 * 4, bit) & bit == 0 { slot } else { search_work_slot(pool, slot) }
+    if slots.fetch_or(slot / 32 * 4, bit) & bit == 0 {
+        slot
+    } else {
+        search_work_slot(pool.work_slots, pool.work_slot_count, slot)
+    }
 }
 
-#[cfg(not(feature = "work-shared"))]
+#[cfg(global_work)]
 #[cold]
 #[inline(never)]
-fn search_work_slot(pool: &PoolDescriptor, hint: u32) -> u32 {
-    let words = pool.work_slot_count / 32;
-    let mut slots = GlobalMemory::new(pool.work_slots, true);
+// Takes the descriptor's parts, because a reference would put all of it into local memory.
+fn search_work_slot(work_slots: u64, work_slot_count: u32, hint: u32) -> u32 {
+    let words = work_slot_count / 32;
+    let mut slots = GlobalMemory::new(work_slots, true);
     let mut word = hint / 32;
     // Twice around: a slot freed behind the scan is found in the second round.
     for _ in 0..2 * words {
@@ -105,7 +110,7 @@ fn search_work_slot(pool: &PoolDescriptor, hint: u32) -> u32 {
 }
 
 /// Gives a slot back. The caller is the warp's last lane.
-#[cfg(not(feature = "work-shared"))]
+#[cfg(global_work)]
 pub(crate) fn release_work_slot(pool: &PoolDescriptor, slot: u32) {
     let word: *mut u32 =
         core::ptr::with_exposed_provenance_mut((pool.work_slots + 4 * u64::from(slot / 32)) as usize);

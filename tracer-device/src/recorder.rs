@@ -13,7 +13,7 @@ pub const DEVICE_ECL: EclParams = EclParams::DEFAULT;
 /// Bytes of a track before its codec's words; see `stream`.
 pub(crate) const TRACK_HEADER_BYTES: u32 = 48;
 /// Bytes of a warp's state before its first track; see `warp`.
-pub(crate) const WARP_HEADER_BYTES: u32 = 32;
+pub(crate) const WARP_HEADER_BYTES: u32 = 32 + crate::lock::LOCK_BYTES;
 const ECL_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * EclState::WORDS as u32);
 const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORDS as u32);
 

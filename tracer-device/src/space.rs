@@ -12,10 +12,6 @@ pub(crate) trait WarpWords: Memory {
     /// Takes the bits of `clear` out of the word at `at`; answers the word before. Acquire and release, for the
     /// lanes of the block. Every lane that calls it does so, leader or not.
     fn fetch_clear(&mut self, at: u32, clear: u32) -> u32;
-    /// Waits until the word at `at` is 0 and sets it to 1. Acquire. The leader's.
-    fn lock(&mut self, at: u32);
-    /// Sets the word at `at` to 0. Release. The leader's.
-    fn unlock(&mut self, at: u32);
 }
 
 #[cfg(target_arch = "nvptx64")]
@@ -42,9 +38,15 @@ mod device {
     }
 
     impl SharedMemory {
+        #[cfg(feature = "work-shared")]
         #[inline(always)]
         pub(crate) fn new(address: u64, leader: bool) -> Self {
             Self { address: address as u32, leader }
+        }
+
+        #[inline(always)]
+        pub(crate) fn displaced(self, bytes: u32) -> Self {
+            Self { address: self.address + bytes, leader: self.leader }
         }
     }
 
@@ -145,6 +147,7 @@ mod device {
         }
 
         /// Sets bits in the word at `at`; answers the word before to the leader, 0 to the others.
+        #[cfg(global_work)]
         #[inline(always)]
         pub(crate) fn fetch_or(&mut self, at: u32, bits: u32) -> u32 {
             let before: u32;
@@ -153,21 +156,6 @@ mod device {
                 asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.global.or.b32 {0}, [{2}], {3}; }}",
                     out(reg32) before, in(reg32) self.leader as u32,
                     in(reg64) self.address + at as u64, in(reg32) bits, options(nostack, preserves_flags));
-            }
-            before
-        }
-    }
-
-    impl SharedMemory {
-        /// Tries to set the word at `at` from 0 to 1; answers the word before to the leader, 0 to the others.
-        #[inline(always)]
-        fn try_lock(&self, at: u32) -> u32 {
-            let before: u32;
-            // SAFETY: the region holds the word at `at`.
-            unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.acquire.cta.shared.cas.b32 {0}, [{2}], 0, 1; }}",
-                    out(reg32) before, in(reg32) self.leader as u32, in(reg32) self.address + at,
-                    options(nostack, preserves_flags));
             }
             before
         }
@@ -184,29 +172,6 @@ mod device {
             }
             before
         }
-        #[inline(always)]
-        fn lock(&mut self, at: u32) {
-            // The loop is apart because the assembler puts a YIELD into it, which ends the group's convergence: no
-            // price to pay before the lock is known to be taken.
-            if self.try_lock(at) != 0 {
-                spin(*self, at);
-            }
-        }
-        #[inline(always)]
-        fn unlock(&mut self, at: u32) {
-            // SAFETY: the region holds the word at `at`.
-            unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.release.cta.shared.u32 [{}], 0; }}",
-                    in(reg32) self.leader as u32, in(reg32) self.address + at,
-                    options(nostack, preserves_flags));
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn spin(state: SharedMemory, at: u32) {
-        while state.try_lock(at) != 0 {}
     }
 }
 
@@ -226,6 +191,10 @@ mod host {
         pub(crate) fn new(address: u64, leader: bool) -> Self {
             debug_assert!(leader);
             Self(address)
+        }
+
+        pub(crate) fn displaced(self, bytes: u32) -> Self {
+            Self(self.0 + u64::from(bytes))
         }
 
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
@@ -271,12 +240,6 @@ mod host {
             let before = self.get32(at);
             self.set32(at, before & !clear);
             before
-        }
-        fn lock(&mut self, at: u32) {
-            self.set32(at, 1);
-        }
-        fn unlock(&mut self, at: u32) {
-            self.set32(at, 0);
         }
     }
 }

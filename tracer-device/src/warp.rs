@@ -3,12 +3,13 @@
 //! ```text
 //! offset  size  field
 //!      0     4  live mask: lanes that have not left the kernel
-//!      4     4  lock: 1 while a group smaller than the live mask is in the tracer
-//!      8     4  linear index of the warp in the launch
-//!     12     4  flags: bit 0 recording is on
+//!      4     4  linear index of the warp in the launch
+//!      8     4  1 while recording is on
+//!     12     4  zero
 //!     16     8  address of the encoder's work memory (or its shared-memory address)
 //!     24     8  events attempted
-//!     32     …  track 0, then in a dual recording track 1 (see `stream`)
+//!     32    48  lock, held while a group smaller than the live mask is in the tracer
+//!     80     …  track 0, then in a dual recording track 1 (see `stream`)
 //! ```
 
 use warptrace_format::Memory;
@@ -20,6 +21,7 @@ use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_format::{Event, pool::PoolDescriptor};
 
+use crate::lock::{LOCK_BYTES, Lock};
 use crate::pool;
 use crate::recorder::{Tables, WARP_STATE_BYTES};
 use crate::simt;
@@ -27,11 +29,10 @@ use crate::space::{SharedMemory, WarpWords};
 use crate::stream::{Track, get64, set64};
 
 const LIVE: u32 = 0;
-const LOCK: u32 = 4;
 const WORK: u32 = 16;
 const ATTEMPTED: u32 = 24;
+const LOCK: u32 = 32;
 
-const RECORDING: u32 = 1;
 /// Stands in the work address of a warp that found no work slot.
 const NO_WORK: u64 = 1;
 const MAX_WARPS_PER_BLOCK: u32 = 32;
@@ -137,7 +138,12 @@ pub(crate) fn open() {
     if cfg!(target_arch = "nvptx64") || simt::lane() == 0 {
         initialise(live, simt::lane() == 0);
     }
-    simt::settle(live);
+    // A real barrier, once: what follows reads what lane 0 wrote.
+    if live == u32::MAX {
+        simt::sync_warp(u32::MAX);
+    } else {
+        simt::sync_warp(live);
+    }
 }
 
 #[inline(always)]
@@ -149,7 +155,10 @@ fn initialise(live: u32, leader: bool) {
     let warp = simt::linear_block().wrapping_mul(warps_per_block).wrapping_add(simt::warp_in_block());
     // A launch whose shape differs from what the host prepared has no place for this warp's account.
     let on = pool.enabled != 0 && warp < pool.warps;
-    state.set128(LIVE, [live, 0, warp, if on { RECORDING } else { 0 }]);
+    state.set128(LIVE, [live, warp, u32::from(on), 0]);
+    for at in (LOCK..LOCK + LOCK_BYTES).step_by(16) {
+        state.set128(at, [0; 4]);
+    }
     if !on {
         return;
     }
@@ -165,29 +174,35 @@ fn initialise(live: u32, leader: bool) {
     }
 }
 
+/// The address of the encoder's tables, to the leader; [`NO_WORK`] if there are none left.
 #[inline(always)]
 fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32, leader: bool) -> u64 {
     let Some(params) = plan.ecl else { return 0 };
-    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+    #[cfg(global_work)]
+    {
+        match pool::claim_work_slot(pool, simt::resident_slot(warp), leader) {
+            u32::MAX => NO_WORK,
+            slot => pool.work + u64::from(slot) * u64::from(params.work_bytes()),
+        }
+    }
+    #[cfg(not(global_work))]
     {
         let _ = (pool, params, warp, leader);
-        u64::from(tail::work_address())
-    }
-    #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-    match pool::claim_work_slot(pool, simt::resident_slot(warp), leader) {
-        u32::MAX => NO_WORK,
-        slot => pool.work + u64::from(slot) * u64::from(params.work_bytes()),
+        #[cfg(feature = "work-shared")]
+        return u64::from(tail::work_address());
+        #[cfg(not(feature = "work-shared"))]
+        0
     }
 }
 
 fn release_work(pool: &PoolDescriptor, plan: Plan, work: u64) {
-    #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
+    #[cfg(global_work)]
     if let Some(params) = plan.ecl
         && work != NO_WORK
     {
         pool::release_work_slot(pool, ((work - pool.work) / u64::from(params.work_bytes())) as u32);
     }
-    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
+    #[cfg(not(global_work))]
     let _ = (pool, plan, work);
 }
 
@@ -206,15 +221,19 @@ fn tables(plan: Plan, address: u64, leader: bool) -> Tables {
 /// the leader writes is what counts. On the simulator only the leader calls it.
 #[inline(always)]
 pub(crate) fn record(event: Event, leader: bool) {
-    let mut state = state(leader);
-    let [live, _, warp, flags] = state.get128(LIVE);
-    if flags & RECORDING == 0 {
+    let head = state(leader);
+    let [live, warp, on, zero] = head.get128(LIVE);
+    if on == 0 {
         return;
     }
+    // The same place. To ptxas it is another one that may or may not overlap `head`, which keeps the accesses below
+    // between those of the lock, and those of the lock in order.
+    let mut state = head.displaced(zero);
     // See the crate's documentation for why the whole live mask needs no lock.
     let shared = event.mask != live;
+    let lock = Lock::new(head, state, LOCK, event.mask);
     if shared {
-        state.lock(LOCK);
+        lock.enter();
     }
     let plan = plan();
     let [work_low, work_high, attempted_low, attempted_high] = state.get128(WORK);
@@ -229,7 +248,7 @@ pub(crate) fn record(event: Event, leader: bool) {
         Track::new(state, 1, warp).append::<RawState>(Tables::none(leader), event);
     }
     if shared {
-        state.unlock(LOCK);
+        lock.leave();
     }
 }
 
@@ -252,8 +271,8 @@ pub(crate) fn leave() {
 #[cold]
 #[inline(never)]
 fn finish(state: SharedMemory) {
-    let [_, _, warp, flags] = state.get128(LIVE);
-    if flags & RECORDING == 0 {
+    let [_, warp, on, _] = state.get128(LIVE);
+    if on == 0 {
         return;
     }
     let plan = plan();

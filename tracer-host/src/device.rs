@@ -94,11 +94,11 @@ pub struct Tracing {
 /// Where a compiled kernel keeps the tables of its encoder. The simulator has one kind of memory and ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In global memory, a slot for each resident warp.
+    /// In the block's shared memory: faster, and less of it for the kernel.
     #[default]
-    Global,
-    /// In the block's shared memory, which lowers the number of resident blocks.
     Shared,
+    /// In global memory, a slot for each resident warp.
+    Global,
 }
 
 /// How long a launch took.

@@ -5,7 +5,9 @@
 #[non_exhaustive]
 pub enum DeviceError {
     /// The CUDA driver is not installed.
-    #[error("no CUDA driver on this machine (libcuda.so was not found): install NVIDIA's driver, or use the simulator")]
+    #[error(
+        "no CUDA driver on this machine (libcuda.so was not found): install NVIDIA's driver, or use the simulator"
+    )]
     NoDriver,
     /// The driver is there but refused a call.
     #[error("the CUDA driver's {call} failed{}: {name} ({description})", .kernel.as_deref().map(|k| format!(" for kernel `{k}`")).unwrap_or_default())]
@@ -28,10 +30,14 @@ pub enum DeviceError {
         count: u32,
     },
     /// The binary carries no PTX, because no device compiler was there when it was built.
-    #[error("this binary was built without a device compiler, so it carries no GPU code: run `cargo xtask setup` and build again, or use the simulator")]
+    #[error(
+        "this binary was built without a device compiler, so it carries no GPU code: run `cargo xtask setup` and build again, or use the simulator"
+    )]
     NoDeviceCode,
     /// The binary carries no PTX of the variant that a launch needs.
-    #[error("this binary carries no GPU code for `{variant}` (it has: {available}); build it with that variant")]
+    #[error(
+        "this binary carries no GPU code for `{variant}` (it has: {available}); build it with that variant"
+    )]
     NoSuchVariant {
         /// The variant needed.
         variant: String,

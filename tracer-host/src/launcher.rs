@@ -66,10 +66,11 @@ impl<T: Pod> Buffer<T> {
     }
 
     fn reserve(device: &mut dyn Device, len: usize) -> Result<Self, DeviceError> {
-        let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| DeviceError::OutOfMemory {
-            bytes: u64::MAX,
-            reason: format!("{len} elements of {} bytes pass 2^64 bytes", size_of::<T>()),
-        })?;
+        let bytes =
+            (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| DeviceError::OutOfMemory {
+                bytes: u64::MAX,
+                reason: format!("{len} elements of {} bytes pass 2^64 bytes", size_of::<T>()),
+            })?;
         let allocation = device.allocate(bytes.max(1))?;
         Ok(Self { allocation, len, element: std::marker::PhantomData })
     }

@@ -15,25 +15,25 @@ pub enum Variant {
     Untraced,
     /// `raw`.
     Raw,
+    /// `ecl`, tables in shared memory.
+    Ecl,
     /// `ecl`, tables in global memory.
     EclGlobal,
-    /// `ecl`, tables in shared memory.
-    EclShared,
-    /// `ecl`, tables in global memory, and a raw twin.
+    /// `ecl`, tables in shared memory, and a raw twin.
     EclDual,
 }
 
 impl Variant {
     /// All variants, in the order in which tools list them.
-    pub const ALL: [Self; 5] = [Self::Untraced, Self::Raw, Self::EclGlobal, Self::EclShared, Self::EclDual];
+    pub const ALL: [Self; 5] = [Self::Untraced, Self::Raw, Self::Ecl, Self::EclGlobal, Self::EclDual];
 
     /// The name that the build gives the module.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Untraced => "untraced",
             Self::Raw => "raw",
-            Self::EclGlobal => "ecl",
-            Self::EclShared => "ecl-shared",
+            Self::Ecl => "ecl",
+            Self::EclGlobal => "ecl-global",
             Self::EclDual => "ecl-dual",
         }
     }
@@ -44,8 +44,8 @@ impl Variant {
         match (recording.codec, recording.dual, placement) {
             (CodecSpec::Raw, false, _) => Ok(Self::Raw),
             (CodecSpec::Ecl(_), false, Placement::Global) => Ok(Self::EclGlobal),
-            (CodecSpec::Ecl(_), false, Placement::Shared) => Ok(Self::EclShared),
-            (CodecSpec::Ecl(_), true, Placement::Global) => Ok(Self::EclDual),
+            (CodecSpec::Ecl(_), false, Placement::Shared) => Ok(Self::Ecl),
+            (CodecSpec::Ecl(_), true, Placement::Shared) => Ok(Self::EclDual),
             (codec, dual, placement) => Err(format!(
                 "no kernel is compiled to record `{}` with tables in {placement:?} memory{}",
                 codec.name(),
@@ -56,7 +56,7 @@ impl Variant {
 
     /// Whether the module expects the encoder's tables at the end of its dynamic shared memory.
     pub(crate) const fn tables_in_shared(self) -> bool {
-        matches!(self, Self::EclShared)
+        matches!(self, Self::Ecl | Self::EclDual)
     }
 }
 

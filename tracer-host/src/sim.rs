@@ -34,7 +34,10 @@ pub struct SimOptions {
 
 impl fmt::Debug for SimOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimOptions").field("seed", &self.seed).field("threads", &self.threads).finish_non_exhaustive()
+        f.debug_struct("SimOptions")
+            .field("seed", &self.seed)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,7 +97,8 @@ impl Device for SimDevice {
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         let out_of_memory = |reason: &str| DeviceError::OutOfMemory { bytes, reason: reason.to_owned() };
-        let length = usize::try_from(bytes.max(1)).map_err(|_| out_of_memory("larger than the address space"))?;
+        let length =
+            usize::try_from(bytes.max(1)).map_err(|_| out_of_memory("larger than the address space"))?;
         let layout = layout(length).ok_or_else(|| out_of_memory("larger than the address space"))?;
         // SAFETY: the layout has a size of at least 1.
         let pointer = unsafe { alloc_zeroed(layout) };
@@ -107,10 +111,10 @@ impl Device for SimDevice {
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        let length = self.allocations.remove(&allocation.address).ok_or(DeviceError::OutOfBounds {
-            address: allocation.address,
-            bytes: allocation.bytes,
-        })?;
+        let length = self
+            .allocations
+            .remove(&allocation.address)
+            .ok_or(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes })?;
         free(allocation.address, length);
         Ok(())
     }

@@ -1,14 +1,18 @@
 //! Delaunay mesh refinement: reference and kernels against the checker, on generated and on real meshes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod programs;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use programs::{LaneCounts, assert_points_are_placed, record, simulator};
 use warptrace_device::DEVICE_ECL;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{SimDevice, SimOptions, Untraced};
 use warptrace_workloads::check::mesh::{Parameters, check};
-use warptrace_workloads::dmr::{self, DmrError, DmrOptions, DmrOutcome, Refined};
+use warptrace_workloads::dmr::{self, DmrError, DmrOptions, DmrOutcome, Refined, RoundReport};
 use warptrace_workloads::inputs::geometry::AngleBound;
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
 use warptrace_workloads::{Grid, WorkloadError};
@@ -186,32 +190,94 @@ fn tracing_changes_nothing() {
     let mesh = generate::triangulate(generate::points_in_square(60, 10, 2).unwrap()).unwrap();
     let options = DmrOptions { grid: grid("4x64"), ..DmrOptions::default() };
     let untraced = simulate(&mesh, &options).unwrap();
-    let mut recorded = BTreeSet::new();
-    for (codec, dual) in
-        [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), false), (CodecSpec::Ecl(DEVICE_ECL), true)]
-    {
-        let mut device = SimDevice::new(SimOptions::default());
-        let settings = SessionOptions { dual, ..SessionOptions::new(codec) };
-        let mut session = Session::start(&mut device, &dmr::PROGRAM.traced(), &settings, Vec::new()).unwrap();
-        let traced = dmr::run(&mut session, &mesh, &options).unwrap();
+    let ecl = CodecSpec::Ecl(DEVICE_ECL);
+    for (codec, dual) in [(CodecSpec::Raw, false), (ecl, false), (ecl, true)] {
+        let (traced, file) = record(&mut simulator(1), &dmr::PROGRAM, codec, dual, |launcher| {
+            dmr::run(launcher, &mesh, &options).unwrap()
+        });
         assert_eq!(traced.refined, untraced.refined, "{codec:?} dual {dual}");
         assert_eq!(traced.rounds, untraced.rounds, "{codec:?} dual {dual}");
-        let (_, _, report) = session.finish().unwrap();
-        assert_eq!(report.lost, 0);
-        recorded.insert(report.recorded);
+        assert_lane_counts(&mesh, &traced, 64, &LaneCounts::of(&file));
     }
-    assert_eq!(recorded.len(), 1, "the same events whatever the codec: {recorded:?}");
 }
 
 #[test]
-fn trace_points_have_a_place_and_a_number_of_their_own() {
-    let mut ids = BTreeSet::new();
-    for table in dmr::PROGRAM.points {
-        for point in table.points {
-            assert!(table.position(point).is_some(), "{} in {}", point.name, table.file);
-            assert!(ids.insert(point.id) && (1..=255).contains(&point.id), "{} = {}", point.name, point.id);
+fn every_lane_passes_the_same_locations_whatever_the_order() {
+    let mesh = generate::triangulate(generate::points_in_triangle(60, 4).unwrap()).unwrap();
+    let options = DmrOptions { grid: grid("8x32"), ..DmrOptions::default() };
+    let digests = |threads, seed| {
+        let mut device = SimDevice::new(SimOptions { threads: Some(threads), seed, ..SimOptions::default() });
+        let (outcome, file) = record(&mut device, &dmr::PROGRAM, CodecSpec::Raw, false, |launcher| {
+            dmr::run(launcher, &mesh, &options).unwrap()
+        });
+        let mut all = Vec::new();
+        for launch in file.launches() {
+            for stream in file.streams(launch.number(), 0).unwrap() {
+                all.push(file.lane_digests(launch.number(), stream.unwrap().warp, 0).unwrap());
+            }
         }
+        assert!(all.len() as u32 >= outcome.launches);
+        all
+    };
+    let expected = digests(1, 0);
+    assert!(expected.len() > 100);
+    assert!(digests(2, 5) == expected);
+}
+
+/// How often lanes pass each location follows from what the rounds report and from the meshes.
+fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &LaneCounts) {
+    use warptrace_kernels::dmr::{claim, commit, emit, init, mark};
+    let total =
+        |of: fn(&RoundReport) -> u32| outcome.rounds.iter().map(|round| u64::from(of(round))).sum::<u64>();
+    let (items, winners, dropped) = (total(|r| r.items), total(|r| r.winners), total(|r| r.dropped));
+    let threads: u64 =
+        outcome.rounds.iter().map(|round| u64::from(round.items.next_multiple_of(block))).sum();
+    let at = |location| lanes.at(location);
+
+    let bad = AngleBound::THIRTY_DEGREES;
+    let bad_before =
+        (0..input.triangles().len()).filter(|&slot| bad.is_bad(input.corners(slot))).count() as u64;
+    assert_eq!(at(init::at::FIND_TRIANGLE), input.triangles().len() as u64);
+    assert_eq!(at(init::at::FIND_BAD), bad_before);
+    assert_eq!(at(init::at::ENQUEUE_BAD), bad_before);
+
+    for enter in [mark::at::ENTER, claim::at::CHECK, claim::at::RECLAIM, claim::at::VERIFY, commit::at::ENTER]
+    {
+        assert_eq!(at(enter), threads);
     }
+    assert_eq!(at(mark::at::OUTSIDE), threads - items);
+    assert_eq!(at(mark::at::DROP), dropped);
+    assert_eq!(at(mark::at::REFINE), items - dropped);
+    assert_eq!(at(mark::at::TRY_CENTRE), items - dropped);
+    assert_eq!(at(mark::at::RETRY), at(mark::at::ENCROACHED));
+    assert_eq!(at(mark::at::TRY_SPLIT), at(mark::at::RETRY) - at(mark::at::TOO_SHORT));
+    assert_eq!(at(mark::at::TRY_SPLIT), at(mark::at::SPLIT_INSIDE) + at(mark::at::SPLIT_BOUNDARY));
+    assert_eq!(at(mark::at::EDGE), at(mark::at::SEGMENT) + at(mark::at::INNER));
+    assert_eq!(at(mark::at::INNER), at(mark::at::CROSS) + at(mark::at::FRONTIER));
+    assert_eq!(at(mark::at::FULL), total(|r| r.too_large));
+    assert_eq!(at(mark::at::CLAIMED) + at(mark::at::NO_CAVITY), items - dropped);
+
+    assert_eq!(at(claim::at::CHECK_ITEM), at(mark::at::CLAIMED));
+    assert_eq!(at(claim::at::RECLAIM_ITEM), at(claim::at::CHECK_LOST));
+    assert_eq!(at(claim::at::VERIFY_FIRST), at(claim::at::CHECK_HELD));
+    assert_eq!(at(claim::at::VERIFY_HELD), total(|r| r.second_claim));
+    assert_eq!(at(claim::at::CHECK_HELD) + at(claim::at::VERIFY_HELD), winners);
+
+    assert_eq!(at(commit::at::DONE), winners);
+    assert_eq!(at(commit::at::SPLIT), total(|r| r.splits));
+    assert_eq!(at(commit::at::FAN), at(commit::at::FAN_REUSE) + at(commit::at::FAN_NEW));
+    let new_triangles = (outcome.refined.triangles.len() - input.triangles().len()) as u64;
+    assert_eq!(at(commit::at::FAN_NEW), new_triangles);
+
+    assert_eq!(at(emit::at::EMIT_FRESH), at(commit::at::FAN_BAD));
+    assert_eq!(at(emit::at::EMIT_AGAIN), at(emit::at::COUNT_AGAIN));
+    // Whatever enters the worklist leaves it.
+    assert_eq!(at(emit::at::COUNT_GONE), bad_before + at(commit::at::FAN_BAD));
+}
+
+#[test]
+fn trace_points_stand_at_one_place_each() {
+    assert_points_are_placed(&dmr::PROGRAM);
 }
 
 #[test]
@@ -239,8 +305,11 @@ fn impossible_options_are_refused_by_name() {
     ] {
         for error in [simulate(&wedge(40.0), &wrong).err(), dmr::reference(&wedge(40.0), &wrong).err()] {
             match error {
-                Some(DmrError::Workload(WorkloadError::Option { option: named, .. })) => {
-                    assert_eq!(named, option)
+                Some(DmrError::Workload(error)) => {
+                    assert!(
+                        matches!(*error, WorkloadError::Option { option: named, .. } if named == option),
+                        "{error}"
+                    );
                 }
                 other => panic!("{wrong:?}: {other:?}"),
             }

@@ -31,6 +31,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if !workspace::has_subcommand("fuzz") {
         bail!("fuzzing needs cargo-fuzz: `cargo install cargo-fuzz`");
     }
+    let seeds = ["run", "--quiet", "--package", "warptrace-decoder", "--example", "fuzz_seeds"];
+    process::run(workspace::cargo().args(seeds))?;
     let chosen = if options.targets.is_empty() { known } else { options.targets.clone() };
     let mut failed = Vec::new();
     for name in &chosen {

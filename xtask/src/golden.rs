@@ -7,19 +7,18 @@ use crate::{process, workspace};
 /// Tells the tests that own golden files to write them instead of comparing.
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
 
-/// The packages that have golden files.
-const PACKAGES: [&str; 2] = ["warptrace-format", "warptrace-decoder"];
-
 /// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let mut command = workspace::cargo();
-    command.arg("test").env(OVERWRITE, "1");
-    for package in PACKAGES {
-        command.args(["--package", package]);
-    }
-    process::run(command.args(["--", "golden"]))?;
+    let arguments = ["test", "--package", "warptrace-decoder", "--test", "golden"];
+    process::run(workspace::cargo().args(arguments).env(OVERWRITE, "1"))?;
     println!(
-        "\nGolden files written. `git diff --stat` shows what changed; the format may change only with its version."
+        "\nGolden files written. A change in them is a change of the format: see \"Evolution\" in docs/format.md."
     );
+    process::run(std::process::Command::new("git").current_dir(workspace::root()).args([
+        "status",
+        "--short",
+        "--",
+        "decoder/tests/golden",
+    ]))?;
     Ok(ExitCode::SUCCESS)
 }

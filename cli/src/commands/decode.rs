@@ -26,7 +26,9 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
             print(&trace, command, &launches, BufWriter::with_capacity(1 << 20, file))
                 .with_context(|| format!("cannot decode into {}", target.display()))?;
         }
-        None => print(&trace, command, &launches, BufWriter::with_capacity(1 << 16, std::io::stdout().lock()))?,
+        None => {
+            print(&trace, command, &launches, BufWriter::with_capacity(1 << 16, std::io::stdout().lock()))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -38,18 +40,29 @@ fn chosen_launches(
 ) -> anyhow::Result<Vec<(LaunchInfo, WarpFilter)>> {
     let tracks = trace.metadata().tracks.len();
     if command.track as usize >= tracks {
-        bail!("there is no track {}: this trace has {}", command.track, if tracks == 1 { "only track 0" } else { "tracks 0 and 1" });
+        bail!(
+            "there is no track {}: this trace has {}",
+            command.track,
+            if tracks == 1 { "only track 0" } else { "tracks 0 and 1" }
+        );
     }
     if let Some(number) = command.launch
         && trace.launch(number).is_none()
     {
-        bail!("there is no launch {number}: this trace has {} (see `warptrace info`)", trace.launches().len());
+        bail!(
+            "there is no launch {number}: this trace has {} (see `warptrace info`)",
+            trace.launches().len()
+        );
     }
     let mut chosen = Vec::new();
     let mut misfit = None;
     for info in trace.launches().filter(|info| command.launch.is_none_or(|number| number == info.number())) {
         if let Some(warp) = command.warp.filter(|&warp| warp >= info.warps_per_block()) {
-            misfit = Some(format!("blocks of launch {} have warps 0 to {}, not {warp}", info.number(), info.warps_per_block() - 1));
+            misfit = Some(format!(
+                "blocks of launch {} have warps 0 to {}, not {warp}",
+                info.number(),
+                info.warps_per_block() - 1
+            ));
             continue;
         }
         let filter = match command.block {
@@ -57,7 +70,11 @@ fn chosen_launches(
             Some(block) => match WarpFilter::block(info, block) {
                 Some(filter) => filter,
                 None => {
-                    misfit = Some(format!("launch {} has {:?} blocks; there is no block {block:?}", info.number(), info.grid()));
+                    misfit = Some(format!(
+                        "launch {} has {:?} blocks; there is no block {block:?}",
+                        info.number(),
+                        info.grid()
+                    ));
                     continue;
                 }
             },

@@ -99,9 +99,9 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
     }
 
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header([
-        "launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file",
-    ]);
+    table
+        .load_preset(presets::NOTHING)
+        .set_header(["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"]);
     for launch in launches {
         table.add_row([
             launch.launch.to_string(),

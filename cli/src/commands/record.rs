@@ -23,8 +23,10 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
 
 fn run_fractal(arguments: &Fractal) -> anyhow::Result<ExitCode> {
     let [left, top, side] = arguments.region;
-    let options =
-        FractalOptions { region: Region { left, top, side }, ..FractalOptions::new(arguments.width, arguments.depth) };
+    let options = FractalOptions {
+        region: Region { left, top, side },
+        ..FractalOptions::new(arguments.width, arguments.depth)
+    };
     let properties = vec![
         ("width".to_owned(), options.width.to_string()),
         ("depth".to_owned(), options.depth.to_string()),

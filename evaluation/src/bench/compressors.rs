@@ -164,7 +164,9 @@ mod tests {
             assert!(size > 50 && size < bytes.len() as u64 / 10, "{}: {size}", compressor.name);
         }
         let mut packed = Vec::new();
-        flate2::read::GzEncoder::new(&bytes[..], flate2::Compression::best()).read_to_end(&mut packed).unwrap();
+        flate2::read::GzEncoder::new(&bytes[..], flate2::Compression::best())
+            .read_to_end(&mut packed)
+            .unwrap();
         assert_eq!(COMPRESSORS[0].run(&bytes, None).unwrap().unwrap().0, packed.len() as u64);
         packed.clear();
         bzip2::read::BzEncoder::new(&bytes[..], bzip2::Compression::best()).read_to_end(&mut packed).unwrap();

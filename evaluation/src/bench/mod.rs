@@ -65,7 +65,11 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let text = Measurements::new(writer.rows).markdown();
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("\ntables     {} and {}", out.join("bench.csv").display(), path.display());
-    println!("pictures   warptrace-evaluation figures --csv {} --out {}", out.join("bench.csv").display(), out.display());
+    println!(
+        "pictures   warptrace-evaluation figures --csv {} --out {}",
+        out.join("bench.csv").display(),
+        out.display()
+    );
     Ok(())
 }
 
@@ -144,7 +148,9 @@ fn compress(
         let (case, events, prefix) = &traces[input];
         bar.inc(1);
         let Some((bytes, time)) = found else {
-            bar.suspend(|| println!("{}: {}: left out, the time limit is reached", case.name(), compressor.name));
+            bar.suspend(|| {
+                println!("{}: {}: left out, the time limit is reached", case.name(), compressor.name);
+            });
             return Ok(());
         };
         let raw_bytes = prefix.len() as u64;

@@ -161,7 +161,8 @@ impl Measurements {
         }
         text += "\nMade by `warptrace-evaluation bench`; every run is in `bench.csv`. What the columns mean, and how it was \
                  measured, is in `docs/evaluation.md`.\n";
-        text += &format!("\n## Ratios beside the thesis's\n\n{}\n{}", self.ratios().markdown(), self.prefixes());
+        text +=
+            &format!("\n## Ratios beside the thesis's\n\n{}\n{}", self.ratios().markdown(), self.prefixes());
         text += &format!("\n## Times\n\n{}", self.times().markdown());
         text += &format!("\n## Sizes\n\n{}", self.sizes().markdown());
         let compressors = self.compressors();
@@ -210,7 +211,11 @@ impl Measurements {
     /// The note that explains the stars.
     fn prefixes(&self) -> String {
         let rows = self.subjects.iter().flat_map(|subject| &subject.rows);
-        match rows.filter(|row| row.kind == Kind::Compressor && row.is_prefix()).map(|row| row.raw_bytes).max() {
+        match rows
+            .filter(|row| row.kind == Kind::Compressor && row.is_prefix())
+            .map(|row| row.raw_bytes)
+            .max()
+        {
             Some(bytes) => format!(
                 "\\* Only the first {} bytes of the raw trace were compressed; the ratio is that of these bytes.\n",
                 count(bytes)
@@ -222,7 +227,19 @@ impl Measurements {
     fn times(&self) -> Table {
         let mut table = Table::new(
             3,
-            ["program", "input", "codec", "launches", "kernel", "over untraced", "copy", "write", "whole", "over untraced", "set-up"],
+            [
+                "program",
+                "input",
+                "codec",
+                "launches",
+                "kernel",
+                "over untraced",
+                "copy",
+                "write",
+                "whole",
+                "over untraced",
+                "set-up",
+            ],
         );
         for subject in &self.subjects {
             for codec in subject.codecs() {
@@ -250,12 +267,16 @@ impl Measurements {
     }
 
     fn sizes(&self) -> Table {
-        let mut table =
-            Table::new(3, ["program", "input", "codec", "events", "raw bytes", "device bytes", "ratio", "file bytes"]);
+        let mut table = Table::new(
+            3,
+            ["program", "input", "codec", "events", "raw bytes", "device bytes", "ratio", "file bytes"],
+        );
         for subject in &self.subjects {
             for codec in subject.codecs().into_iter().filter(|name| *name != UNTRACED) {
                 let whole = |of: fn(&Row) -> u64| {
-                    subject.median(codec, |row| of(row) as f64).map_or_else(String::new, |median| count(median as u64))
+                    subject
+                        .median(codec, |row| of(row) as f64)
+                        .map_or_else(String::new, |median| count(median as u64))
                 };
                 table.row([
                     subject.program.clone(),
@@ -275,7 +296,17 @@ impl Measurements {
     fn compressors(&self) -> Table {
         let mut table = Table::new(
             3,
-            ["program", "input", "compressor", "of bytes", "to bytes", "ratio", "time", "MB/s", "with raw tracing, over ecl"],
+            [
+                "program",
+                "input",
+                "compressor",
+                "of bytes",
+                "to bytes",
+                "ratio",
+                "time",
+                "MB/s",
+                "with raw tracing, over ecl",
+            ],
         );
         for subject in &self.subjects {
             for compressor in COMPRESSORS {

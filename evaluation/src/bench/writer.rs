@@ -7,10 +7,10 @@ use anyhow::Context;
 
 use super::row::{Kind, Row};
 use crate::codecs::UNTRACED;
+use crate::date;
 use crate::machine::Machine;
 use crate::record::Times;
 use crate::subject::Case;
-use crate::date;
 
 /// Writes lines and keeps them.
 pub(super) struct Writer {
@@ -80,7 +80,8 @@ impl Writer {
     }
 
     pub(super) fn add(&mut self, case: &Case, measured: Measured<'_>) -> anyhow::Result<()> {
-        let Measured { kind, codec, repetition, launches, events, raw_bytes, bytes, file_bytes, times } = measured;
+        let Measured { kind, codec, repetition, launches, events, raw_bytes, bytes, file_bytes, times } =
+            measured;
         let row = Row {
             program: case.program.to_owned(),
             input: case.input.clone(),

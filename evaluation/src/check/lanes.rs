@@ -43,7 +43,10 @@ fn compare_with(trace: &TraceFile, subject: &dyn Subject) -> Result<String, Stri
 }
 
 /// Compares every lane of a trace with the reference.
-pub(super) fn compare_with_reference(trace: &TraceFile, reference: &dyn LaneReference) -> Result<String, String> {
+pub(super) fn compare_with_reference(
+    trace: &TraceFile,
+    reference: &dyn LaneReference,
+) -> Result<String, String> {
     let mut lanes = 0;
     for info in trace.launches() {
         let found = digests(trace, info).map_err(|error| error.to_string())?;

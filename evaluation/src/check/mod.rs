@@ -45,7 +45,8 @@ pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     if let Some(folder) = &arguments.out {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let path = folder.join("check.md");
-        fs::write(&path, report.markdown(&machine)).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, report.markdown(&machine))
+            .with_context(|| format!("cannot write {}", path.display()))?;
         println!("table      {}", path.display());
     }
     Ok(report.all_passed())

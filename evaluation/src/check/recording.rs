@@ -33,7 +33,11 @@ pub(super) fn check(bench: &mut Bench, case: &Case, report: &mut Report) -> anyh
         report.add(case, &format!("{} beside raw", codec.name), expected.check_dual(&recorded));
         if let Some(reference) = subject.lanes() {
             let trace = TraceFile::open(&recorded.path)?;
-            report.add(case, &format!("{}: lanes as on the CPU", codec.name), lanes::compare_with_reference(&trace, reference));
+            report.add(
+                case,
+                &format!("{}: lanes as on the CPU", codec.name),
+                lanes::compare_with_reference(&trace, reference),
+            );
         }
     }
     for codec in CODECS.iter().filter(|codec| codec.name == MAIN) {
@@ -59,8 +63,12 @@ impl Expected {
 
     fn check_count(&self, attempted: u64) -> Result<String, String> {
         match self.events {
-            Some(expected) if expected == attempted => Ok(format!("{} events, as the formula says", count(attempted))),
-            Some(expected) => Err(format!("{} events, the formula says {}", count(attempted), count(expected))),
+            Some(expected) if expected == attempted => {
+                Ok(format!("{} events, as the formula says", count(attempted)))
+            }
+            Some(expected) => {
+                Err(format!("{} events, the formula says {}", count(attempted), count(expected)))
+            }
             None => Ok(format!("{} events", count(attempted))),
         }
     }
@@ -74,7 +82,11 @@ impl Expected {
         }
         let verified = verify(recorded)?;
         if !verified.is_ok() {
-            return Err(format!("verify: {} problems, first: {}", verified.problem_count(), verified.problems[0]));
+            return Err(format!(
+                "verify: {} problems, first: {}",
+                verified.problem_count(),
+                verified.problems[0]
+            ));
         }
         if verified.events != attempted {
             return Err(format!("{} events decoded of {}", count(verified.events), count(attempted)));
@@ -92,7 +104,11 @@ impl Expected {
                  {different_warps} different, {unreadable_warps} unreadable"
             ));
         }
-        Ok(format!("decoded = raw: {} events of {} warps compared one by one", count(events), count(equal_warps)))
+        Ok(format!(
+            "decoded = raw: {} events of {} warps compared one by one",
+            count(events),
+            count(equal_warps)
+        ))
     }
 }
 
@@ -130,8 +146,15 @@ fn check_small_pool(
     }
     // Where there are more launches than a report lists problems, its own count must do.
     let listed = verified.problems_left_out == 0;
-    if verified.is_ok() || (listed && reported != lost) || verified.lost_events != lost || verified.events != kept {
-        return Err(format!("{lost} events lost, verify reports {} and {} decoded", verified.lost_events, verified.events));
+    if verified.is_ok()
+        || (listed && reported != lost)
+        || verified.lost_events != lost
+        || verified.events != kept
+    {
+        return Err(format!(
+            "{lost} events lost, verify reports {} and {} decoded",
+            verified.lost_events, verified.events
+        ));
     }
     Ok(format!(
         "result as untraced; {} attempted = {} recorded + {} lost, and verify says so",

@@ -14,7 +14,11 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new() -> Self {
-        Self { table: Table::new(5, ["program", "input", "check", "result", "what was found"]), passed: 0, failed: 0 }
+        Self {
+            table: Table::new(5, ["program", "input", "check", "result", "what was found"]),
+            passed: 0,
+            failed: 0,
+        }
     }
 
     /// Adds what a check found, or what is wrong.

@@ -26,7 +26,9 @@ pub(super) fn cases(quick: bool, inputs: Option<&Path>) -> Vec<Case> {
         case("250k.2-like", || Ok(generate::mesh_250k_like(250_000, SEED)?)).like("DMR, 250k.2"),
         case("r1M-like", || Ok(generate::mesh_r1m_like(1_000_000, SEED)?)).like("DMR, r1M"),
     ];
-    if let Some(path) = inputs.and_then(|folder| super::find(folder, "meshes", |name| name.starts_with("ttimeu100000.2.ele"))) {
+    if let Some(path) =
+        inputs.and_then(|folder| super::find(folder, "meshes", |name| name.starts_with("ttimeu100000.2.ele")))
+    {
         cases.push(Case::new(NAME, "ttimeu100000.2", move || {
             let (mesh, _) = load_mesh(&path, &Limits::default()).context("cannot load the mesh")?;
             Ok(Dmr { mesh })
@@ -60,15 +62,18 @@ impl RunResult for Mended<'_> {
     fn bytes(&self) -> Cow<'_, [u8]> {
         let Refined { points, triangles, segments, .. } = &self.refined;
         let mut bytes: Vec<u8> = points.iter().flatten().copied().flat_map(f64::to_le_bytes).collect();
-        bytes.extend(triangles.iter().flatten().chain(segments.iter().flatten()).flat_map(|index| index.to_le_bytes()));
+        bytes.extend(
+            triangles.iter().flatten().chain(segments.iter().flatten()).flat_map(|index| index.to_le_bytes()),
+        );
         Cow::Owned(bytes)
     }
 
     fn check(&self) -> Result<String, String> {
         let Refined { kept_corner, kept_short, kept_unsure, left_bad, .. } = self.refined;
         let report = checker::check(self.refined.view(), self.mesh, &Parameters::default());
-        let kept =
-            format!("left alone: {kept_corner} in corners, {kept_short} under the floor, {kept_unsure} for rounding");
+        let kept = format!(
+            "left alone: {kept_corner} in corners, {kept_short} under the floor, {kept_unsure} for rounding"
+        );
         // The only violations may be the sharp angles that the result itself declares.
         let sound = report.problem_count == report.bad_triangles - report.bad_between_segments
             && report.bad_triangles == kept_corner + kept_short + kept_unsure
@@ -76,8 +81,14 @@ impl RunResult for Mended<'_> {
             && left_bad == 0;
         if !sound {
             let first = report.problems.first().map(ToString::to_string).unwrap_or_default();
-            return Err(format!("{left_bad} left to do; {} problems ({first}); {kept}", report.problem_count));
+            return Err(format!(
+                "{left_bad} left to do; {} problems ({first}); {kept}",
+                report.problem_count
+            ));
         }
-        Ok(format!("conforming, Delaunay, no bad triangle among {}; {kept}", crate::table::count(report.triangles as u64)))
+        Ok(format!(
+            "conforming, Delaunay, no bad triangle among {}; {kept}",
+            crate::table::count(report.triangles as u64)
+        ))
     }
 }

@@ -16,5 +16,9 @@ pub(super) fn road_ny_file(inputs: Option<&Path>) -> Option<PathBuf> {
 /// The road network with weights; random ones, from 1 to 1,000, if the file has none.
 pub(super) fn road_ny(path: &Path) -> anyhow::Result<Graph> {
     let (graph, _) = load_graph(path, &LoadOptions::default()).context("cannot load the road network")?;
-    if graph.weights().is_some() { Ok(graph) } else { Ok(generate::random_weights(graph, THESIS_WEIGHTS, SEED)?) }
+    if graph.weights().is_some() {
+        Ok(graph)
+    } else {
+        Ok(generate::random_weights(graph, THESIS_WEIGHTS, SEED)?)
+    }
 }

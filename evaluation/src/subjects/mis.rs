@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use warptrace_host::Launcher;
+use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::check::mis as checker;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mis::{self, MisOptions};
-use warptrace_workloads::ProgramInfo;
 
 use super::{SEED, graphs};
 use crate::subject::{Case, Run, RunResult, Subject};

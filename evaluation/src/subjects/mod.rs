@@ -17,9 +17,16 @@ const SEED: u64 = 1;
 /// What to run: `quick` inputs are small enough for the simulator; without it the inputs are the thesis's, or of
 /// their families.
 pub(crate) fn cases(quick: bool, inputs: Option<&Path>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
-    let lists = [fractal::cases(quick), nbody::cases(quick), mis::cases(quick, inputs), mst::cases(quick, inputs), dmr::cases(quick, inputs)];
+    let lists = [
+        fractal::cases(quick),
+        nbody::cases(quick),
+        mis::cases(quick, inputs),
+        mst::cases(quick, inputs),
+        dmr::cases(quick, inputs),
+    ];
     let mut cases: Vec<Case> = lists.into_iter().flatten().collect();
-    let known: Vec<&str> = [&fractal::NAME, &nbody::NAME, &mis::NAME, &mst::NAME, &dmr::NAME].map(|name| *name).into();
+    let known: Vec<&str> =
+        [&fractal::NAME, &nbody::NAME, &mis::NAME, &mst::NAME, &dmr::NAME].map(|name| *name).into();
     if let Some(unknown) = programs.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!("there is no program `{unknown}`; the programs are {}", known.join(", "));
     }
@@ -39,7 +46,8 @@ pub(crate) fn twins(quick: bool, programs: &[String]) -> Vec<Case> {
 /// The first file, by name, in `folder` or in its subfolder `below` whose name fits.
 fn find(folder: &Path, below: &str, fits: impl Fn(&str) -> bool) -> Option<PathBuf> {
     [folder.to_owned(), folder.join(below)].iter().find_map(|folder| {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
         files.sort();
         files.into_iter().find(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(&fits))
     })

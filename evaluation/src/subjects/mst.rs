@@ -59,7 +59,10 @@ impl RunResult for Forest<'_> {
         checker::check(self.graph, &self.arcs).map_err(|error| error.to_string())?;
         let expected = checker::kruskal(self.graph).weight;
         if self.weight != expected {
-            return Err(format!("the weight is given as {}, Kruskal's forest weighs {expected}", self.weight));
+            return Err(format!(
+                "the weight is given as {}, Kruskal's forest weighs {expected}",
+                self.weight
+            ));
         }
         Ok(format!(
             "as heavy as Kruskal's: {} edges, weight {}",

@@ -100,7 +100,8 @@ pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
         }
     }
     // SAFETY: only the lifetime is erased; `Restore` takes the pointer out again before `lane` goes away.
-    let erased: *const dyn Lane = unsafe { core::mem::transmute::<*const (dyn Lane + '_), *const dyn Lane>(lane) };
+    let erased: *const dyn Lane =
+        unsafe { core::mem::transmute::<*const (dyn Lane + '_), *const dyn Lane>(lane) };
     let _restore = Restore(CURRENT.with(|current| current.replace(Some(erased))));
     run()
 }

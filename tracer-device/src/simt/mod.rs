@@ -102,7 +102,7 @@ pub(crate) fn settle(mask: u32) {
 }
 
 /// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.
-#[cfg(recording)]
+#[cfg(global_work)]
 #[inline(always)]
 pub(crate) fn resident_slot(warp: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]

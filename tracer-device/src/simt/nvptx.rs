@@ -93,7 +93,7 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
 pub fn spin_hint() {}
 
 /// Multiprocessor times warps of a multiprocessor, plus the warp's place there.
-#[cfg(recording)]
+#[cfg(global_work)]
 #[inline(always)]
 pub(crate) fn resident_slot() -> u32 {
     let (multiprocessor, places, place): (u32, u32, u32);

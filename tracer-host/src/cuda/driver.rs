@@ -42,16 +42,19 @@ pub(super) fn load_module(variant: &str, ptx: &str) -> Result<sys::CUmodule, Dev
         problem: format!("the GPU code for `{variant}` contains a zero byte; build again"),
     })?;
     let mut log = vec![0u8; 16 << 10];
-    let mut options = [
-        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    ];
-    let mut values: [*mut c_void; 2] =
-        [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
+    let mut options =
+        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
     let mut module = std::ptr::null_mut();
     // SAFETY: the options and values are two each, the buffer is as long as said, the text ends in zero.
     let result = unsafe {
-        sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
     }
     .result();
     match result {

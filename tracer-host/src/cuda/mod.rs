@@ -19,7 +19,8 @@ use warptrace_format::pool::{POOL_SYMBOL, PoolDescriptor};
 use self::driver::Called;
 use self::staging::Staging;
 use crate::{
-    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, PtxTable, Recording, Tracing, Variant,
+    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, PtxTable, Recording, Tracing,
+    Variant,
 };
 
 struct Module {
@@ -219,7 +220,8 @@ impl Device for CudaDevice {
         // SAFETY: a plain allocation, given back by `free` or `drop`.
         let address = unsafe { result::malloc_sync(length) }.map_err(|error| {
             let (name, description) = driver::words(error);
-            let free = result::mem_get_info().map_or_else(|_| String::new(), |(free, _)| format!("; {free} bytes are free"));
+            let free = result::mem_get_info()
+                .map_or_else(|_| String::new(), |(free, _)| format!("; {free} bytes are free"));
             out_of_memory(format!("cuMemAlloc: {name} ({description}){free}"))
         })?;
         self.allocations.insert(address, bytes.max(1));
@@ -274,8 +276,8 @@ impl Device for CudaDevice {
         let function = self.function(variant, kernel)?;
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
         if variant.tables_in_shared() {
-            dynamic_shared =
-                dynamic_shared.next_multiple_of(16) + shape.warps_per_block() * u64::from(DEVICE_ECL.work_bytes());
+            dynamic_shared = dynamic_shared.next_multiple_of(16)
+                + shape.warps_per_block() * u64::from(DEVICE_ECL.work_bytes());
         }
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
@@ -285,8 +287,9 @@ impl Device for CudaDevice {
             )));
         }
         // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
-        let dynamic_shared = i32::try_from(dynamic_shared)
-            .map_err(|_| problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have")))?;
+        let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
+            problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
+        })?;
         if dynamic_shared > (48 << 10) - 32 * WARP_STATE_BYTES as i32 {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function is loaded.

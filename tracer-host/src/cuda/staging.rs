@@ -25,8 +25,10 @@ impl Staging {
         // Flags 0: cached by the CPU, unlike the write-combined memory that is slow to read.
         // SAFETY: plain pinned allocations, freed in `drop`.
         let buffer = || unsafe { result::malloc_host(BUFFER_BYTES, 0) }.called("cuMemHostAlloc");
-        let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).called("cuEventCreate");
-        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
+        let event =
+            || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).called("cuEventCreate");
+        let stream =
+            result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
         Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?], stream })
     }
 
@@ -45,7 +47,10 @@ impl Staging {
             // started only after this loop has taken it out.
             unsafe {
                 result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
-                target.copy_from_slice(std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), target.len()));
+                target.copy_from_slice(std::slice::from_raw_parts(
+                    self.buffers[half].cast::<u8>(),
+                    target.len(),
+                ));
             }
         }
         Ok(())

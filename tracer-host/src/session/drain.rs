@@ -46,8 +46,11 @@ pub(super) fn chunks<W: Write>(
             .map(|(chunk, index)| chunk_at(chunk, index, info))
             .collect::<Result<Vec<_>, _>>()?;
         report.chunks += chunks.len() as u64;
-        report.payload_bytes +=
-            chunks.iter().filter(|chunk| chunk.track == 0).map(|chunk| chunk.payload.len() as u64).sum::<u64>();
+        report.payload_bytes += chunks
+            .iter()
+            .filter(|chunk| chunk.track == 0)
+            .map(|chunk| chunk.payload.len() as u64)
+            .sum::<u64>();
         writer.write_chunks(info.number(), &chunks)?;
         report.write += started.elapsed();
         first += count;
@@ -70,7 +73,13 @@ fn chunk_at<'a>(bytes: &'a [u8], index: u32, info: &LaunchInfo) -> Result<ChunkR
         .get(CHUNK_HEADER_BYTES as usize..)
         .and_then(|payload| payload.get(..header.length as usize))
         .ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
-    Ok(ChunkRef { warp: header.warp, sequence: header.sequence, events: header.events, track: header.track, payload })
+    Ok(ChunkRef {
+        warp: header.warp,
+        sequence: header.sequence,
+        events: header.events,
+        track: header.track,
+        payload,
+    })
 }
 
 /// Copies the warps' accounts and writes them.

@@ -22,7 +22,9 @@ pub enum SessionError {
     #[error(transparent)]
     Metadata(#[from] MetadataError),
     /// A kernel that the session was not told of.
-    #[error("kernel `{kernel}` is not one of the session's ({known}): name it in the program that the session traces")]
+    #[error(
+        "kernel `{kernel}` is not one of the session's ({known}): name it in the program that the session traces"
+    )]
     UnknownKernel {
         /// The kernel.
         kernel: String,
@@ -36,7 +38,9 @@ pub enum SessionError {
         problem: String,
     },
     /// A chunk in device memory is not one that this launch wrote.
-    #[error("chunk {index} of launch {launch} is damaged: {problem}; the kernel, or another program, wrote into the trace pool")]
+    #[error(
+        "chunk {index} of launch {launch} is damaged: {problem}; the kernel, or another program, wrote into the trace pool"
+    )]
     DamagedChunk {
         /// The chunk's place in the pool.
         index: u32,

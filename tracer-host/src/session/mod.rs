@@ -53,7 +53,7 @@ impl SessionOptions {
         Self {
             codec,
             dual: false,
-            placement: Placement::Global,
+            placement: Placement::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
             compression: Compression::default(),
@@ -114,7 +114,10 @@ pub struct Session<'d, W: Write> {
 
 impl<W: Write> std::fmt::Debug for Session<'_, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("recording", &self.recording).field("launches", &self.launches).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("recording", &self.recording)
+            .field("launches", &self.launches)
+            .finish_non_exhaustive()
     }
 }
 
@@ -160,7 +163,11 @@ impl<'d, W: Write> Session<'d, W> {
     /// # Errors
     /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel fails,
     /// or the file cannot be written.
-    pub unsafe fn record(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchReport, SessionError> {
+    pub unsafe fn record(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<LaunchReport, SessionError> {
         if self.failed {
             return Err(SessionError::Unusable);
         }
@@ -236,8 +243,8 @@ fn metadata(
     if options.dual {
         tracks.push(CodecSpec::Raw);
     }
-    let mut metadata =
-        Metadata::new(options.tool.clone(), device.info(), tracks).with_pool(options.chunk_bytes, chunk_count);
+    let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
+        .with_pool(options.chunk_bytes, chunk_count);
     for (name, source) in program.kernels {
         metadata = metadata.with_kernel(*name, *source);
     }

@@ -10,7 +10,7 @@ use crate::WorkloadError;
 pub enum DmrError {
     /// An option is out of range, or the device or the recording failed.
     #[error(transparent)]
-    Workload(#[from] WorkloadError),
+    Workload(Box<WorkloadError>),
     /// The limit on rounds was reached.
     #[error(
         "{waiting} bad triangles are left after {rounds} rounds; allow more rounds, or raise the floor or lower the angle if the mesh grows without end"
@@ -47,14 +47,20 @@ pub enum DmrError {
     },
 }
 
+impl From<WorkloadError> for DmrError {
+    fn from(error: WorkloadError) -> Self {
+        Self::Workload(Box::new(error))
+    }
+}
+
 impl From<DeviceError> for DmrError {
     fn from(error: DeviceError) -> Self {
-        Self::Workload(error.into())
+        WorkloadError::from(error).into()
     }
 }
 
 impl From<SessionError> for DmrError {
     fn from(error: SessionError) -> Self {
-        Self::Workload(error.into())
+        WorkloadError::from(error).into()
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
         let mut arguments: Vec<(&str, &str)> = arguments
             .filter_map(|line| line.trim().trim_start_matches('[').trim_end_matches(';').split_once("], "))
             .collect();
-        arguments.sort_unstable();
+        // By number: `param10` comes after `param9`.
+        arguments.sort_unstable_by_key(|(parameter, _)| (parameter.len(), *parameter));
         let (_, location) = arguments.last().expect("the encoder takes arguments");
         let location = location.parse().unwrap_or_else(|_| panic!("the location is computed: {location}"));
         locations.push(location);

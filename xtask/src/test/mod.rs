@@ -26,7 +26,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             Err(missing) => Outcome::Skipped(format!("without {}", missing.join(" and "))),
         });
     }
-    steps.step("format", || process::run(workspace::cargo().args(["fmt", "--all", "--check"])));
+    steps.step("format", || {
+        process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
+        // A workspace of its own, because it needs nightly; formatting does not.
+        process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
+    });
     steps.step("lints", || {
         let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(workspace::cargo().args(arguments))

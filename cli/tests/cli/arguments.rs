@@ -1,0 +1,55 @@
+//! Bad arguments: exit code 2, nothing on standard output, and a message from which to type the right ones.
+
+use crate::support::{Folder, run, text};
+
+#[test]
+fn a_bad_argument_says_what_to_type() {
+    for (arguments, part) in [
+        (&["frobnicate"][..], "--help"),
+        (&["record"], "fractal"),
+        (&["record", "mandelbrot", "-o", "x"], "--help"),
+        (&["record", "fractal"], "--output <FILE>"),
+        (&["record", "fractal", "-o", "x", "--device", "gpu"], "`auto`, `sim`, `cuda` or `cuda:N`"),
+        (&["record", "fractal", "-o", "x", "--device", "cuda:first"], "`warptrace devices`"),
+        (&["record", "fractal", "-o", "x", "--codec", "zip"], "raw, ecl"),
+        (&["record", "fractal", "-o", "x", "--ecl", "9,2"], "9,2,10"),
+        (&["record", "fractal", "-o", "x", "--ecl", "99,2,10"], "must be 4 to 16"),
+        (&["record", "fractal", "-o", "x", "--width", "0"], "1..=32768"),
+        (&["record", "fractal", "-o", "x", "--width", "many"], "invalid digit"),
+        (&["record", "fractal", "-o", "x", "--depth", "0"], "0"),
+        (&["record", "fractal", "-o", "x", "--region", "1,2"], "-0.74395,-0.10461,0.00578"),
+        (&["record", "fractal", "-o", "x", "--region", "0,0,-1"], "side above 0"),
+        (&["record", "fractal", "-o", "x", "--region", "0,0,inf"], "three numbers"),
+        (&["record", "fractal", "-o", "x", "--zstd", "20"], "0..=19"),
+        (&["record", "fractal", "-o", "x", "--pool-mib", "0"], "1..="),
+        (&["decode"], "<FILE>"),
+        (&["decode", "x", "--format", "xml"], "text, jsonl, csv"),
+        (&["decode", "x", "--block", "a"], "as in 12 or 3,4"),
+        (&["decode", "x", "--block", "1,2,3,4"], "one to three"),
+        (&["decode", "x", "--warp", "-1"], "--help"),
+        (&["info"], "<FILE>"),
+        (&["verify"], "<FILE>"),
+    ] {
+        let (code, output, errors) = run(arguments);
+        assert_eq!((code, output.as_str()), (2, ""), "{arguments:?}: {errors}");
+        assert!(errors.contains(part), "{arguments:?} does not say `{part}`: {errors}");
+    }
+}
+
+#[test]
+fn a_bad_combination_leaves_an_existing_trace_alone() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let before = std::fs::read(&path).unwrap();
+    for (more, part) in [
+        (&["--codec", "raw", "--ecl", "9,2,10"][..], "--codec ecl"),
+        (&["--chunk-bytes", "1000"], "a power of two from 512 to 1048576"),
+        (&["--codec", "raw", "--dual"], "dual"),
+    ] {
+        let (_, (code, output, errors)) = folder.record("a.wtrc", more);
+        assert!((1..=2).contains(&code), "{more:?}: {code}");
+        assert_eq!(output, "", "{more:?}");
+        assert!(errors.contains(part), "{more:?}: {errors}");
+        assert!(std::fs::read(&path).unwrap() == before, "{more:?} destroyed {}", text(&path));
+    }
+}

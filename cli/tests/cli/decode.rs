@@ -1,0 +1,138 @@
+//! `warptrace decode`.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Folder, WARPS, run, text, tool};
+
+fn lines(arguments: &[&str]) -> Vec<String> {
+    let (code, output, errors) = run(arguments);
+    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
+    output.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn text_has_a_heading_for_each_warp_and_a_line_for_each_event() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let lines = lines(&["decode", text(&path)]);
+    let headings: Vec<&String> = lines.iter().filter(|line| line.starts_with("launch ")).collect();
+    assert_eq!(headings.len(), WARPS);
+    assert_eq!(lines[0], "launch 0 fractal block 0,0,0 warp 0");
+    let first: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(first, ["0", &"1".repeat(32), "32", "lanes", "ENTER"]);
+}
+
+#[test]
+fn the_three_formats_agree() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let csv = lines(&["decode", text(&path), "--format", "csv"]);
+    assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask");
+    let json = lines(&["decode", text(&path), "--format", "jsonl"]);
+    let plain = lines(&["decode", text(&path), "--format", "text"]);
+    let plain: Vec<&String> = plain.iter().filter(|line| !line.starts_with("launch ")).collect();
+    assert_eq!((csv.len() - 1, json.len()), (plain.len(), plain.len()));
+    for ((csv, json), plain) in csv[1..].iter().zip(&json).zip(plain) {
+        let json: Value = serde_json::from_str(json).unwrap();
+        let number = |field: &str| json[field].as_u64().unwrap();
+        let block = json["block"].as_array().unwrap();
+        let mask = number("mask");
+        let expected = format!(
+            "{},{},{},{},{},{},{},{},{},0x{mask:08x}",
+            number("launch"),
+            json["kernel"].as_str().unwrap(),
+            block[0],
+            block[1],
+            block[2],
+            number("warp"),
+            number("event"),
+            number("location"),
+            json["name"].as_str().unwrap(),
+        );
+        assert_eq!(*csv, expected);
+        let words: Vec<&str> = plain.split_whitespace().collect();
+        assert_eq!(words[0], number("event").to_string());
+        assert_eq!(words[1], format!("{mask:032b}"));
+        assert_eq!(words[4], json["name"]);
+    }
+}
+
+#[test]
+fn filters_keep_exactly_what_they_name() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let decode = |more: &[&str]| lines(&[&["decode", text(&path), "--format", "csv"], more].concat());
+    let all = decode(&[]);
+    let kept = |block: Option<&str>, warp: Option<&str>| -> Vec<String> {
+        let fits = |line: &&String| {
+            let fields: Vec<&str> = line.split(',').collect();
+            block.is_none_or(|block| fields[2] == block) && warp.is_none_or(|warp| fields[5] == warp)
+        };
+        all[..1].iter().chain(all[1..].iter().filter(fits)).cloned().collect()
+    };
+    assert_eq!(decode(&["--warp", "3"]), kept(None, Some("3")));
+    assert_eq!(decode(&["--block", "2"]), kept(Some("2"), None));
+    assert_eq!(decode(&["--block", "2,0,0", "--warp", "7"]), kept(Some("2"), Some("7")));
+    assert_eq!(decode(&["--launch", "0"]), all);
+    assert!(decode(&["--block", "2", "--warp", "7"]).len() > 2);
+}
+
+#[test]
+fn a_filter_that_nothing_fits_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    for (more, part) in [
+        (["--warp", "8"], "have warps 0 to 7, not 8"),
+        (["--block", "4"], "there is no block [4, 0, 0]"),
+        (["--block", "0,1"], "there is no block [0, 1, 0]"),
+        (["--launch", "1"], "there is no launch 1"),
+        (["--track", "1"], "there is no track 1"),
+    ] {
+        let (code, output, errors) = run(&[&["decode", text(&path)], &more[..]].concat());
+        assert_eq!((code, output.as_str()), (1, ""), "{more:?}");
+        assert!(errors.contains(part), "{more:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_dual_trace_holds_the_same_events_twice() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &["--dual"]);
+    let track = |number: &str| lines(&["decode", text(&path), "--format", "csv", "--track", number]);
+    assert!(track("0").len() > WARPS);
+    assert_eq!(track("0"), track("1"));
+}
+
+#[test]
+fn a_file_gets_the_same_bytes_as_standard_output() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    for format in ["text", "jsonl", "csv"] {
+        let target = folder.at(format);
+        let (code, output, errors) = run(&["decode", text(&path), "--format", format, "-o", text(&target)]);
+        assert_eq!((code, output.as_str(), errors.as_str()), (0, "", ""));
+        let printed = run(&["decode", text(&path), "--format", format]).1;
+        assert!(std::fs::read_to_string(target).unwrap() == printed, "{format}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = Folder::new();
+    // More than fits into a pipe, so that the tool meets the closed end.
+    let path = folder.recorded("a.wtrc", &["--width", "128"]);
+    let mut child = std::process::Command::new(tool().get_program())
+        .args(["decode", text(&path), "--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("{\"launch\":0"), "{line}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}

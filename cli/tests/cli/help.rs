@@ -1,0 +1,54 @@
+//! `--help` of every command.
+
+use crate::support::run;
+
+const COMMANDS: [&[&str]; 7] =
+    [&[], &["record"], &["record", "fractal"], &["info"], &["decode"], &["verify"], &["devices"]];
+
+#[test]
+fn help_fits_the_screen_and_goes_to_standard_output() {
+    for command in COMMANDS {
+        let (code, output, errors) = run(&[command, &["--help"]].concat());
+        assert_eq!((code, errors.as_str()), (0, ""), "{command:?}");
+        assert!(output.contains("Usage: warptrace"), "{command:?}: {output}");
+        for line in output.lines() {
+            assert!(line.chars().count() <= 100, "{command:?} is wider than 100 columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_option_is_explained() {
+    for command in COMMANDS {
+        let output = run(&[command, &["--help"]].concat()).1;
+        let lines: Vec<&str> = output.lines().collect();
+        let mut options = 0;
+        for (number, line) in lines.iter().enumerate() {
+            let option = line.trim_start();
+            if !option.starts_with('-') || !line.starts_with("  ") {
+                continue;
+            }
+            options += 1;
+            // The explanation stands beside the option, or below it and further to the right.
+            let indent = line.len() - option.len();
+            let beside = option.split("  ").nth(1).is_some_and(|words| !words.trim().is_empty());
+            let below = lines.get(number + 1).is_some_and(|next| {
+                let words = next.trim_start();
+                !words.is_empty() && !words.starts_with('-') && next.len() - words.len() > indent
+            });
+            assert!(beside || below, "{command:?} does not explain `{option}`");
+        }
+        assert!(options >= 2, "{command:?} has --help and --version");
+    }
+}
+
+#[test]
+fn the_first_page_names_commands_first_steps_and_exit_codes() {
+    let output = run(&["--help"]).1;
+    for part in ["record", "info", "decode", "verify", "devices", "First steps", "Exit codes"] {
+        assert!(output.contains(part), "no `{part}` in\n{output}");
+    }
+    let (code, output, _) = run(&["--version"]);
+    assert_eq!(code, 0);
+    assert_eq!(output, format!("warptrace {}\n", env!("CARGO_PKG_VERSION")));
+}

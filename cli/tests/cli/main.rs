@@ -1,0 +1,10 @@
+//! The tool as a person meets it: what it prints, where, and its exit codes.
+
+mod arguments;
+mod decode;
+mod help;
+mod info;
+mod losses;
+mod record;
+mod support;
+mod unreadable;

@@ -1,0 +1,74 @@
+//! Running the tool, and a small trace to run it on.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
+pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
+
+/// Warps of the small trace.
+pub(crate) const WARPS: usize = 32;
+
+/// The tool, without anything from this environment that could change what it does.
+pub(crate) fn tool() -> Command {
+    let mut command = Command::cargo_bin("warptrace").expect("cargo builds the tool for its tests");
+    command.env_remove("WARPTRACE_PTX_DIR").timeout(std::time::Duration::from_secs(300));
+    command
+}
+
+/// Runs the tool; answers exit code, standard output and standard error.
+pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
+    ended(tool().args(arguments).output().unwrap())
+}
+
+fn ended(output: Output) -> (i32, String, String) {
+    let code = output.status.code().expect("the tool ends by itself");
+    (code, String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A folder that goes away with its files.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Path of `name` in the folder.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Records the small picture into `name` with more arguments; answers its path and what the tool answered.
+    pub(crate) fn record(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
+        let path = self.at(name);
+        let mut arguments = vec!["record", "fractal", "--device", "sim", "-o", text(&path)];
+        arguments.extend(SMALL);
+        arguments.extend(more);
+        let answer = run(&arguments);
+        (path, answer)
+    }
+
+    /// Records the small picture.
+    ///
+    /// # Panics
+    /// If that does not succeed.
+    pub(crate) fn recorded(&self, name: &str, more: &[&str]) -> PathBuf {
+        let (path, (code, _, errors)) = self.record(name, more);
+        assert_eq!((code, errors.as_str()), (0, ""), "recording {name}");
+        path
+    }
+
+    pub(crate) fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary folders have plain names")
+}

@@ -1,0 +1,109 @@
+//! Rectangles, lines and text in pixels, on any of the plotting library's backends.
+
+use anyhow::anyhow;
+use plotters::coord::Shift;
+use plotters::prelude::{DrawingArea, DrawingBackend, PathElement, Rectangle};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
+};
+
+/// The font's name. In an SVG it is a list, from which a reader without the font takes the next.
+pub(super) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+
+/// How text looks, and which of its points the place means.
+#[derive(Clone, Copy)]
+pub(super) struct Text {
+    size: i32,
+    colour: RGBColor,
+    bold: bool,
+    upwards: bool,
+    anchor: (HPos, VPos),
+}
+
+impl Text {
+    /// Text of this size in pixels; the place is that of its upper left corner.
+    pub(super) fn new(size: i32, colour: RGBColor) -> Self {
+        Self { size, colour, bold: false, upwards: false, anchor: (HPos::Left, VPos::Top) }
+    }
+
+    /// Bold.
+    pub(super) fn bold(self) -> Self {
+        Self { bold: true, ..self }
+    }
+
+    /// Turned, so that it is read upwards. The anchor is that of the text before it is turned.
+    pub(super) fn upwards(self) -> Self {
+        Self { upwards: true, ..self }
+    }
+
+    /// With another anchor.
+    pub(super) fn at(self, horizontal: HPos, vertical: VPos) -> Self {
+        Self { anchor: (horizontal, vertical), ..self }
+    }
+
+    fn style(&self) -> TextStyle<'_> {
+        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
+        let turn = if self.upwards { FontTransform::Rotate270 } else { FontTransform::None };
+        let font = FontDesc::new(FontFamily::Name(FONT), f64::from(self.size), style).transform(turn);
+        TextStyle::from(font).color(&self.colour).pos(Pos::new(self.anchor.0, self.anchor.1))
+    }
+}
+
+/// Draws into an area.
+pub(super) struct Paint<'a, B: DrawingBackend> {
+    pub(super) area: &'a DrawingArea<B, Shift>,
+}
+
+/// The library's errors belong to a backend and cannot be kept.
+fn failed(error: impl std::error::Error) -> anyhow::Error {
+    anyhow!("{error}")
+}
+
+impl<B: DrawingBackend> Paint<'_, B> {
+    /// A rectangle, filled or as an outline of one pixel.
+    pub(super) fn rectangle(
+        &self,
+        from: (i32, i32),
+        to: (i32, i32),
+        colour: RGBColor,
+        filled: bool,
+    ) -> anyhow::Result<()> {
+        let style = ShapeStyle { color: colour.to_rgba(), filled, stroke_width: 1 };
+        self.area.draw(&Rectangle::new([from, to], style)).map_err(failed)
+    }
+
+    /// A straight line.
+    pub(super) fn line(
+        &self,
+        from: (i32, i32),
+        to: (i32, i32),
+        colour: RGBColor,
+        width: u32,
+    ) -> anyhow::Result<()> {
+        self.area.draw(&PathElement::new(vec![from, to], colour.stroke_width(width))).map_err(failed)
+    }
+
+    /// A broken horizontal line.
+    pub(super) fn dashes(&self, from: (i32, i32), to: i32, colour: RGBColor) -> anyhow::Result<()> {
+        for x in (from.0..to).step_by(10) {
+            self.line((x, from.1), ((x + 6).min(to), from.1), colour, 2)?;
+        }
+        Ok(())
+    }
+
+    /// Text.
+    pub(super) fn text(&self, text: &str, at: (i32, i32), font: &Text) -> anyhow::Result<()> {
+        self.area.draw_text(text, &font.style(), at).map_err(failed)
+    }
+
+    /// Width of a text in pixels.
+    pub(super) fn width(&self, text: &str, font: &Text) -> anyhow::Result<i32> {
+        Ok(self.area.estimate_text_size(text, &font.style()).map_err(failed)?.0 as i32)
+    }
+
+    /// Writes the file.
+    pub(super) fn present(&self) -> anyhow::Result<()> {
+        self.area.present().map_err(failed)
+    }
+}

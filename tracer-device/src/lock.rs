@@ -1,0 +1,187 @@
+//! Mutual exclusion between the diverged groups of one warp, with plain loads and stores.
+//!
+//! Lamport's second algorithm of "A Fast Mutual Exclusion Algorithm" (ACM Transactions on Computer Systems 5(1), 1987),
+//! with the lanes as processes. In the absence of contention it costs five stores and two loads.
+//!
+//! ```text
+//! offset  size  variable
+//!      0     4  x: 1 + the lane that came last
+//!      4     4  y: 1 + the lane that is inside, or 0
+//!      8     8  unused
+//!     16    32  b: one byte a lane, 1 while it tries or is inside
+//! ```
+//!
+//! # Why not an atomic
+//! ptxas puts a YIELD into every loop with an atomic, a volatile or a strong access (it might be waiting for another
+//! thread), and on the hardware a YIELD ends the wait of lanes that stand at a convergence barrier: lanes that had left
+//! the loop stop waiting for those inside, and the program no longer runs as it does untraced. Measured on an H200 with
+//! fractal: one atomic at the trace point split the exits of the loop apart (0.7% more events); the loop of a spin lock
+//! split every warp into single lanes (28 times the events).
+//!
+//! # Why plain accesses are enough
+//! All groups belong to one warp, whose instructions are issued one at a time, and whose accesses to shared memory are
+//! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent. What is left
+//! is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
+//! ptxas cannot tell apart from the address of the stores (see `warp::record`), so that it keeps them in order too. The slow
+//! path, which waits, uses volatile accesses: there a YIELD is what is wanted.
+
+use crate::space::SharedMemory;
+
+/// Bytes of the variables.
+pub(crate) const LOCK_BYTES: u32 = 48;
+
+/// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
+/// counts.
+#[cfg(target_arch = "nvptx64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Lock {
+    /// Where the variables are.
+    address: u32,
+    /// The same address, in a form that ptxas cannot tell to be the same.
+    opaque: u32,
+    leader: bool,
+    /// The group's leader.
+    leader_lane: u32,
+}
+
+/// On the simulator there is nothing to keep apart: it switches nowhere inside the tracer.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy)]
+pub(crate) struct Lock;
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Lock {
+    pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32, _: u32) -> Self {
+        Self
+    }
+    pub(crate) fn enter(self) {}
+    pub(crate) fn leave(self) {}
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Lock {
+    /// The lock at offset `at` of a warp's state, for the group with this mask. `displaced` is `state` in a form that
+    /// ptxas cannot tell to be the same.
+    #[inline(always)]
+    pub(crate) fn new(state: SharedMemory, displaced: SharedMemory, at: u32, mask: u32) -> Self {
+        Self {
+            address: state.address + at,
+            opaque: displaced.address + at,
+            leader: state.leader,
+            leader_lane: mask.trailing_zeros(),
+        }
+    }
+
+    /// Enters the section.
+    #[inline(always)]
+    pub(crate) fn enter(self) {
+        let (y, x): (u32, u32);
+        // SAFETY: the variables from `address` on belong to this lock.
+        unsafe {
+            core::arch::asm!(
+                "{{",
+                ".reg .pred p, q;",
+                "setp.ne.u32 p, {leader}, 0;",
+                "@p st.shared.u8 [{b}+16], 1;",
+                "@p st.shared.u32 [{plain}], {me};",
+                "ld.shared.u32 {y}, [{opaque}+4];",
+                "setp.eq.and.u32 q, {y}, 0, p;",
+                "@q st.shared.u32 [{plain}+4], {me};",
+                "ld.shared.u32 {x}, [{opaque}];",
+                "}}",
+                leader = in(reg32) self.leader as u32,
+                b = in(reg32) self.address + self.leader_lane,
+                plain = in(reg32) self.address,
+                opaque = in(reg32) self.opaque,
+                me = in(reg32) self.leader_lane + 1,
+                y = out(reg32) y,
+                x = out(reg32) x,
+                options(nostack, preserves_flags)
+            );
+        }
+        if y != 0 || x != self.leader_lane + 1 {
+            contend(self.address, self.leader_lane, self.leader, y == 0);
+        }
+    }
+
+    /// Leaves the section. With tables in global memory, after what was written there.
+    #[inline(always)]
+    pub(crate) fn leave(self) {
+        // SAFETY: a fence, and the variables of this lock.
+        unsafe {
+            #[cfg(global_work)]
+            core::arch::asm!("fence.acq_rel.cta;", options(nostack, preserves_flags));
+            core::arch::asm!(
+                "{{",
+                ".reg .pred p;",
+                "setp.ne.u32 p, {leader}, 0;",
+                "@p st.shared.u32 [{plain}+4], 0;",
+                "@p st.shared.u8 [{b}+16], 0;",
+                "}}",
+                leader = in(reg32) self.leader as u32,
+                b = in(reg32) self.address + self.leader_lane,
+                plain = in(reg32) self.address,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+/// The rest of the algorithm, for a group that met another. `announced`: it has written y, else it found y taken.
+#[cfg(target_arch = "nvptx64")]
+#[cold]
+#[inline(never)]
+fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) {
+    let me = leader_lane + 1;
+    let set_b = |value: u32| {
+        // SAFETY: this lane's byte of the lock.
+        unsafe {
+            core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u8 [{}+16], {}; }}",
+                in(reg32) leader as u32, in(reg32) address + leader_lane, in(reg32) value,
+                options(nostack, preserves_flags));
+        }
+    };
+    let set = |at: u32, value: u32| {
+        // SAFETY: a variable of the lock.
+        unsafe {
+            core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u32 [{}], {}; }}",
+                in(reg32) leader as u32, in(reg32) address + at, in(reg32) value,
+                options(nostack, preserves_flags));
+        }
+    };
+    let get = |at: u32| -> u32 {
+        let value: u32;
+        // SAFETY: a variable of the lock.
+        unsafe {
+            core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address + at,
+                options(nostack, preserves_flags));
+        }
+        value
+    };
+    let mut announced = announced;
+    loop {
+        set_b(0);
+        if announced {
+            // y is mine, but somebody came after me: once nobody tries any more, y says who is in.
+            for word in 0..8 {
+                while get(16 + 4 * word) != 0 {}
+            }
+            if get(4) == me {
+                // Inside. b stays 0, as the algorithm has it: y alone keeps the others out.
+                return;
+            }
+        }
+        while get(4) != 0 {}
+        set_b(1);
+        set(0, me);
+        if get(4) != 0 {
+            announced = false;
+            continue;
+        }
+        set(4, me);
+        if get(0) == me {
+            return;
+        }
+        announced = true;
+    }
+}
