@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use warptrace_workloads::Grid;
 
 use crate::machine::DeviceChoice;
 
@@ -49,6 +50,10 @@ pub(crate) struct Target {
     /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) programs: Vec<String>,
+
+    /// Grid of MIS, MST and DMR, as in 192x256 (the thesis's); one that fills the device if not given
+    #[arg(long, value_name = "BLOCKSxTHREADS")]
+    pub(crate) grid: Option<Grid>,
 
     /// Folder with real inputs (graphs/USA-road-d.NY*, meshes/ttimeu100000.2*)
     #[arg(long, value_name = "DIR")]

@@ -47,10 +47,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Ratios> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subjects::{self, Selection};
 
     #[test]
     fn every_full_size_row_is_measured() {
-        let cases = crate::subjects::cases(false, None, &[]).unwrap();
+        let all = Selection { quick: false, inputs: None, grid: None, programs: &[] };
+        let cases = subjects::cases(&all).unwrap();
         for ratios in &RATIOS {
             assert_eq!(
                 cases.iter().filter(|case| case.thesis == Some(ratios.name)).count(),

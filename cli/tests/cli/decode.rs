@@ -122,8 +122,9 @@ fn a_file_gets_the_same_bytes_as_standard_output() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::new();
-    // More than fits into a pipe, so that the tool meets the closed end.
-    let path = folder.recorded("a.wtrc", &["--width", "128"]);
+    let path = folder.recorded("a.wtrc", &[]);
+    let printed = run(&["decode", text(&path), "--format", "jsonl"]).1;
+    assert!(printed.len() > 1 << 17, "more than a pipe holds, so that the tool meets the closed end");
     let mut child = std::process::Command::new(tool().get_program())
         .args(["decode", text(&path), "--format", "jsonl"])
         .stdout(Stdio::piped())

@@ -31,7 +31,7 @@ fn every_option_is_explained() {
             options += 1;
             // The explanation stands beside the option, or below it and further to the right.
             let indent = line.len() - option.len();
-            let beside = option.split("  ").nth(1).is_some_and(|words| !words.trim().is_empty());
+            let beside = option.split("  ").skip(1).any(|words| !words.is_empty());
             let below = lines.get(number + 1).is_some_and(|next| {
                 let words = next.trim_start();
                 !words.is_empty() && !words.starts_with('-') && next.len() - words.len() > indent

@@ -21,10 +21,10 @@ pub(crate) fn tool() -> Command {
 
 /// Runs the tool; answers exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
-    ended(tool().args(arguments).output().unwrap())
+    answer(tool().args(arguments).output().unwrap())
 }
 
-fn ended(output: Output) -> (i32, String, String) {
+fn answer(output: Output) -> (i32, String, String) {
     let code = output.status.code().expect("the tool ends by itself");
     (code, String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }

@@ -21,12 +21,13 @@ use crate::codecs::{CODECS, RAW};
 use crate::machine::Machine;
 use crate::record::{Bench, Recorded, Times};
 use crate::subject::Case;
-use crate::{progress, subjects, table};
+use crate::subjects::{self, Selection};
+use crate::{progress, table};
 
 /// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let target = &arguments.target;
-    let cases = subjects::cases(target.quick, target.inputs.as_deref(), &target.programs)?;
+    let cases = subjects::cases(&Selection::of(target))?;
     let out = &arguments.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let mut bench = Bench::open(target)?;

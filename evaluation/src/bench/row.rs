@@ -67,7 +67,7 @@ pub(crate) struct Row {
 impl Row {
     /// Bytes of the whole raw trace.
     pub(crate) fn trace_bytes(&self) -> u64 {
-        self.events * u64::from(RAW_EVENT_BYTES)
+        self.events.saturating_mul(u64::from(RAW_EVENT_BYTES))
     }
 
     /// Whether only the beginning of the trace was compressed.

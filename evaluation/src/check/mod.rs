@@ -11,14 +11,16 @@ use anyhow::Context;
 use self::report::Report;
 use crate::arguments;
 use crate::machine::Machine;
+use crate::progress;
 use crate::record::Bench;
-use crate::{progress, subjects};
+use crate::subjects::{self, Selection};
 
 /// Runs all checks; answers whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
-    let cases = subjects::cases(target.quick, target.inputs.as_deref(), &target.programs)?;
-    let twins = subjects::twins(target.quick, &target.programs);
+    let selection = Selection::of(target);
+    let cases = subjects::cases(&selection)?;
+    let twins = subjects::twins(&selection);
     let mut bench = Bench::open(target)?;
     let machine = Machine::of(&*bench.device);
     println!("device     {} (driver {})", machine.name, machine.driver);

@@ -163,3 +163,119 @@ fn check_small_pool(
         count(lost)
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use warptrace_decoder::lanes::LaneDigest;
+    use warptrace_host::Launcher;
+    use warptrace_workloads::ProgramInfo;
+    use warptrace_workloads::fractal::{self, FractalOptions};
+
+    use super::*;
+    use crate::arguments::Target;
+    use crate::machine::DeviceChoice;
+    use crate::subject::{LaneReference, Run};
+
+    /// What is wrong with a subject.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Fault {
+        None,
+        Wrong,
+        ChangesWhenTraced,
+        Miscounts,
+        LaneAstray,
+    }
+
+    struct Faulty {
+        options: FractalOptions,
+        fault: Fault,
+        runs: AtomicU8,
+    }
+
+    struct FaultyResult {
+        image: Vec<u32>,
+        options: FractalOptions,
+        fault: Fault,
+        run: u8,
+    }
+
+    impl Subject for Faulty {
+        fn program(&self) -> &'static ProgramInfo {
+            &fractal::PROGRAM
+        }
+
+        fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+            let outcome = fractal::run(launcher, &self.options)?;
+            let Self { options, fault, .. } = *self;
+            let run = self.runs.fetch_add(1, Ordering::Relaxed);
+            let result = FaultyResult { image: outcome.image, options, fault, run };
+            Ok(Run { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
+        }
+
+        fn lanes(&self) -> Option<&dyn LaneReference> {
+            Some(self)
+        }
+    }
+
+    impl LaneReference for Faulty {
+        fn lane(&self, _: u32, thread: u64) -> LaneDigest {
+            let mut digest = LaneDigest::of(fractal::lane_locations(&self.options, thread));
+            if self.fault == Fault::LaneAstray && thread == 777 {
+                digest.push(1);
+            }
+            digest
+        }
+    }
+
+    impl RunResult for FaultyResult {
+        fn bytes(&self) -> Cow<'_, [u8]> {
+            let mut bytes = bytemuck::cast_slice(&self.image).to_vec();
+            if self.fault == Fault::ChangesWhenTraced {
+                bytes[5] ^= self.run;
+            }
+            Cow::Owned(bytes)
+        }
+
+        fn check(&self) -> Result<String, String> {
+            if self.fault == Fault::Wrong { Err("wrong".to_owned()) } else { Ok("right".to_owned()) }
+        }
+
+        fn expected_events(&self) -> Option<u64> {
+            let events = fractal::expected_events(&self.image, &self.options);
+            Some(events + u64::from(self.fault == Fault::Miscounts))
+        }
+    }
+
+    /// The checks that fail for a subject with this fault.
+    fn failures(fault: Fault) -> Vec<String> {
+        let target = Target {
+            device: DeviceChoice::Simulator,
+            quick: true,
+            programs: Vec::new(),
+            grid: None,
+            inputs: None,
+            scratch: None,
+            max_pool_mib: None,
+        };
+        let mut bench = Bench::open(&target).unwrap();
+        let options = FractalOptions::new(32, 40);
+        let case = Case::new("faulty", "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
+        let mut report = Report::new();
+        check(&mut bench, &case, &mut report).unwrap();
+        assert_eq!(report.all_passed(), fault == Fault::None);
+        report.failures().to_vec()
+    }
+
+    #[test]
+    fn each_fault_fails_the_checks_that_look_for_it() {
+        assert_eq!(failures(Fault::None), [""; 0]);
+        assert_eq!(failures(Fault::Wrong), ["untraced: result"]);
+        let recorded = ["raw", "ecl", "ecl, shared memory", "ecl beside raw", "pool too small"];
+        assert_eq!(failures(Fault::ChangesWhenTraced), recorded);
+        assert_eq!(failures(Fault::Miscounts), recorded);
+        assert_eq!(failures(Fault::LaneAstray), ["ecl: lanes as on the CPU"]);
+    }
+}

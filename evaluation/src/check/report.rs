@@ -9,7 +9,7 @@ use crate::table::Table;
 pub(super) struct Report {
     table: Table,
     passed: u32,
-    failed: u32,
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -29,7 +29,7 @@ impl Report {
                 ("ok", words)
             }
             Err(words) => {
-                self.failed += 1;
+                self.failures.push(check.to_owned());
                 ("FAIL", words)
             }
         };
@@ -38,11 +38,17 @@ impl Report {
     }
 
     pub(super) fn all_passed(&self) -> bool {
-        self.failed == 0 && self.passed > 0
+        self.failures.is_empty() && self.passed > 0
+    }
+
+    /// The checks that failed.
+    #[cfg(test)]
+    pub(super) fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     pub(super) fn summary(&self) -> String {
-        format!("{} checks passed, {} failed", self.passed, self.failed)
+        format!("{} checks passed, {} failed", self.passed, self.failures.len())
     }
 
     pub(super) fn markdown(&self, machine: &Machine) -> String {

@@ -20,8 +20,8 @@ const BAR: i32 = 15;
 const GROUP_GAP: i32 = 22;
 const SMALLEST_GROUP: i32 = 112;
 const LABEL_LINE: i32 = 17;
-/// Labels of up to four lines.
-const BOTTOM: i32 = 4 * LABEL_LINE + 16;
+const LABEL_LINES: usize = 4;
+const BOTTOM: i32 = LABEL_LINES as i32 * LABEL_LINE + 16;
 const NOTE_LINE: i32 = 18;
 const SMALLEST_WIDTH: i32 = 1000;
 
@@ -46,23 +46,26 @@ fn group_width(chart: &Chart) -> i32 {
 }
 
 /// Width and height of a chart in pixels.
-pub(super) fn size(chart: &Chart) -> (u32, u32) {
+pub(super) fn size(chart: &Chart) -> (i32, i32) {
     let width = (LEFT + RIGHT + chart.groups.len() as i32 * group_width(chart)).max(SMALLEST_WIDTH);
-    let height = TOP + PLOT + BOTTOM + chart.notes.len() as i32 * NOTE_LINE;
-    (width as u32, height as u32)
+    (width, TOP + PLOT + BOTTOM + chart.notes.len() as i32 * NOTE_LINE)
 }
 
-/// Draws `chart` into an area of its [`size`].
-pub(super) fn draw<B: DrawingBackend>(area: &DrawingArea<B, Shift>, chart: &Chart) -> anyhow::Result<()> {
+/// Draws `chart` into an area of `scale` times its [`size`].
+pub(super) fn draw<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    scale: i32,
+    chart: &Chart,
+) -> anyhow::Result<()> {
     let (width, height) = size(chart);
     let plotter = Plotter {
-        paint: Paint { area },
+        paint: Paint { area, scale },
         chart,
         scale: chart.scale(),
-        right: width as i32 - RIGHT,
-        group: (width as i32 - LEFT - RIGHT) / chart.groups.len().max(1) as i32,
+        right: width - RIGHT,
+        group: (width - LEFT - RIGHT) / chart.groups.len().max(1) as i32,
     };
-    plotter.paint.rectangle((0, 0), (width as i32, height as i32), RGBColor(255, 255, 255), true)?;
+    plotter.paint.rectangle((0, 0), (width, height), RGBColor(255, 255, 255))?;
     plotter.heading()?;
     plotter.axis()?;
     for group in 0..chart.groups.len() {
@@ -122,8 +125,8 @@ impl<B: DrawingBackend> Plotter<'_, B> {
         if let Some(band) = &self.chart.band {
             let (x, y) = next(&band.name)?;
             if band.low < band.high {
-                self.paint.rectangle((x, y), (x + 14, y + 14), BAND, true)?;
-                self.paint.rectangle((x, y), (x + 14, y + 14), BAND_LINE, false)?;
+                self.paint.rectangle((x, y), (x + 14, y + 14), BAND)?;
+                self.paint.outline((x, y), (x + 14, y + 14), BAND_LINE, 1)?;
             } else {
                 self.paint.dashes((x, y + 7), x + 15, BAND_LINE)?;
             }
@@ -139,7 +142,7 @@ impl<B: DrawingBackend> Plotter<'_, B> {
     fn axis(&self) -> anyhow::Result<()> {
         let band = self.chart.band.as_ref();
         if let Some(band) = band.filter(|band| band.low < band.high) {
-            self.paint.rectangle((LEFT, self.y(band.high)), (self.right, self.y(band.low)), BAND, true)?;
+            self.paint.rectangle((LEFT, self.y(band.high)), (self.right, self.y(band.low)), BAND)?;
         }
         for tick in self.scale.ticks() {
             let y = self.y(tick);
@@ -183,16 +186,14 @@ impl<B: DrawingBackend> Plotter<'_, B> {
 
     fn bar(&self, from: (i32, i32), to: (i32, i32), colour: RGBColor, fill: Fill) -> anyhow::Result<()> {
         match fill {
-            Fill::Full => self.paint.rectangle(from, to, colour, true),
+            Fill::Full => self.paint.rectangle(from, to, colour),
             Fill::Light => {
-                self.paint.rectangle(from, to, lighter(colour), true)?;
-                self.paint.rectangle(from, to, colour, false)
+                self.paint.rectangle(from, to, lighter(colour))?;
+                self.paint.outline(from, to, colour, 1)
             }
             Fill::Outline => {
-                self.paint.rectangle(from, to, RGBColor(255, 255, 255), true)?;
-                self.paint.rectangle(from, to, colour, false)?;
-                let inside = ((from.0 + 1, from.1 + 1), (to.0 - 1, to.1 - 1));
-                self.paint.rectangle(inside.0, inside.1, colour, false)
+                self.paint.rectangle(from, to, RGBColor(255, 255, 255))?;
+                self.paint.outline(from, to, colour, 2)
             }
         }
     }
@@ -225,6 +226,7 @@ impl<B: DrawingBackend> Plotter<'_, B> {
             }
             lines.push(line);
         }
+        lines.truncate(LABEL_LINES);
         Ok(lines)
     }
 
@@ -253,12 +255,26 @@ fn short(tick: f64) -> String {
 
 /// What stands above a bar.
 fn label(value: Value) -> String {
-    format!("{}{}", digits(value.number), if value.starred { "*" } else { "" })
+    let number = match value.number {
+        n if n >= 999_500.0 => format!("{}M", digits(n / 1e6)),
+        n if n >= 9_999.5 => format!("{}k", digits(n / 1e3)),
+        n => digits(n),
+    };
+    format!("{number}{}", if value.starred { "*" } else { "" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_short() {
+        let text = |number, starred| label(Value { number, starred });
+        assert_eq!(text(6.126, false), "6.13");
+        assert_eq!(text(9_999.0, true), "9,999*");
+        assert_eq!(text(369_769.0, false), "370k");
+        assert_eq!(text(1_383_688.0, true), "1.38M*");
+    }
 
     #[test]
     fn ticks_are_short() {

@@ -4,9 +4,7 @@ use anyhow::anyhow;
 use plotters::coord::Shift;
 use plotters::prelude::{DrawingArea, DrawingBackend, PathElement, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
-};
+use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, TextStyle};
 
 /// The font's name. In an SVG it is a list, from which a reader without the font takes the next.
 pub(super) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
@@ -42,10 +40,10 @@ impl Text {
         Self { anchor: (horizontal, vertical), ..self }
     }
 
-    fn style(&self) -> TextStyle<'_> {
+    fn style(&self, scale: i32) -> TextStyle<'_> {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         let turn = if self.upwards { FontTransform::Rotate270 } else { FontTransform::None };
-        let font = FontDesc::new(FontFamily::Name(FONT), f64::from(self.size), style).transform(turn);
+        let font = FontDesc::new(FontFamily::Name(FONT), f64::from(self.size * scale), style).transform(turn);
         TextStyle::from(font).color(&self.colour).pos(Pos::new(self.anchor.0, self.anchor.1))
     }
 }
@@ -53,6 +51,8 @@ impl Text {
 /// Draws into an area.
 pub(super) struct Paint<'a, B: DrawingBackend> {
     pub(super) area: &'a DrawingArea<B, Shift>,
+    /// Pixels of the area for one of the chart's. Small text in a bitmap is set unevenly, so bitmaps are larger.
+    pub(super) scale: i32,
 }
 
 /// The library's errors belong to a backend and cannot be kept.
@@ -61,16 +61,30 @@ fn failed(error: impl std::error::Error) -> anyhow::Error {
 }
 
 impl<B: DrawingBackend> Paint<'_, B> {
-    /// A rectangle, filled or as an outline of one pixel.
-    pub(super) fn rectangle(
+    fn scaled(&self, place: (i32, i32)) -> (i32, i32) {
+        (place.0 * self.scale, place.1 * self.scale)
+    }
+
+    /// A filled rectangle.
+    pub(super) fn rectangle(&self, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> anyhow::Result<()> {
+        let corners = [self.scaled(from), self.scaled(to)];
+        self.area.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)
+    }
+
+    /// The outline of a rectangle, inside of it, `width` pixels wide.
+    pub(super) fn outline(
         &self,
         from: (i32, i32),
         to: (i32, i32),
         colour: RGBColor,
-        filled: bool,
+        width: i32,
     ) -> anyhow::Result<()> {
-        let style = ShapeStyle { color: colour.to_rgba(), filled, stroke_width: 1 };
-        self.area.draw(&Rectangle::new([from, to], style)).map_err(failed)
+        let ((left, top), (right, bottom)) = (self.scaled(from), self.scaled(to));
+        for inset in 0..width * self.scale {
+            let corners = [(left + inset, top + inset), (right - inset, bottom - inset)];
+            self.area.draw(&Rectangle::new(corners, colour.stroke_width(1))).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// A straight line.
@@ -81,7 +95,9 @@ impl<B: DrawingBackend> Paint<'_, B> {
         colour: RGBColor,
         width: u32,
     ) -> anyhow::Result<()> {
-        self.area.draw(&PathElement::new(vec![from, to], colour.stroke_width(width))).map_err(failed)
+        let path = vec![self.scaled(from), self.scaled(to)];
+        let style = colour.stroke_width(width * self.scale.unsigned_abs());
+        self.area.draw(&PathElement::new(path, style)).map_err(failed)
     }
 
     /// A broken horizontal line.
@@ -94,12 +110,13 @@ impl<B: DrawingBackend> Paint<'_, B> {
 
     /// Text.
     pub(super) fn text(&self, text: &str, at: (i32, i32), font: &Text) -> anyhow::Result<()> {
-        self.area.draw_text(text, &font.style(), at).map_err(failed)
+        self.area.draw_text(text, &font.style(self.scale), self.scaled(at)).map_err(failed)
     }
 
     /// Width of a text in pixels.
     pub(super) fn width(&self, text: &str, font: &Text) -> anyhow::Result<i32> {
-        Ok(self.area.estimate_text_size(text, &font.style()).map_err(failed)?.0 as i32)
+        let (width, _) = self.area.estimate_text_size(text, &font.style(self.scale)).map_err(failed)?;
+        Ok(width as i32 / self.scale + 1)
     }
 
     /// Writes the file.

@@ -1,7 +1,6 @@
 //! DMR.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use anyhow::Context;
 use warptrace_host::Launcher;
@@ -10,35 +9,43 @@ use warptrace_workloads::check::mesh::{self as checker, Parameters};
 use warptrace_workloads::dmr::{self, DmrOptions, Refined};
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
 
-use super::SEED;
+use super::{SEED, Selection};
 use crate::subject::{Case, Run, RunResult, Subject};
 
 pub(super) const NAME: &str = "dmr";
 
-pub(super) fn cases(quick: bool, inputs: Option<&Path>) -> Vec<Case> {
-    let case = |input: &str, make: fn() -> anyhow::Result<Mesh>| {
-        Case::new(NAME, input, move || Ok(Dmr { mesh: make()? }))
-    };
-    if quick {
-        return vec![case("r1M-like, 300 points", || Ok(generate::mesh_r1m_like(300, SEED)?))];
+pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
+    let generated = |input, make: fn() -> anyhow::Result<Mesh>| case(selection, input, make);
+    if selection.quick {
+        return vec![generated("r1M-like, 300 points", || Ok(generate::mesh_r1m_like(300, SEED)?))];
     }
     let mut cases = vec![
-        case("250k.2-like", || Ok(generate::mesh_250k_like(250_000, SEED)?)).like("DMR, 250k.2"),
-        case("r1M-like", || Ok(generate::mesh_r1m_like(1_000_000, SEED)?)).like("DMR, r1M"),
+        generated("250k.2-like", || Ok(generate::mesh_250k_like(250_000, SEED)?)).like("DMR, 250k.2"),
+        generated("r1M-like", || Ok(generate::mesh_r1m_like(1_000_000, SEED)?)).like("DMR, r1M"),
     ];
-    if let Some(path) =
-        inputs.and_then(|folder| super::find(folder, "meshes", |name| name.starts_with("ttimeu100000.2.ele")))
-    {
-        cases.push(Case::new(NAME, "ttimeu100000.2", move || {
-            let (mesh, _) = load_mesh(&path, &Limits::default()).context("cannot load the mesh")?;
-            Ok(Dmr { mesh })
+    let real = selection
+        .inputs
+        .and_then(|folder| super::find(folder, "meshes", |name| name.starts_with("ttimeu100000.2.ele")));
+    if let Some(path) = real {
+        cases.push(case(selection, "ttimeu100000.2", move || {
+            Ok(load_mesh(&path, &Limits::default()).context("cannot load the mesh")?.0)
         }));
     }
     cases
 }
 
+fn case(
+    selection: &Selection<'_>,
+    input: &str,
+    make: impl Fn() -> anyhow::Result<Mesh> + Send + Sync + 'static,
+) -> Case {
+    let options = DmrOptions { grid: selection.grid, ..DmrOptions::default() };
+    Case::new(NAME, selection.name(input), move || Ok(Dmr { mesh: make()?, options: options.clone() }))
+}
+
 struct Dmr {
     mesh: Mesh,
+    options: DmrOptions,
 }
 
 impl Subject for Dmr {
@@ -47,7 +54,7 @@ impl Subject for Dmr {
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
-        let outcome = dmr::run(launcher, &self.mesh, &DmrOptions::default())?;
+        let outcome = dmr::run(launcher, &self.mesh, &self.options)?;
         let result = Mended { mesh: &self.mesh, refined: outcome.refined };
         Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }

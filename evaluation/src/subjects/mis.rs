@@ -1,7 +1,6 @@
 //! MIS.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
@@ -9,35 +8,44 @@ use warptrace_workloads::check::mis as checker;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mis::{self, MisOptions};
 
-use super::{SEED, graphs};
+use super::{SEED, Selection, graphs};
 use crate::subject::{Case, Run, RunResult, Subject};
 
 pub(super) const NAME: &str = "mis";
 
-pub(super) fn cases(quick: bool, inputs: Option<&Path>) -> Vec<Case> {
-    let case = |input: &str, make: fn() -> anyhow::Result<Graph>| {
-        Case::new(NAME, input, move || Ok(Mis { graph: make()? }))
-    };
-    if quick {
+pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
+    let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
+    if selection.quick {
         return vec![
-            case("amazon-like, 2,000 nodes", || Ok(generate::amazon0312_like(2_000, SEED)?)),
-            case("internet-like, 2,000 nodes", || Ok(generate::internet_like(2_000, SEED)?)),
-            case("road-like, 2,025 nodes", || Ok(generate::usa_road_ny_like(2_025, SEED)?)),
+            generated("amazon-like, 2,000 nodes", || Ok(generate::amazon0312_like(2_000, SEED)?)),
+            generated("internet-like, 2,000 nodes", || Ok(generate::internet_like(2_000, SEED)?)),
+            generated("road-like, 2,025 nodes", || Ok(generate::usa_road_ny_like(2_025, SEED)?)),
         ];
     }
-    let road = match graphs::road_ny_file(inputs) {
-        Some(path) => Case::new(NAME, "USA-road-d.NY", move || Ok(Mis { graph: graphs::road_ny(&path)? })),
-        None => case("USA-road-d.NY-like", || Ok(generate::usa_road_ny_like(264_346, SEED)?)),
+    let road = match graphs::road_ny_file(selection.inputs) {
+        Some(path) => case(selection, "USA-road-d.NY", move || graphs::road_ny(&path)),
+        None => generated("USA-road-d.NY-like", || Ok(generate::usa_road_ny_like(264_346, SEED)?)),
     };
     vec![
-        case("amazon0312-like", || Ok(generate::amazon0312_like(400_727, SEED)?)).like("MIS, amazon0312"),
-        case("internet-like", || Ok(generate::internet_like(124_651, SEED)?)).like("MIS, internet"),
+        generated("amazon0312-like", || Ok(generate::amazon0312_like(400_727, SEED)?))
+            .like("MIS, amazon0312"),
+        generated("internet-like", || Ok(generate::internet_like(124_651, SEED)?)).like("MIS, internet"),
         road.like("MIS, USA-road-d.NY"),
     ]
 }
 
+fn case(
+    selection: &Selection<'_>,
+    input: &str,
+    make: impl Fn() -> anyhow::Result<Graph> + Send + Sync + 'static,
+) -> Case {
+    let options = MisOptions { grid: selection.grid, ..MisOptions::default() };
+    Case::new(NAME, selection.name(input), move || Ok(Mis { graph: make()?, options }))
+}
+
 struct Mis {
     graph: Graph,
+    options: MisOptions,
 }
 
 impl Subject for Mis {
@@ -46,7 +54,7 @@ impl Subject for Mis {
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
-        let outcome = mis::run(launcher, &self.graph, &MisOptions::default())?;
+        let outcome = mis::run(launcher, &self.graph, &self.options)?;
         let result = Set { graph: &self.graph, in_set: outcome.in_set };
         Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }

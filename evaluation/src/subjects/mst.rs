@@ -1,7 +1,6 @@
 //! MST.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
@@ -9,27 +8,35 @@ use warptrace_workloads::check::mst as checker;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mst::{self, MstOptions};
 
-use super::{SEED, graphs};
+use super::{SEED, Selection, graphs};
 use crate::subject::{Case, Run, RunResult, Subject};
 
 pub(super) const NAME: &str = "mst";
 
-pub(super) fn cases(quick: bool, inputs: Option<&Path>) -> Vec<Case> {
-    let case = |input: &str, make: fn() -> anyhow::Result<Graph>| {
-        Case::new(NAME, input, move || Ok(Mst { graph: make()? }))
-    };
-    if quick {
-        return vec![case("road-like, 1,024 nodes", || Ok(generate::usa_road_ny_like(1_024, SEED)?))];
+pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
+    let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
+    if selection.quick {
+        return vec![generated("road-like, 1,024 nodes", || Ok(generate::usa_road_ny_like(1_024, SEED)?))];
     }
-    let mut cases = vec![case("rmat12-like", || Ok(generate::rmat12(SEED)?)).like("MST, rmat12")];
-    if let Some(path) = graphs::road_ny_file(inputs) {
-        cases.push(Case::new(NAME, "USA-road-d.NY", move || Ok(Mst { graph: graphs::road_ny(&path)? })));
+    let mut cases = vec![generated("rmat12-like", || Ok(generate::rmat12(SEED)?)).like("MST, rmat12")];
+    if let Some(path) = graphs::road_ny_file(selection.inputs) {
+        cases.push(case(selection, "USA-road-d.NY", move || graphs::road_ny(&path)));
     }
     cases
 }
 
+fn case(
+    selection: &Selection<'_>,
+    input: &str,
+    make: impl Fn() -> anyhow::Result<Graph> + Send + Sync + 'static,
+) -> Case {
+    let options = MstOptions { grid: selection.grid };
+    Case::new(NAME, selection.name(input), move || Ok(Mst { graph: make()?, options }))
+}
+
 struct Mst {
     graph: Graph,
+    options: MstOptions,
 }
 
 impl Subject for Mst {
@@ -38,7 +45,7 @@ impl Subject for Mst {
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
-        let outcome = mst::run(launcher, &self.graph, &MstOptions::default())?;
+        let outcome = mst::run(launcher, &self.graph, &self.options)?;
         let result = Forest { graph: &self.graph, arcs: outcome.arcs, weight: outcome.weight };
         Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
