@@ -26,12 +26,12 @@ pub(crate) const MAIN: &str = "ecl";
 
 /// All codecs. A codec that is added here is checked, measured and drawn.
 pub(crate) const CODECS: &[Codec] = &[
-    Codec { name: RAW, spec: CodecSpec::Raw, placement: Placement::Global, dual: false },
-    Codec { name: MAIN, spec: CodecSpec::Ecl(DEVICE_ECL), placement: Placement::Global, dual: true },
+    Codec { name: RAW, spec: CodecSpec::Raw, placement: Placement::Shared, dual: false },
+    Codec { name: MAIN, spec: CodecSpec::Ecl(DEVICE_ECL), placement: Placement::Shared, dual: true },
     Codec {
-        name: "ecl, shared memory",
+        name: "ecl, global memory",
         spec: CodecSpec::Ecl(DEVICE_ECL),
-        placement: Placement::Shared,
+        placement: Placement::Global,
         dual: false,
     },
 ];

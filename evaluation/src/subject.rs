@@ -49,6 +49,12 @@ pub(crate) trait RunResult {
     fn expected_events(&self) -> Option<u64> {
         None
     }
+
+    /// The location of the main loop and its number of events, which holds even where lanes that have left the loop do
+    /// not wait for each other (see [`expected_events`](Self::expected_events), which counts on that).
+    fn expected_rounds(&self) -> Option<(u16, u64)> {
+        None
+    }
 }
 
 /// A subject that has not been made: inputs may take a while to load or to generate.

@@ -8,9 +8,9 @@ pub const POOL_SYMBOL: &str = "WARPTRACE_POOL";
 /// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
 pub const MAX_TRACKS: usize = 2;
 
-/// The pool of chunks and the tables beside it. Size 64 bytes, alignment 8.
+/// The pool of chunks and the tables beside it. Size 64 bytes, alignment 16 (the kernel reads 16 bytes at a time).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct PoolDescriptor {
     /// First chunk; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes) apart. 8-byte aligned.
     pub chunks: u64,

@@ -28,10 +28,20 @@ pub static mut WARPTRACE_POOL: PoolDescriptor = PoolDescriptor {
 #[inline(always)]
 pub(crate) fn descriptor() -> PoolDescriptor {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the host wrote a whole descriptor before the launch and leaves it alone until the launch ends.
-    // Volatile, because the compiler would otherwise assume the initial zeros.
-    unsafe {
-        (&raw const WARPTRACE_POOL).read_volatile()
+    {
+        // Plain loads that the compiler cannot see through: it would assume the initial zeros, and of volatile ones ptxas
+        // would think that they wait for another thread (see `lock`).
+        let at = GlobalMemory::new((&raw const WARPTRACE_POOL).expose_provenance() as u64, false);
+        let mut words = [0; size_of::<PoolDescriptor>() / 4];
+        let mut i = 0;
+        while i < words.len() {
+            let four = at.get128(4 * i as u32);
+            (words[i], words[i + 1], words[i + 2], words[i + 3]) = (four[0], four[1], four[2], four[3]);
+            i += 4;
+        }
+        // SAFETY: plain words, `#[repr(C)]`, and of the same size. The host wrote a whole descriptor before the launch and
+        // leaves it alone until the launch ends.
+        unsafe { core::mem::transmute::<[u32; size_of::<PoolDescriptor>() / 4], PoolDescriptor>(words) }
     }
     #[cfg(not(target_arch = "nvptx64"))]
     crate::simt::host::with_lane(|lane| match lane.pool() {

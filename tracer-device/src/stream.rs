@@ -80,8 +80,14 @@ impl<S: Memory + Copy> Track<S> {
         let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
         // `events` is 0 in a track without a chunk, so one test finds every reason to leave the fast path.
         if events == 0 || !codec.has_room(capacity) {
-            payload = change_chunk::<R, S>(self.state, self.number, self.warp, tables);
+            // Not asking again for what is not there keeps a stopped track out of `change_chunk`, whose atomic costs
+            // more than time (see `lock`).
+            if payload != STOPPED {
+                payload = change_chunk::<R, S>(self.state, self.number, self.warp, tables);
+            }
             if payload == STOPPED {
+                let lost = get64(&self.state, self.at + LOST) + 1;
+                set64(&mut self.state, self.at + LOST, lost);
                 return;
             }
             events = 0;
@@ -123,8 +129,7 @@ impl<S: Memory + Copy> Track<S> {
     }
 }
 
-/// Closes the current chunk, if there is one, and claims the next; answers its payload, or [`STOPPED`] with the
-/// event counted as lost.
+/// Closes the current chunk, if there is one, and claims the next; answers its payload, or [`STOPPED`].
 ///
 /// The codec's words go through the warp's state, not through a reference, so that the fast path keeps them in
 /// registers.
@@ -132,23 +137,16 @@ impl<S: Memory + Copy> Track<S> {
 #[inline(never)]
 fn change_chunk<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32, tables: Tables) -> u64 {
     let mut track = Track::new(state, number, warp);
-    let mut payload = get64(&track.state, track.at + PAYLOAD);
+    let mut codec = track.close::<R>(tables);
+    let sequence = track.state.get32(track.at + SEQUENCE);
+    let claimed = pool::claim_chunk(&pool::descriptor(), warp, sequence, number, tables.leader);
+    set64(&mut track.state, track.at + PAYLOAD, if claimed == 0 { STOPPED } else { claimed });
+    track.state.set32(track.at + EVENTS, 0);
+    // Only the leader knows what it claimed: the others read what it wrote, so that all go the same way.
+    let payload = get64(&track.state, track.at + PAYLOAD);
     if payload != STOPPED {
-        let mut codec = track.close::<R>(tables);
-        let sequence = track.state.get32(track.at + SEQUENCE);
-        let claimed = pool::claim_chunk(&pool::descriptor(), warp, sequence, number, tables.leader);
-        set64(&mut track.state, track.at + PAYLOAD, if claimed == 0 { STOPPED } else { claimed });
-        // Only the leader knows what it claimed: the others read what it wrote, so that all go the same way.
-        payload = get64(&track.state, track.at + PAYLOAD);
-        track.state.set32(track.at + EVENTS, 0);
-        if payload != STOPPED {
-            codec.begin(tables);
-            codec.store(&mut track.state, track.at + TRACK_HEADER_BYTES);
-        }
-    }
-    if payload == STOPPED {
-        let lost = get64(&track.state, track.at + LOST) + 1;
-        set64(&mut track.state, track.at + LOST, lost);
+        codec.begin(tables);
+        codec.store(&mut track.state, track.at + TRACK_HEADER_BYTES);
     }
     payload
 }

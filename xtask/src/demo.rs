@@ -45,12 +45,16 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 
     println!(
         "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown},\n\
-         and what the kernel drew in {picture_shown}.\n\n\
-         What next:\n  \
-         {tool_shown} decode {trace_shown} --block 500 --warp 3    what one warp did\n  \
-         {tool_shown} decode {trace_shown} --format csv | head     the same for a program to read\n  \
-         {tool_shown} --help                                       everything else\n  \
-         cargo xtask test                                          what CI runs"
+         and what the kernel drew in {picture_shown}.\n\nWhat next:"
     );
+    for (command, what) in [
+        // Pixels at the edge of the set, whose lanes leave the loop one after the other.
+        (format!("{tool_shown} decode {trace_shown} --block 200 --warp 2"), "what one warp did"),
+        (format!("{tool_shown} decode {trace_shown} --format csv | head"), "the same for a program to read"),
+        (format!("{tool_shown} record fractal --help"), "what can be recorded, and how"),
+        ("cargo xtask test".to_owned(), "what CI runs"),
+    ] {
+        println!("  {what}:\n      {command}");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -122,7 +122,10 @@ fn a_file_gets_the_same_bytes_as_standard_output() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let path = folder.at("a.wtrc");
+    let size = ["--width", "128", "--depth", "20"];
+    let (code, ..) = run(&[&["record", "fractal", "--device", "sim", "-o", text(&path)], &size[..]].concat());
+    assert_eq!(code, 0);
     let printed = run(&["decode", text(&path), "--format", "jsonl"]).1;
     assert!(printed.len() > 1 << 17, "more than a pipe holds, so that the tool meets the closed end");
     let mut child = std::process::Command::new(tool().get_program())

@@ -25,7 +25,8 @@ fn every_option_is_explained() {
         let mut options = 0;
         for (number, line) in lines.iter().enumerate() {
             let option = line.trim_start();
-            if !option.starts_with('-') || !line.starts_with("  ") {
+            // `- raw: ...` is one of an option's values.
+            if !option.starts_with('-') || option.starts_with("- ") || !line.starts_with("  ") {
                 continue;
             }
             options += 1;
@@ -34,7 +35,7 @@ fn every_option_is_explained() {
             let beside = option.split("  ").skip(1).any(|words| !words.is_empty());
             let below = lines.get(number + 1).is_some_and(|next| {
                 let words = next.trim_start();
-                !words.is_empty() && !words.starts_with('-') && next.len() - words.len() > indent
+                !words.is_empty() && next.len() - words.len() > indent
             });
             assert!(beside || below, "{command:?} does not explain `{option}`");
         }

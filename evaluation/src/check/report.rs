@@ -17,7 +17,7 @@ impl Report {
         Self {
             table: Table::new(5, ["program", "input", "check", "result", "what was found"]),
             passed: 0,
-            failed: 0,
+            failures: Vec::new(),
         }
     }
 

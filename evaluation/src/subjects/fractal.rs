@@ -1,6 +1,7 @@
 //! Fractal.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use warptrace_decoder::lanes::LaneDigest;
@@ -33,11 +34,36 @@ pub(super) fn twin(quick: bool) -> Case {
 
 fn case(width: u32, depth: u32) -> Case {
     let options = FractalOptions::new(width, depth);
-    Case::new(NAME, format!("{width} x {width}, depth {depth}"), move || Ok(Fractal { options }))
+    Case::new(NAME, format!("{width} x {width}, depth {depth}"), move || Ok(Fractal::new(options)))
 }
 
 struct Fractal {
     options: FractalOptions,
+    /// Every pixel's path on the CPU. At full size that takes ten billion steps, so it is computed once.
+    paths: OnceLock<Vec<Path>>,
+}
+
+/// A thread's way through the kernel: it enters, steps so often, and leaves.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    steps: u32,
+    exit: u16,
+}
+
+impl Fractal {
+    fn new(options: FractalOptions) -> Self {
+        Self { options, paths: OnceLock::new() }
+    }
+
+    fn paths(&self) -> &[Path] {
+        let path = |thread| {
+            let locations = fractal::lane_locations(&self.options, thread);
+            let steps = locations.iter().filter(|&&location| location == at::ITERATE).count() as u32;
+            Path { steps, exit: *locations.last().expect("a thread passes where it enters") }
+        };
+        let pixels = u64::from(self.options.width) * u64::from(self.options.width);
+        self.paths.get_or_init(|| (0..pixels).into_par_iter().map(path).collect())
+    }
 }
 
 impl Subject for Fractal {
@@ -47,7 +73,7 @@ impl Subject for Fractal {
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
         let outcome = fractal::run(launcher, &self.options)?;
-        let result = Picture { options: &self.options, image: outcome.image };
+        let result = Picture { subject: self, image: outcome.image };
         Ok(Run { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
     }
 
@@ -58,12 +84,16 @@ impl Subject for Fractal {
 
 impl LaneReference for Fractal {
     fn lane(&self, _: u32, thread: u64) -> LaneDigest {
-        LaneDigest::of(fractal::lane_locations(&self.options, thread))
+        let Some(path) = usize::try_from(thread).ok().and_then(|thread| self.paths().get(thread)) else {
+            return LaneDigest::of([at::ENTER, at::OUTSIDE]);
+        };
+        let steps = std::iter::repeat_n(at::ITERATE, path.steps as usize);
+        LaneDigest::of(std::iter::once(at::ENTER).chain(steps).chain([path.exit]))
     }
 }
 
 struct Picture<'s> {
-    options: &'s FractalOptions,
+    subject: &'s Fractal,
     image: Vec<u32>,
 }
 
@@ -73,44 +103,42 @@ impl RunResult for Picture<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        let expected = fractal::reference(self.options);
-        match self.image.iter().zip(&expected).position(|(found, expected)| found != expected) {
+        let expected = self.subject.paths();
+        match self.image.iter().zip(expected).position(|(&found, expected)| found != expected.steps) {
             None if self.image.len() == expected.len() => {
                 Ok(format!("{} pixels as on the CPU", crate::table::count(expected.len() as u64)))
             }
             None => Err(format!("{} pixels, not {}", self.image.len(), expected.len())),
-            Some(pixel) => {
-                Err(format!("pixel {pixel} took {} steps, on the CPU {}", self.image[pixel], expected[pixel]))
-            }
+            Some(pixel) => Err(format!(
+                "pixel {pixel} took {} steps, on the CPU {}",
+                self.image[pixel], expected[pixel].steps
+            )),
         }
     }
 
     fn expected_events(&self) -> Option<u64> {
-        Some(expected_events(&self.image, self.options))
+        Some(expected_events(&self.subject.options, self.subject.paths()))
+    }
+
+    fn expected_rounds(&self) -> Option<(u16, u64)> {
+        let slowest = |warp: &[Path]| u64::from(warp.iter().map(|path| path.steps).max().unwrap_or(0));
+        Some((at::ITERATE, self.subject.paths().chunks(32).map(slowest).sum()))
     }
 }
 
-/// [`fractal::expected_events`] of a picture without threads outside, on all cores: at full size the pixels that
-/// reach the depth have to be computed again, a billion steps and more.
-fn expected_events(image: &[u32], options: &FractalOptions) -> u64 {
-    if !image.len().is_multiple_of(options.block as usize) {
-        return fractal::expected_events(image, options);
-    }
-    let warp = |(warp, pixels): (usize, &[u32])| {
-        let mut exits: Vec<u16> = (0..)
-            .zip(pixels)
-            .map(|(lane, &steps)| {
-                // Below the depth only an escape ends the loop.
-                let thread = warp as u64 * 32 + lane;
-                let exit = (steps >= options.depth).then(|| fractal::lane_locations(options, thread).pop());
-                exit.flatten().unwrap_or(at::ESCAPED)
-            })
-            .collect();
+/// As [`fractal::expected_events`], from paths that are known already.
+fn expected_events(options: &FractalOptions, paths: &[Path]) -> u64 {
+    let threads = paths.len().next_multiple_of(options.block as usize);
+    let warp = |first: usize| {
+        let inside = &paths[first.min(paths.len())..(first + 32).min(paths.len())];
+        let slowest = inside.iter().map(|path| path.steps).max().unwrap_or(0);
+        let mut exits: Vec<u16> = inside.iter().map(|path| path.exit).collect();
         exits.sort_unstable();
         exits.dedup();
-        1 + u64::from(pixels.iter().copied().max().unwrap_or(0)) + exits.len() as u64
+        // They enter together and step as often as the slowest; each way out is one event, and so is having no pixel.
+        1 + u64::from(slowest) + exits.len() as u64 + u64::from(inside.len() < 32)
     };
-    image.par_chunks(32).enumerate().map(warp).sum()
+    (0..threads).step_by(32).map(warp).sum()
 }
 
 #[cfg(test)]
@@ -118,12 +146,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_on_all_cores_is_the_programs() {
+    fn paths_and_counts_are_the_programs() {
         // With pixels that escape at the last step, with warps of both exits, and with threads outside.
-        for (width, depth) in [(64, 20), (64, 200), (16, 1), (30, 50)] {
-            let options = FractalOptions::new(width, depth);
-            let image = fractal::reference(&options);
-            assert_eq!(expected_events(&image, &options), fractal::expected_events(&image, &options));
+        for (width, depth) in [(64, 20), (64, 200), (16, 1), (30, 50), (1, 3)] {
+            let subject = Fractal::new(FractalOptions::new(width, depth));
+            let (options, paths) = (&subject.options, subject.paths());
+            let image = fractal::reference(options);
+            assert!(image.iter().eq(paths.iter().map(|path| &path.steps)));
+            assert_eq!(expected_events(options, paths), fractal::expected_events(&image, options));
+            for thread in (0..u64::from(width * width) + 40).step_by(7) {
+                let locations = fractal::lane_locations(options, thread);
+                assert_eq!(subject.lane(0, thread), LaneDigest::of(locations), "thread {thread}");
+            }
         }
     }
 }
