@@ -5,6 +5,7 @@ mod commands;
 mod device;
 mod output;
 mod progress;
+mod trace_file;
 
 use std::process::ExitCode;
 
@@ -33,10 +34,24 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", message(&error));
             ExitCode::from(exit::ERROR)
         }
     }
+}
+
+/// The error and its causes, each said once: some errors of the libraries say their cause themselves.
+fn message(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        match parts.last_mut() {
+            Some(last) if cause.starts_with(last.as_str()) => *last = cause,
+            Some(last) if last.contains(&cause) => {}
+            _ => parts.push(cause),
+        }
+    }
+    parts.join(": ")
 }
 
 /// The reader of our output has seen enough (`warptrace decode … | head`): no error.
@@ -45,4 +60,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cause_is_said_twice() {
+        let causes = ["no such file", "cannot open a: no such file", "cannot open a", "recording failed"];
+        let mut error = anyhow::Error::msg(causes[0]);
+        for cause in &causes[1..] {
+            error = error.context(*cause);
+        }
+        assert_eq!(message(&error), "recording failed: cannot open a: no such file");
+    }
 }

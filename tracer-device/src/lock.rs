@@ -7,7 +7,8 @@
 //! offset  size  variable
 //!      0     4  x: 1 + the lane that came last
 //!      4     4  y: 1 + the lane that is inside, or 0
-//!      8     8  unused
+//!      8     4  events that were skipped because the lock could not be had
+//!     12     4  unused
 //!     16    32  b: one byte a lane, 1 while it tries or is inside
 //! ```
 //!
@@ -29,6 +30,8 @@ use crate::space::SharedMemory;
 
 /// Bytes of the variables.
 pub(crate) const LOCK_BYTES: u32 = 48;
+/// Offset of the counter of skipped events.
+pub(crate) const SKIPPED: u32 = 8;
 
 /// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
 /// counts.
@@ -54,7 +57,9 @@ impl Lock {
     pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32, _: u32) -> Self {
         Self
     }
-    pub(crate) fn enter(self) {}
+    pub(crate) fn enter(self) -> bool {
+        true
+    }
     pub(crate) fn leave(self) {}
 }
 
@@ -72,9 +77,9 @@ impl Lock {
         }
     }
 
-    /// Enters the section.
+    /// Enters the section. `false`: it could not be had, and the event has been counted as skipped.
     #[inline(always)]
-    pub(crate) fn enter(self) {
+    pub(crate) fn enter(self) -> bool {
         let (y, x): (u32, u32);
         // SAFETY: the variables from `address` on belong to this lock.
         unsafe {
@@ -100,8 +105,9 @@ impl Lock {
             );
         }
         if y != 0 || x != self.leader_lane + 1 {
-            contend(self.address, self.leader_lane, self.leader, y == 0);
+            return contend(self.address, self.leader_lane, self.leader, y == 0);
         }
+        true
     }
 
     /// Leaves the section. With tables in global memory, after what was written there.
@@ -127,11 +133,19 @@ impl Lock {
     }
 }
 
+/// Looks at the lock that a group takes before it gives up.
+#[cfg(target_arch = "nvptx64")]
+const PATIENCE: u32 = 1 << 14;
+
 /// The rest of the algorithm, for a group that met another. `announced`: it has written y, else it found y taken.
+///
+/// The waits are bounded, because a tracer must not be able to stop the program that it looks at. On an H200 a version that
+/// claimed chunks inside the section, and so yielded there, did: with a holder in the middle of the section, groups that waited
+/// without bound kept it from going on. Now nothing in the section yields, and this function is not reached.
 #[cfg(target_arch = "nvptx64")]
 #[cold]
 #[inline(never)]
-fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) {
+fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) -> bool {
     let me = leader_lane + 1;
     let set_b = |value: u32| {
         // SAFETY: this lane's byte of the lock.
@@ -159,19 +173,30 @@ fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) {
         value
     };
     let mut announced = announced;
+    let mut patience = PATIENCE;
     loop {
         set_b(0);
         if announced {
-            // y is mine, but somebody came after me: once nobody tries any more, y says who is in.
-            for word in 0..8 {
-                while get(16 + 4 * word) != 0 {}
+            // y was mine, but somebody came after me: once nobody tries any more, y says who is in.
+            let mut word = 0;
+            while word < 8 && patience != 0 {
+                if get(16 + 4 * word) == 0 {
+                    word += 1;
+                }
+                patience -= 1;
             }
-            if get(4) == me {
+            if word == 8 && get(4) == me {
                 // Inside. b stays 0, as the algorithm has it: y alone keeps the others out.
-                return;
+                return true;
             }
         }
-        while get(4) != 0 {}
+        while patience != 0 && get(4) != 0 {
+            patience -= 1;
+        }
+        if patience == 0 {
+            break;
+        }
+        patience -= 1;
         set_b(1);
         set(0, me);
         if get(4) != 0 {
@@ -180,8 +205,14 @@ fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) {
         }
         set(4, me);
         if get(0) == me {
-            return;
+            return true;
         }
         announced = true;
     }
+    // SAFETY: the counter of skipped events.
+    unsafe {
+        core::arch::asm!("{{ .reg .pred p; .reg .b32 t; setp.ne.u32 p, {}, 0; @p atom.shared.add.u32 t, [{}+8], 1; }}",
+            in(reg32) leader as u32, in(reg32) address, options(nostack, preserves_flags));
+    }
+    false
 }

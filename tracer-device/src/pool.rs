@@ -54,16 +54,23 @@ pub(crate) fn descriptor() -> PoolDescriptor {
 /// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is
 /// full. What the other lanes get means nothing.
 #[inline(always)]
-pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, sequence: u32, track: u32, leader: bool) -> u64 {
+pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
     let index = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
     if index >= pool.chunk_count {
         return 0;
     }
     let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
     let mut header = GlobalMemory::new(chunk, leader);
-    header.set128(0, [warp, sequence, 0, 0]);
+    // Length 0: if nothing comes of it, the host passes it over.
+    header.set128(0, [warp, 0, 0, 0]);
     header.set128(16, [pool.launch, track, 0, 0]);
     chunk + u64::from(CHUNK_HEADER_BYTES)
+}
+
+/// Writes a chunk's place in its stream into its header.
+#[inline(always)]
+pub(crate) fn name_chunk(payload: u64, sequence: u32, leader: bool) {
+    GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), leader).set32(4, sequence);
 }
 
 /// Writes into a chunk's header what it holds.

@@ -21,12 +21,12 @@ use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_format::{Event, pool::PoolDescriptor};
 
-use crate::lock::{LOCK_BYTES, Lock};
+use crate::lock::{LOCK_BYTES, Lock, SKIPPED};
 use crate::pool;
 use crate::recorder::{Tables, WARP_STATE_BYTES};
 use crate::simt;
 use crate::space::{SharedMemory, WarpWords};
-use crate::stream::{Track, get64, set64};
+use crate::stream::{self, Track, get64, set64};
 
 const LIVE: u32 = 0;
 const WORK: u32 = 16;
@@ -232,24 +232,71 @@ pub(crate) fn record(event: Event, leader: bool) {
     // See the crate's documentation for why the whole live mask needs no lock.
     let shared = event.mask != live;
     let lock = Lock::new(head, state, LOCK, event.mask);
-    if shared {
-        lock.enter();
+    if shared && !lock.enter() {
+        return;
     }
     let plan = plan();
+    let (first, second) = (Track::new(state, 0, warp), Track::new(state, 1, warp));
+    let needs = (first.needs_chunk(), plan.dual && second.needs_chunk());
+    if (needs.0 || needs.1) && !change_chunks(state, warp, plan, needs, shared, lock, leader) {
+        return;
+    }
     let [work_low, work_high, attempted_low, attempted_high] = state.get128(WORK);
     let attempted = (u64::from(attempted_low) | u64::from(attempted_high) << 32) + 1;
     set64(&mut state, ATTEMPTED, attempted);
     let work = u64::from(work_low) | u64::from(work_high) << 32;
     match plan.ecl {
         Some(_) => append_ecl(state, warp, tables(plan, work, leader), event),
-        None => Track::new(state, 0, warp).append::<RawState>(Tables::none(leader), event),
+        None => first.append::<RawState>(Tables::none(leader), event),
     }
     if plan.dual {
-        Track::new(state, 1, warp).append::<RawState>(Tables::none(leader), event);
+        second.append::<RawState>(Tables::none(leader), event);
     }
     if shared {
         lock.leave();
     }
+}
+
+/// Gives the tracks in `needs` new chunks. Answers whether the group is inside the lock again; if not, the event has been
+/// counted as lost. Not a function of its own on the device: one with an atomic in it begins with a YIELD.
+#[inline(always)]
+fn change_chunks(
+    state: SharedMemory,
+    warp: u32,
+    plan: Plan,
+    needs: (bool, bool),
+    shared: bool,
+    lock: Lock,
+    leader: bool,
+) -> bool {
+    let tables = tables(plan, get64(&state, WORK), leader);
+    if needs.0 {
+        match plan.ecl {
+            Some(_) => stream::close_apart::<EclState, _>(state, 0, warp, tables),
+            None => stream::close_apart::<RawState, _>(state, 0, warp, tables),
+        }
+    }
+    if needs.1 {
+        stream::close_apart::<RawState, _>(state, 1, warp, tables);
+    }
+    if shared {
+        lock.leave();
+    }
+    let first = if needs.0 { stream::claim(warp, 0, leader) } else { 0 };
+    let second = if needs.1 { stream::claim(warp, 1, leader) } else { 0 };
+    if shared && !lock.enter() {
+        return false;
+    }
+    if needs.0 {
+        match plan.ecl {
+            Some(_) => stream::install_apart::<EclState, _>(state, 0, warp, tables, first),
+            None => stream::install_apart::<RawState, _>(state, 0, warp, tables, first),
+        }
+    }
+    if needs.1 {
+        stream::install_apart::<RawState, _>(state, 1, warp, tables, second);
+    }
+    true
 }
 
 // Too large to stand at every trace point.
@@ -278,15 +325,16 @@ fn finish(state: SharedMemory) {
     let plan = plan();
     let pool = pool::descriptor();
     let attempted = get64(&state, ATTEMPTED);
+    let skipped = u64::from(state.get32(LOCK + SKIPPED));
     let work = get64(&state, WORK);
     match plan.ecl {
         Some(_) => {
-            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work, true), &pool, attempted);
+            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work, true), &pool, attempted, skipped);
             release_work(&pool, plan, work);
         }
-        None => Track::new(state, 0, warp).finish::<RawState>(Tables::none(true), &pool, attempted),
+        None => Track::new(state, 0, warp).finish::<RawState>(Tables::none(true), &pool, attempted, skipped),
     }
     if plan.dual {
-        Track::new(state, 1, warp).finish::<RawState>(Tables::none(true), &pool, attempted);
+        Track::new(state, 1, warp).finish::<RawState>(Tables::none(true), &pool, attempted, skipped);
     }
 }

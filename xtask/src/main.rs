@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 /// The project's chores.
 #[derive(Debug, Parser)]
 #[command(
-    name = "cargo xtask",
+    bin_name = "cargo xtask",
     after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` is what CI runs."
 )]
 struct Arguments {

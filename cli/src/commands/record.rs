@@ -13,6 +13,7 @@ use warptrace_workloads::fractal::{self, FractalOptions, Region};
 use warptrace_workloads::{ProgramInfo, WorkloadError};
 
 use crate::arguments::{Fractal, Program, Record, Recording, Tables};
+use crate::trace_file::TraceOutput;
 use crate::{device, exit, output, progress};
 
 pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
@@ -74,12 +75,20 @@ fn record<T>(
     options.properties = properties;
     let name = device.info().name;
 
-    let file = create(&recording.output)?;
+    let path = &recording.output;
+    let is_new = !path.exists();
+    let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
     let started = Instant::now();
-    let mut session = Session::start(&mut *device, &program.traced(), &options, file)?;
+    let file = BufWriter::with_capacity(1 << 20, file);
+    let mut session = Session::start(&mut *device, &program.traced(), &options, file).inspect_err(|_| {
+        if is_new {
+            // Nothing was recorded; an empty file would only be in the way.
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
     let outcome = run(&mut session)?;
     let (file, summary, report) = session.finish()?;
-    file.into_inner().context("cannot finish the file")?.sync_all().context("cannot finish the file")?;
+    file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
     bar.finish_and_clear();
 
     println!("recorded   {} on {name}", program.name);

@@ -44,6 +44,8 @@ pub(super) fn chunks<W: Write>(
             .chunks_exact(chunk_bytes)
             .zip(first..)
             .map(|(chunk, index)| chunk_at(chunk, index, info))
+            // A chunk that a warp claimed and did not use.
+            .filter(|chunk| !chunk.as_ref().is_ok_and(|chunk| chunk.events == 0 && chunk.payload.is_empty()))
             .collect::<Result<Vec<_>, _>>()?;
         report.chunks += chunks.len() as u64;
         report.payload_bytes += chunks

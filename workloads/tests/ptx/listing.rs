@@ -7,8 +7,14 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
     let mut entries = BTreeMap::new();
     for part in ptx.split(".visible .entry ").skip(1) {
         let (name, rest) = part.split_once('(').expect("an entry has parameters");
-        // The body's closing brace stands alone at the start of a line; those of inner blocks are indented.
-        let end = rest.find("\n}").expect("an entry ends");
+        // Inline assembly brings blocks of its own, so braces are counted.
+        let mut depth = 0;
+        let mut body = rest.char_indices().skip_while(|(_, c)| *c != '{');
+        let end = body.find(|(_, c)| {
+            depth += i32::from(*c == '{') - i32::from(*c == '}');
+            depth == 0
+        });
+        let (end, _) = end.expect("an entry ends");
         entries.insert(name, &rest[..end]);
     }
     entries
@@ -47,10 +53,16 @@ fn reads_entries_and_locations() {
 	st.param.b32 	[param4], 165;
 	call.uni _RNv14warptrace_device4warp10append_ecl, (param0, param4);
 	} // callseq 5
+	// begin inline asm
+	{
+.reg .pred p;
+}
+	// end inline asm
 	{ // callseq 6, 0
 	st.param.b32 	[param0], 7;
 	call.uni other, (param0);
 	} // callseq 6
+	ret;
 }
 .visible .entry two()
 {
@@ -58,6 +70,7 @@ fn reads_entries_and_locations() {
 ";
     let entries = entries(ptx);
     assert_eq!(entries.keys().copied().collect::<Vec<_>>(), ["one", "two"]);
+    assert!(entries["one"].ends_with("ret;\n"));
     assert_eq!(recorded_locations(entries["one"]), [165]);
     assert_eq!(recorded_locations(entries["two"]), [0; 0]);
 }

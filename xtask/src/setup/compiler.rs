@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use warptrace_build::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
+use warptrace_build::{BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 
 use super::{Found, Missing};
 use crate::process::quietly;
@@ -25,6 +25,7 @@ const WITHOUT: &str =
 pub(super) fn set_up() -> Found {
     let first = match Compiler::find() {
         Ok(compiler) => return Ok(describe(&compiler)),
+        Err(BuildError::NoCompiler { tried }) => tried,
         Err(error) => error.to_string(),
     };
     let missing = |tried| Missing { tried, help: HELP.to_owned(), without: WITHOUT };
@@ -126,7 +127,8 @@ fn with_apt() -> Installed {
     println!("installing {} with apt-get, which takes about half a minute ...", PACKAGES.join(" and "));
     // A stale list still may do, so only the installation decides.
     let updated = apt(&["update"]);
-    let mut install = vec!["install", "--yes", "--no-install-recommends"];
+    // Debian's other Rust packages conflict with these; somebody may work with them.
+    let mut install = vec!["install", "--yes", "--no-remove", "--no-install-recommends"];
     install.extend(PACKAGES);
     apt(&install).map_err(|failed| updated.err().unwrap_or(failed))?;
     Ok(format!("`apt-get install {}`", PACKAGES.join(" ")))
