@@ -135,7 +135,7 @@ impl Lock {
 
 /// Looks at the lock that a group takes before it gives up.
 #[cfg(target_arch = "nvptx64")]
-const PATIENCE: u32 = 1 << 14;
+const PATIENCE: u32 = 1 << 18;
 
 /// The rest of the algorithm, for a group that met another. `announced`: it has written y, else it found y taken.
 ///

@@ -11,7 +11,7 @@
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
 //!     36     4  payload bytes of a chunk
-//!     40     8  unused
+//!     40     8  address of the last chunk's payload
 //!     48     …  the codec's words
 //! ```
 //!
@@ -33,6 +33,7 @@ const RECORDED: u32 = 16;
 const LOST: u32 = 24;
 const SEQUENCE: u32 = 32;
 const CAPACITY: u32 = 36;
+const LAST: u32 = 40;
 
 /// No chunk at the moment.
 const NONE: u64 = 0;
@@ -73,6 +74,7 @@ impl<S: Memory + Copy> Track<S> {
         set64(&mut self.state, self.at + RECORDED, 0);
         set64(&mut self.state, self.at + LOST, 0);
         self.state.set32(self.at + SEQUENCE, 0);
+        set64(&mut self.state, self.at + LAST, NONE);
         self.state.set32(self.at + CAPACITY, pool.chunk_bytes - CHUNK_HEADER_BYTES);
         fresh.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
@@ -121,19 +123,22 @@ impl<S: Memory + Copy> Track<S> {
         set64(&mut self.state, self.at + EVENTS, 0);
     }
 
-    /// Makes `claimed` (the leader's answer of [`claim`]) the current chunk. If another group has put one there
-    /// meanwhile, the claimed one stays empty.
+    /// Makes `claimed` (the leader's answer of [`claim`]) the current chunk, unless another group has put one there
+    /// meanwhile, or has used up later ones: a warp's chunks lie in the pool in the order of their sequence. A claimed
+    /// chunk that is not used stays empty.
     #[inline(always)]
     pub(crate) fn install<R: Recorder>(mut self, tables: Tables, claimed: u64) {
         if get64(&self.state, self.at + PAYLOAD) != NONE {
             return;
         }
-        set64(&mut self.state, self.at + PAYLOAD, claimed);
+        let in_order = claimed == STOPPED || claimed > get64(&self.state, self.at + LAST);
+        set64(&mut self.state, self.at + PAYLOAD, if in_order { claimed } else { NONE });
         // Only the leader knows what it claimed: the others read what it wrote, so that all go the same way.
         let payload = get64(&self.state, self.at + PAYLOAD);
-        if payload == STOPPED {
+        if payload == STOPPED || payload == NONE {
             return;
         }
+        set64(&mut self.state, self.at + LAST, payload);
         pool::name_chunk(payload, self.state.get32(self.at + SEQUENCE), tables.leader);
         let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
         codec.begin(tables);

@@ -36,6 +36,8 @@ const LOCK: u32 = 32;
 /// Stands in the work address of a warp that found no work slot.
 const NO_WORK: u64 = 1;
 const MAX_WARPS_PER_BLOCK: u32 = 32;
+/// How often a group claims a chunk for one event.
+const ROUNDS_OF_CLAIMS: u32 = 2;
 
 /// What this launch records: fixed at compile time on the device, chosen by the simulator on the host.
 #[derive(Clone, Copy)]
@@ -264,7 +266,7 @@ fn change_chunks(
     state: SharedMemory,
     warp: u32,
     plan: Plan,
-    needs: (bool, bool),
+    mut needs: (bool, bool),
     shared: bool,
     lock: Lock,
     leader: bool,
@@ -282,21 +284,37 @@ fn change_chunks(
     if shared {
         lock.leave();
     }
-    let first = if needs.0 { stream::claim(warp, 0, leader) } else { 0 };
-    let second = if needs.1 { stream::claim(warp, 1, leader) } else { 0 };
-    if shared && !lock.enter() {
-        return false;
-    }
-    if needs.0 {
-        match plan.ecl {
-            Some(_) => stream::install_apart::<EclState, _>(state, 0, warp, tables, first),
-            None => stream::install_apart::<RawState, _>(state, 0, warp, tables, first),
+    // A second round is for a chunk that came too late to be used (see `Track::install`); an event that finds none after
+    // the last round is lost.
+    for _ in 0..ROUNDS_OF_CLAIMS {
+        let first = if needs.0 { stream::claim(warp, 0, leader) } else { 0 };
+        let second = if needs.1 { stream::claim(warp, 1, leader) } else { 0 };
+        if shared && !lock.enter() {
+            return false;
+        }
+        if needs.0 {
+            match plan.ecl {
+                Some(_) => stream::install_apart::<EclState, _>(state, 0, warp, tables, first),
+                None => stream::install_apart::<RawState, _>(state, 0, warp, tables, first),
+            }
+        }
+        if needs.1 {
+            stream::install_apart::<RawState, _>(state, 1, warp, tables, second);
+        }
+        needs = (needs.0 && track_needs(state, 0, warp), needs.1 && track_needs(state, 1, warp));
+        if !(needs.0 || needs.1) {
+            return true;
+        }
+        if shared {
+            lock.leave();
         }
     }
-    if needs.1 {
-        stream::install_apart::<RawState, _>(state, 1, warp, tables, second);
-    }
-    true
+    !shared || lock.enter()
+}
+
+#[inline(always)]
+fn track_needs(state: SharedMemory, number: u32, warp: u32) -> bool {
+    Track::new(state, number, warp).needs_chunk()
 }
 
 // Too large to stand at every trace point.
@@ -329,7 +347,12 @@ fn finish(state: SharedMemory) {
     let work = get64(&state, WORK);
     match plan.ecl {
         Some(_) => {
-            Track::new(state, 0, warp).finish::<EclState>(tables(plan, work, true), &pool, attempted, skipped);
+            Track::new(state, 0, warp).finish::<EclState>(
+                tables(plan, work, true),
+                &pool,
+                attempted,
+                skipped,
+            );
             release_work(&pool, plan, work);
         }
         None => Track::new(state, 0, warp).finish::<RawState>(Tables::none(true), &pool, attempted, skipped),
