@@ -128,7 +128,12 @@ impl<S: Memory + Copy> Track<S> {
     /// chunk that is not used stays empty.
     #[inline(always)]
     pub(crate) fn install<R: Recorder>(mut self, tables: Tables, claimed: u64) {
-        if get64(&self.state, self.at + PAYLOAD) != NONE {
+        if self.state.get32(self.at + READY) != 0 {
+            return;
+        }
+        // Another group may even have filled one meanwhile.
+        self.close::<R>(tables);
+        if get64(&self.state, self.at + PAYLOAD) == STOPPED {
             return;
         }
         let in_order = claimed == STOPPED || claimed > get64(&self.state, self.at + LAST);
