@@ -61,8 +61,8 @@ pub enum DeviceError {
     Simulator {
         /// The kernel.
         kernel: String,
-        /// What it did wrong, and where.
-        source: warptrace_sim::SimError,
+        /// What it did wrong, and where. Boxed, because it is far larger than any other variant.
+        source: Box<warptrace_sim::SimError>,
     },
     /// A launch that no device can run or that the tracer cannot name the warps of.
     #[error("kernel `{kernel}`: {problem}")]

@@ -170,9 +170,9 @@ impl Device for SimDevice {
             }
         };
         let started = Instant::now();
-        self.simulator
-            .launch(&launch.progress(&report), &|| call.thread()())
-            .map_err(|source| DeviceError::Simulator { kernel: call.name().to_owned(), source })?;
+        self.simulator.launch(&launch.progress(&report), &|| call.thread()()).map_err(|source| {
+            DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
+        })?;
         Ok(LaunchTime { kernel: started.elapsed() })
     }
 }

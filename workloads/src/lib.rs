@@ -39,9 +39,10 @@ pub fn ptx_table() -> std::io::Result<PtxTable> {
     let mut modules = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if let (Some("ptx"), Some(variant)) =
-            (path.extension().and_then(|found| found.to_str()), path.file_stem().and_then(|found| found.to_str()))
-        {
+        if let (Some("ptx"), Some(variant)) = (
+            path.extension().and_then(|found| found.to_str()),
+            path.file_stem().and_then(|found| found.to_str()),
+        ) {
             let text = std::fs::read_to_string(&path)?;
             modules.push(PtxModule { variant: variant.to_owned().leak(), text: text.leak() });
         }

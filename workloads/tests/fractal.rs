@@ -1,4 +1,5 @@
 //! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use warptrace_device::DEVICE_ECL;
 use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
@@ -25,7 +26,9 @@ fn the_picture_is_the_references_traced_and_untraced() {
     let mut device = SimDevice::new(SimOptions::default());
     let untraced = fractal::run(&mut Untraced(&mut device), &options).unwrap();
     assert_eq!(untraced.image, expected);
-    for (codec, dual) in [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), false), (CodecSpec::Ecl(DEVICE_ECL), true)] {
+    for (codec, dual) in
+        [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), false), (CodecSpec::Ecl(DEVICE_ECL), true)]
+    {
         assert_eq!(record(&options, codec, dual).0, expected, "{codec:?} dual {dual}");
     }
 }

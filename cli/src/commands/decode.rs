@@ -27,7 +27,7 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
                 .with_context(|| format!("cannot decode into {}", target.display()))?;
         }
         None => {
-            print(&trace, command, &launches, BufWriter::with_capacity(1 << 16, std::io::stdout().lock()))?
+            print(&trace, command, &launches, BufWriter::with_capacity(1 << 16, std::io::stdout().lock()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -79,7 +79,7 @@ fn chosen_launches(
                 }
             },
         };
-        chosen.push((info.clone(), filter));
+        chosen.push((*info, filter));
     }
     match (chosen.is_empty(), misfit) {
         (true, Some(misfit)) => bail!(misfit),

@@ -74,7 +74,11 @@ impl FractalOptions {
             return error("depth", self.depth.to_string(), "the depth is at least 1");
         }
         if self.block == 0 || self.block > 1024 || !self.block.is_multiple_of(32) {
-            return error("block", self.block.to_string(), "a block has 32 to 1,024 threads, a multiple of 32");
+            return error(
+                "block",
+                self.block.to_string(),
+                "a block has 32 to 1,024 threads, a multiple of 32",
+            );
         }
         let Region { left, top, side } = self.region;
         if !(left.is_finite() && top.is_finite() && side.is_finite() && side > 0.0) {

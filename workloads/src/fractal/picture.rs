@@ -7,7 +7,12 @@ use std::io::Write;
 ///
 /// # Errors
 /// If the output cannot be written, or the image has no `width` x `width` pixels.
-pub fn write_png(output: impl Write, image: &[u32], width: u32, depth: u32) -> Result<(), png::EncodingError> {
+pub fn write_png(
+    output: impl Write,
+    image: &[u32],
+    width: u32,
+    depth: u32,
+) -> Result<(), png::EncodingError> {
     let mut encoder = png::Encoder::new(output, width, width);
     encoder.set_color(png::ColorType::Grayscale);
     encoder.set_depth(png::BitDepth::Eight);

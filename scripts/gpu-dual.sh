@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Records fractal, 2048 x 2048, at the thesis's three depths with `ecl` and raw side by side in one launch, and compares them
+# event by event.
+#
+#   scripts/gpu-dual.sh TOOL [DEVICE]
+#
+# Chunks of 32 KiB hold the raw stream of any warp here, so no warp changes its chunk while it is diverged (docs/device.md).
+set -uo pipefail
+tool=$1
+device=${2:-cuda}
+trace=$(mktemp)
+trap 'rm -f "$trace"' EXIT
+code=0
+for depth in 1024 2048 4096; do
+    echo "== fractal 2048 x 2048, depth $depth, ecl beside raw"
+    "$tool" record fractal --width 2048 --depth "$depth" --device "$device" --dual --chunk-bytes 32768 --pool-mib 12000 \
+        -o "$trace" || code=$?
+    "$tool" verify "$trace" || code=$?
+done
+exit "$code"
