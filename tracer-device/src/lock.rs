@@ -140,8 +140,8 @@ const PATIENCE: u32 = 1 << 18;
 /// The rest of the algorithm, for a group that met another. `announced`: it has written y, else it found y taken.
 ///
 /// The waits are bounded, because a tracer must not be able to stop the program that it looks at. On an H200 a version that
-/// claimed chunks inside the section, and so yielded there, did: with a holder in the middle of the section, groups that waited
-/// without bound kept it from going on. Now nothing in the section yields, and this function is not reached.
+/// claimed chunks inside the section did: with a holder in the middle of the section, groups that waited without bound kept it
+/// from going on. Waits still happen where groups of a warp come apart often; see `docs/device.md` for what they cost.
 #[cfg(target_arch = "nvptx64")]
 #[cold]
 #[inline(never)]
