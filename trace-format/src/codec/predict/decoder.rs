@@ -90,8 +90,14 @@ impl PredictDecoder {
         }
         self.slots.fill(Slot::default());
         let mut input = Bits { payload, at: 0, event: 0 };
-        let mut warp =
-            Warp { params: self.params, slots: &mut self.slots, stack: Stack::EMPTY, last: 0, mask: u32::MAX, sink };
+        let mut warp = Warp {
+            params: self.params,
+            slots: &mut self.slots,
+            stack: Stack::EMPTY,
+            last: 0,
+            mask: u32::MAX,
+            sink,
+        };
         if events != 0 {
             let (location, mask) = warp.first(&mut input)?;
             warp.enter(0, location, mask)?;
@@ -243,7 +249,7 @@ fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     };
     match u16::try_from(last as i32 + difference) {
         Ok(location) => Ok(u32::from(location)),
-        Err(_) => Err(input.bad(start, "location beyond 0 to 65535")),
+        Err(_) => Err(input.bad(start, "location")),
     }
 }
 
@@ -319,7 +325,7 @@ impl Bits<'_> {
     /// Whether nothing follows but the zeros that fill the last byte. No code is so short a string of zeros.
     fn is_at_end(&self) -> bool {
         match &self.payload[self.at.div_ceil(8)..] {
-            [] if self.at % 8 == 0 => true,
+            [] if self.at.is_multiple_of(8) => true,
             [] => self.payload[self.at / 8] >> (self.at % 8) == 0,
             _ => false,
         }

@@ -163,7 +163,7 @@ impl PredictState {
         work: &mut W,
         out: &mut O,
     ) -> u32 {
-        if self.bits % 32 != 0 {
+        if !self.bits.is_multiple_of(32) {
             out.set32(self.bits / 32 * 4, work.get32(params.tail_at()));
         }
         self.bits.div_ceil(8)
