@@ -15,6 +15,9 @@ pub struct Code {
 }
 
 impl Code {
+    /// No bits.
+    pub const NONE: Self = Self { bits: 0, length: 0 };
+
     /// The low `length` bits of `bits`; those above must be 0.
     #[inline(always)]
     pub const fn new(bits: u32, length: u32) -> Self {

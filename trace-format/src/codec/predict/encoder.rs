@@ -132,22 +132,20 @@ impl PredictState {
         let located = slot.step() == step;
         if !located || slot.mask(base) != event.mask {
             let mask = MaskCode::new(tail.stack, self.mask, event.mask, located, slot, base);
-            if self.last == NOWHERE {
-                match code::first(step & 0xffff, event.mask) {
-                    Some(code) => self.write(out, &mut tail, code),
-                    None => {
-                        self.write(out, &mut tail, Code::new(0, 2).then(code::location(0, step & 0xffff)));
-                        self.write(out, &mut tail, mask.code);
-                    }
+            let location = u32::from(event.location);
+            let (head, rest) = if self.last == NOWHERE {
+                match code::first(location, event.mask) {
+                    Some(code) => (code, Code::NONE),
+                    None => (Code::new(0, 2).then(code::location(0, location)), mask.code),
                 }
             } else {
-                let head = code::head(self.events - tail.mark, located);
-                let location = code::location(self.last, u32::from(event.location));
-                self.write(out, &mut tail, if located { head } else { head.then(location) });
-                self.write(out, &mut tail, mask.code);
                 let learned = Slot::learned(step, mask.relation, mask.by_seen, event.mask);
                 work.set64(slot_at, [learned.expected, learned.seen]);
-            }
+                let head = code::head(self.events - tail.mark, located);
+                (if located { head } else { head.then(code::location(self.last, location)) }, mask.code)
+            };
+            self.write(out, &mut tail, head);
+            self.write(out, &mut tail, rest);
             tail.mark = self.events + 1;
         }
         tail.stack = tail.stack.after(self.mask, event.mask);
@@ -172,7 +170,7 @@ impl PredictState {
     /// Whether one more event and the finish after it fit into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
-        (self.bits + MAX_PUSH_BITS).div_ceil(32) * 4 <= capacity && self.events < MAX_CHUNK_EVENTS
+        ((self.bits + MAX_PUSH_BITS + 31) & !31) / 8 <= capacity && self.events < MAX_CHUNK_EVENTS
     }
 
     /// Appends a code to the payload, whole words at a time.
@@ -242,21 +240,19 @@ impl MaskCode {
     fn new(stack: Stack, last: u32, mask: u32, located: bool, slot: Slot, base: u32) -> Self {
         let nearest = stack.nearest(last, mask);
         let nearest_base = stack.base(nearest, last);
-        let by_seen = located & (nearest_base != mask) & (slot.seen == mask);
-        if by_seen {
-            return Self { code: Code::new(0b10, 2), relation: slot.relation(), by_seen };
+        // A mask with a relation of its own is worth more as a prediction than some lanes of the expected one.
+        let searched = located & (nearest_base != mask);
+        if searched & (slot.seen == mask) {
+            return Self { code: Code::new(0b10, 2), relation: slot.relation(), by_seen: true };
         }
         if !located & (mask == last) {
-            return Self { code: Code::new(1, 1), relation: Relation::SAME, by_seen };
+            return Self { code: Code::new(1, 1), relation: Relation::SAME, by_seen: false };
         }
-        // A mask with a relation of its own is worth more as a prediction than some lanes of the expected one.
-        if located & (nearest_base != mask) & (mask & !base == 0) {
-            let code = Code::new(1, 1).then(lanes::encode(mask, base));
-            return Self { code, relation: slot.relation(), by_seen };
-        }
-        let code = Code::new(0, 1 + u32::from(located))
-            .then(code::relation(nearest))
-            .then(lanes::encode(mask, nearest_base));
-        Self { code, relation: nearest, by_seen }
+        let (prefix, relation, base) = if searched & (mask & !base == 0) {
+            (Code::new(1, 1), slot.relation(), base)
+        } else {
+            (Code::new(0, 1 + u32::from(located)).then(code::relation(nearest)), nearest, nearest_base)
+        };
+        Self { code: prefix.then(lanes::encode(mask, base)), relation, by_seen: false }
     }
 }

@@ -63,14 +63,13 @@ impl Stack {
     #[inline(always)]
     pub const fn base(self, relation: Relation, last: u32) -> u32 {
         let [a, b, c, d] = self.0;
-        let outside = match relation.level() {
-            0 => last,
-            1 => a,
-            2 => b,
-            3 => c,
-            4 => d,
-            _ => u32::MAX,
-        };
+        // Selects, which a `match` would not become: a GPU would jump through a table.
+        let level = relation.level();
+        let outside = if level >= 1 { a } else { last };
+        let outside = if level >= 2 { b } else { outside };
+        let outside = if level >= 3 { c } else { outside };
+        let outside = if level >= 4 { d } else { outside };
+        let outside = if level >= 5 { u32::MAX } else { outside };
         if relation.apart() { outside & !last } else { outside }
     }
 
@@ -104,13 +103,9 @@ impl Stack {
             return Self([last, a, b, c]);
         }
         let out = leaves(a, mask) + leaves(b, mask) + leaves(c, mask) + leaves(d, mask);
-        match out {
-            0 => self,
-            1 => Self([b, c, d, ALL]),
-            2 => Self([c, d, ALL, ALL]),
-            3 => Self([d, ALL, ALL, ALL]),
-            _ => Self::EMPTY,
-        }
+        let [a, b, c, d] = if out & 1 != 0 { [b, c, d, ALL] } else { [a, b, c, d] };
+        let [a, b, c, d] = if out & 2 != 0 { [c, d, ALL, ALL] } else { [a, b, c, d] };
+        if out & 4 != 0 { Self::EMPTY } else { Self([a, b, c, d]) }
     }
 }
 
