@@ -18,6 +18,17 @@ pub trait Memory {
     /// Writes the little-endian word at `at`, which is a multiple of 4.
     fn set32(&mut self, at: u32, value: u32);
 
+    /// Reads two words from `at`, which is a multiple of 8; one access where the hardware has it.
+    #[inline(always)]
+    fn get64(&self, at: u32) -> [u32; 2] {
+        [self.get32(at), self.get32(at + 4)]
+    }
+    /// Writes two words at `at`, which is a multiple of 8; one access where the hardware has it.
+    #[inline(always)]
+    fn set64(&mut self, at: u32, value: [u32; 2]) {
+        self.set32(at, value[0]);
+        self.set32(at + 4, value[1]);
+    }
     /// Reads four words from `at`, which is a multiple of 16; one access where the hardware has it.
     #[inline(always)]
     fn get128(&self, at: u32) -> [u32; 4] {

@@ -5,7 +5,7 @@ use warptrace_device::DEVICE_ECL;
 use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::fractal::{self, FractalOptions};
 
-use warptrace_format::codec::CodecSpec;
+use warptrace_format::codec::{CodecSpec, PredictParams};
 
 fn record(options: &FractalOptions, codec: CodecSpec, dual: bool) -> (Vec<u32>, Vec<u8>) {
     let mut device = SimDevice::new(SimOptions::default());
@@ -31,4 +31,12 @@ fn the_picture_is_the_references_traced_and_untraced() {
     {
         assert_eq!(record(&options, codec, dual).0, expected, "{codec:?} dual {dual}");
     }
+}
+
+#[test]
+fn a_codec_that_kernels_do_not_know_is_refused() {
+    let mut device = SimDevice::new(SimOptions::default());
+    let settings = SessionOptions::new(CodecSpec::Predict(PredictParams::DEFAULT));
+    let error = Session::start(&mut device, &fractal::PROGRAM.traced(), &settings, Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "kernels record with `raw` or `ecl`, not yet with `predict`");
 }

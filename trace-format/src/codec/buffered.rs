@@ -1,7 +1,9 @@
 //! Whole streams and chunks in memory: for tests, benchmarks and tools.
 
-use super::ecl::encoder::MAX_PUSH_GROWTH;
-use super::{CodecError, CodecSpec, EclDecoder, EclState, RawDecoder, RawState};
+use super::predict::encoder::MAX_PUSH_GROWTH;
+use super::{
+    CodecError, CodecSpec, EclDecoder, EclState, PredictDecoder, PredictState, RawDecoder, RawState,
+};
 use crate::event::Event;
 use crate::memory::SliceMemory;
 
@@ -23,6 +25,7 @@ pub struct Decoder(Kind);
 enum Kind {
     Raw(RawDecoder),
     Ecl(EclDecoder),
+    Predict(PredictDecoder),
 }
 
 impl Decoder {
@@ -34,13 +37,14 @@ impl Decoder {
         Self(match spec {
             CodecSpec::Raw => Kind::Raw(RawDecoder::new()),
             CodecSpec::Ecl(params) => Kind::Ecl(EclDecoder::new(params)),
+            CodecSpec::Predict(params) => Kind::Predict(PredictDecoder::new(params)),
         })
     }
 
     /// Decodes one chunk's payload and gives its `events` events to `sink` in order.
     ///
     /// # Errors
-    /// As [`EclDecoder::decode`]; events before the fault may have been given to `sink`.
+    /// As [`EclDecoder::decode`] and [`PredictDecoder::decode`]; events before the fault may have been given to `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -50,6 +54,7 @@ impl Decoder {
         match &mut self.0 {
             Kind::Raw(decoder) => decoder.decode(payload, events, sink),
             Kind::Ecl(decoder) => decoder.decode(payload, events, sink),
+            Kind::Predict(decoder) => decoder.decode(payload, events, sink),
         }
     }
 
@@ -67,6 +72,7 @@ impl Decoder {
         match &mut self.0 {
             Kind::Raw(decoder) => decoder.decode_any(payload, events, sink),
             Kind::Ecl(decoder) => decoder.decode_any(payload, events, sink),
+            Kind::Predict(decoder) => decoder.decode_any(payload, events, sink),
         }
     }
 
@@ -93,7 +99,7 @@ impl Decoder {
 /// number of its events and its payload.
 ///
 /// # Panics
-/// If `chunk_capacity` cannot hold one event (11 bytes are always enough), an event's location is beyond
+/// If `chunk_capacity` cannot hold one event (12 bytes are always enough), an event's location is beyond
 /// [`CodecSpec::max_location`], or [`CodecSpec::check`] refuses `spec`.
 pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> Vec<(u32, Vec<u8>)> {
     spec.check().expect("a codec with valid parameters");
@@ -106,6 +112,7 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
             spec.max_location()
         );
     }
+    // The largest growth of all codecs: the words of `predict`.
     let most_bytes = events.len().saturating_mul(MAX_PUSH_GROWTH as usize);
     let mut out = vec![0; most_bytes.min(chunk_capacity as usize)];
     let mut out = SliceMemory(&mut out);
@@ -127,6 +134,16 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
             }
             CodecSpec::Ecl(params) => {
                 let mut state = EclState::new();
+                state.begin_chunk(&params, &mut work);
+                let mut taken = 0;
+                while taken < rest.len() && state.has_room(chunk_capacity) {
+                    state.push(&params, &mut work, &mut out, rest[taken]);
+                    taken += 1;
+                }
+                (taken, state.finish_chunk(&params, &mut work, &mut out))
+            }
+            CodecSpec::Predict(params) => {
+                let mut state = PredictState::new();
                 state.begin_chunk(&params, &mut work);
                 let mut taken = 0;
                 while taken < rest.len() && state.has_room(chunk_capacity) {

@@ -59,6 +59,26 @@ pub enum CodecError {
         /// Length of the payload.
         offset: usize,
     },
+    /// The payload ends inside the bits of an event.
+    #[error("the payload ends at offset {offset} inside the code of event {event}")]
+    TruncatedCode {
+        /// Number of the event; of the first of the hits before it, if it ends in their number.
+        event: u32,
+        /// Length of the payload.
+        offset: usize,
+    },
+    /// The bits of an event say something that cannot be.
+    #[error("event {event}, at bit {bit} of payload offset {offset}: there is no such {field}")]
+    BadCode {
+        /// Number of the event.
+        event: u32,
+        /// Offset of the byte in which the field starts.
+        offset: usize,
+        /// The field's first bit in that byte, 0 the lowest.
+        bit: u8,
+        /// What is wrong.
+        field: &'static str,
+    },
     /// An event's location is 0, which no trace point has.
     #[error("event {event} of the chunk (byte {} of its decoded stream) has location 0", byte_of(*.event))]
     ZeroLocation {

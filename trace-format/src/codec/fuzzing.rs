@@ -1,7 +1,7 @@
 //! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
 
 use super::ecl::reference;
-use super::{CodecSpec, Decoder, EclParams, encode_stream};
+use super::{CodecSpec, Decoder, EclParams, PredictDecoder, PredictParams, encode_stream};
 use crate::event::{Event, RAW_EVENT_BYTES};
 
 /// Takes three bytes of `data` as parameters of `ecl`, each brought into its range, and gives the rest.
@@ -13,14 +13,19 @@ fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
     Some((params, rest))
 }
 
+/// Parameters of `predict` that go with those of `ecl`, the small ones often.
+fn predict_params(params: EclParams) -> PredictParams {
+    PredictParams::new(2 + params.hash_bits % 9).expect("brought into its range")
+}
+
 /// Reads `data` as parameters, a chunk capacity and events; every codec must give the events back, and `ecl`
 /// must give the bytes of the whole-buffer reference.
 pub fn round_trip(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
-    let capacity = 11 + u32::from(*capacity) * 16;
+    let capacity = 12 + u32::from(*capacity) * 16;
     let events: Vec<Event> = rest.as_chunks().0.iter().map(|bytes| Event::from_cut(*bytes)).collect();
-    for spec in [CodecSpec::Raw, CodecSpec::Ecl(params)] {
+    for spec in [CodecSpec::Raw, CodecSpec::Ecl(params), CodecSpec::Predict(predict_params(params))] {
         let chunks = encode_stream(spec, &events, capacity);
         let mut decoder = Decoder::new(spec);
         let mut decoded = Vec::with_capacity(events.len());
@@ -48,13 +53,10 @@ pub fn decode_arbitrary(data: &[u8]) {
     let Some(([low, high], payload)) = rest.split_first_chunk::<2>() else { return };
     let announced = u32::from(u16::from_le_bytes([*low, *high]));
 
-    for spec in [CodecSpec::Raw, CodecSpec::Ecl(params)] {
-        let expected = match spec {
-            CodecSpec::Ecl(params) => {
-                reference::rle_decompress(payload).and_then(|lza2| reference::lza2_decompress(params, &lza2))
-            }
-            CodecSpec::Raw => Some(payload.to_vec()),
-        };
+    decode_arbitrary_predict(predict_params(params), announced, payload);
+    let of_ecl =
+        reference::rle_decompress(payload).and_then(|lza2| reference::lza2_decompress(params, &lza2));
+    for (spec, expected) in [(CodecSpec::Raw, Some(payload.to_vec())), (CodecSpec::Ecl(params), of_ecl)] {
         // The announced number, and the one that fits if there is one.
         let fitting = expected
             .as_ref()
@@ -83,6 +85,38 @@ pub fn decode_arbitrary(data: &[u8]) {
             } else {
                 assert!(checked.is_empty());
             }
+        }
+    }
+}
+
+/// The part of [`decode_arbitrary`] for `predict`, which has no second decoder: what it accepts must encode and come
+/// back, and its three ways to decode must agree.
+fn decode_arbitrary_predict(params: PredictParams, announced: u32, payload: &[u8]) {
+    let mut decoder = PredictDecoder::new(params);
+    for events in [announced, announced % 64, announced] {
+        let mut decoded = Vec::new();
+        let result = decoder.decode_any(payload, events, &mut |event| decoded.push(event));
+        assert!(decoded.len() <= events as usize, "more events than announced");
+        if result.is_ok() {
+            assert_eq!(decoded.len(), events as usize, "fewer events than announced");
+            let mut again = Vec::new();
+            for (count, payload) in encode_stream(CodecSpec::Predict(params), &decoded, u32::MAX) {
+                decoder
+                    .decode_any(&payload, count, &mut |event| again.push(event))
+                    .expect("what the encoder wrote decodes");
+            }
+            assert_eq!(again, decoded, "decoded events do not come back");
+        }
+        let mut checked = Vec::new();
+        let checked_result = decoder.decode(payload, events, &mut |event| checked.push(event));
+        let mut repeated = Vec::new();
+        let repeats_result = decoder.decode_repeats(payload, events, &mut |event, times| {
+            repeated.extend(std::iter::repeat_n(event, times as usize));
+        });
+        assert_eq!((&checked, checked_result), (&repeated, repeats_result));
+        assert!(checked.iter().all(|event| event.location != 0 && event.mask != 0));
+        if checked_result.is_ok() {
+            assert_eq!((&checked, result), (&decoded, Ok(())), "the checked decoder differs");
         }
     }
 }

@@ -7,15 +7,21 @@ pub mod ecl;
 mod error;
 #[cfg(feature = "std")]
 pub mod fuzzing;
+mod params;
+pub mod predict;
 pub mod raw;
 
 #[cfg(feature = "std")]
 pub use buffered::{Decoder, decode_chunk, encode_stream};
 #[cfg(feature = "std")]
 pub use ecl::EclDecoder;
-pub use ecl::{EclParams, EclState, ParamError};
+pub use ecl::{EclParams, EclState};
 #[cfg(feature = "std")]
 pub use error::CodecError;
+pub use params::ParamError;
+#[cfg(feature = "std")]
+pub use predict::PredictDecoder;
+pub use predict::{PredictParams, PredictState};
 #[cfg(feature = "std")]
 pub use raw::RawDecoder;
 pub use raw::RawState;
@@ -29,6 +35,8 @@ pub enum CodecSpec {
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis.
     Ecl(EclParams),
+    /// Whole events predicted, misses in bits.
+    Predict(PredictParams),
 }
 
 impl CodecSpec {
@@ -41,6 +49,7 @@ impl CodecSpec {
         match self {
             Self::Raw => Ok(()),
             Self::Ecl(params) => params.check(),
+            Self::Predict(params) => params.check(),
         }
     }
 
@@ -48,6 +57,7 @@ impl CodecSpec {
     pub const fn max_location(self) -> u16 {
         match self {
             Self::Raw | Self::Ecl(_) => 255,
+            Self::Predict(_) => u16::MAX,
         }
     }
 
@@ -56,6 +66,7 @@ impl CodecSpec {
         match self {
             Self::Raw => "raw",
             Self::Ecl(_) => "ecl",
+            Self::Predict(_) => "predict",
         }
     }
 
@@ -64,6 +75,7 @@ impl CodecSpec {
         match self {
             Self::Raw => 0,
             Self::Ecl(params) => params.work_bytes(),
+            Self::Predict(params) => params.work_bytes(),
         }
     }
 }

@@ -84,3 +84,16 @@ fn codec_parameters_out_of_range_are_refused_when_read() {
         assert!(Metadata::decode(&bad, 0).is_err(), "field {field}");
     }
 }
+
+#[test]
+fn predict_is_a_track_of_two_bytes() {
+    let mut good = example();
+    good.tracks = vec![CodecSpec::Predict(crate::codec::PredictParams::DEFAULT)];
+    let good = good.with_location(65_535, "highest", "");
+    let body = good.encode().unwrap();
+    let at = body.windows(3).position(|bytes| bytes == [1, 2, 5]).unwrap();
+    assert_eq!(Metadata::decode(&body, 0).unwrap(), good);
+    let mut bad = body.clone();
+    bad[at + 2] = 11;
+    assert!(Metadata::decode(&bad, 0).is_err());
+}

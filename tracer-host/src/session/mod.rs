@@ -15,7 +15,7 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 pub use self::error::SessionError;
 use self::pool::Pool;
 use crate::writer::{Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,11 @@ impl<'d, W: Write> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
+        if !matches!(options.codec, CodecSpec::Raw | CodecSpec::Ecl(_)) {
+            let problem =
+                format!("kernels record with `raw` or `ecl`, not yet with `{}`", options.codec.name());
+            return Err(DeviceError::Unsupported { problem }.into());
+        }
         let recording = Recording { codec: options.codec, dual: options.dual };
         let chunk_count = pool::chunk_count(options)?;
         let metadata = metadata(&*device, program, options, chunk_count);

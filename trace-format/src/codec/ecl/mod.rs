@@ -24,4 +24,4 @@ pub mod rle;
 #[cfg(feature = "std")]
 pub use decoder::EclDecoder;
 pub use encoder::EclState;
-pub use params::{EclParams, ParamError};
+pub use params::EclParams;

@@ -2,6 +2,8 @@
 
 use core::ops::RangeInclusive;
 
+use crate::codec::ParamError;
+
 /// Parameters of the `ecl` codec, written into the file so that a decoder needs no agreement at build time.
 ///
 /// The fields are as a file holds them and can be anything; [`EclParams::new`] makes only valid ones, and
@@ -25,22 +27,6 @@ pub struct EclParams {
     pub shift: u8,
     /// log2 W: the history ring holds W = 2^window_bits bytes. 6 to 20.
     pub window_bits: u8,
-}
-
-/// A parameter of [`EclParams`] that is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "std", derive(thiserror::Error))]
-#[non_exhaustive]
-pub enum ParamError {
-    /// L, the logarithm of the table's size.
-    #[cfg_attr(feature = "std", error("ecl parameter hash_bits is {0}; it must be 4 to 16"))]
-    HashBits(u8),
-    /// s, the shift of the hash.
-    #[cfg_attr(feature = "std", error("ecl parameter shift is {0}; it must be 1 to 8"))]
-    Shift(u8),
-    /// log2 W, the logarithm of the ring's size.
-    #[cfg_attr(feature = "std", error("ecl parameter window_bits is {0}; it must be 6 to 20"))]
-    WindowBits(u8),
 }
 
 /// Bytes at the end of the work memory that hold the position at which the next chunk starts; one word is

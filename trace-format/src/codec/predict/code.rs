@@ -1,0 +1,143 @@
+//! The code's tables, but for lanes (see [`lanes`](super::lanes)).
+//!
+//! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its lowest
+//! bit first.
+
+use super::stack::Relation;
+
+/// Bits to be written, the first one lowest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The bits; those from `length` on are 0.
+    pub bits: u64,
+    /// How many: at most 64.
+    pub length: u32,
+}
+
+impl Code {
+    /// No bits.
+    pub const NONE: Self = Self { bits: 0, length: 0 };
+
+    /// The low `length` bits of `bits`; those above must be 0.
+    #[inline(always)]
+    pub const fn new(bits: u32, length: u32) -> Self {
+        Self { bits: bits as u64, length }
+    }
+
+    /// These bits, then those of `next`.
+    #[inline(always)]
+    pub const fn then(self, next: Self) -> Self {
+        Self { bits: self.bits | (next.bits << self.length), length: self.length + next.length }
+    }
+}
+
+/// Width of the number of a long run's bits.
+pub const LONG_RUN_WIDTH: u32 = 4;
+/// The largest such number stands for a run written in full, in so many bits.
+pub const FULL_RUN_BITS: u32 = 24;
+
+/// What opens a miss: the number of hits before it (below 2^24), and whether the location was the expected one.
+///
+/// ```text
+/// 1               no hit, another location
+/// 01              no hit, the expected location
+/// 00 1 e          1 hit; e: 1 if the location was the expected one
+/// 00 01 x e       2 + x hits, x one bit
+/// 00 00 n x e     3 + 2^n + x hits, n (4 bits) up to 14, x n bits
+/// 00 00 1111 x e  x hits, x 24 bits
+/// ```
+#[inline(always)]
+pub const fn head(run: u32, located: bool) -> Code {
+    if run == 0 {
+        return if located { Code::new(2, 2) } else { Code::new(1, 1) };
+    }
+    let run = if run == 1 {
+        Code::new(0b100, 3)
+    } else if run < 4 {
+        Code::new(0b1000 | ((run - 2) << 4), 5)
+    } else {
+        let over = run - 3;
+        let width = 31 - over.leading_zeros();
+        let (number, rest, bits) =
+            if width < 15 { (width, over - (1 << width), width) } else { (15, run, FULL_RUN_BITS) };
+        Code::new(number << 4, 8).then(Code::new(rest, bits))
+    };
+    run.then(Code::new(located as u32, 1))
+}
+
+/// Lowest and highest difference of each width of [`location`]; the highest ones follow on -1 and +2.
+pub(crate) const NEAR: (i32, i32) = (-6, 12);
+pub(crate) const FAR: (i32, i32) = (-22, 28);
+
+/// A location after `last` that was not expected.
+///
+/// ```text
+/// 1         last + 1
+/// 010       last
+/// 011       last + 2
+/// 001 x     x 4 bits: last - 6 to last - 1, then last + 3 to last + 12
+/// 0001 x    x 5 bits: last - 22 to last - 7, then last + 13 to last + 28
+/// 00001 x   x, 8 bits
+/// 00000 x   x, 16 bits
+/// ```
+#[inline(always)]
+pub const fn location(last: u32, location: u32) -> Code {
+    let difference = location as i32 - last as i32;
+    if difference == 1 {
+        Code::new(1, 1)
+    } else if difference == 0 {
+        Code::new(0b010, 3)
+    } else if difference == 2 {
+        Code::new(0b110, 3)
+    } else if difference >= NEAR.0 && difference <= NEAR.1 {
+        let index = if difference < 0 { difference - NEAR.0 } else { difference - NEAR.0 - 3 };
+        Code::new(0b100 | ((index as u32) << 3), 7)
+    } else if difference >= FAR.0 && difference <= FAR.1 {
+        let index = if difference < 0 { difference - FAR.0 } else { difference - FAR.0 - 19 };
+        Code::new(0b1000 | ((index as u32) << 4), 9)
+    } else if location < 256 {
+        Code::new(0b1_0000 | (location << 5), 13)
+    } else {
+        Code::new(location << 5, 21)
+    }
+}
+
+/// A relation.
+///
+/// ```text
+/// 1      the last mask
+/// 01 d   level 1, apart if d
+/// 00 x   x, 3 bits: level 2 + x / 2, apart if x is odd
+/// ```
+#[inline(always)]
+pub const fn relation(relation: Relation) -> Code {
+    let number = relation.number();
+    if number == 0 {
+        Code::new(1, 1)
+    } else if number < 4 {
+        Code::new(0b10 | ((number & 1) << 2), 3)
+    } else {
+        Code::new((number - 4) << 2, 5)
+    }
+}
+
+/// The first location that has no short form at the start of a chunk; see [`first`].
+pub const FIRST_SHORT_END: u32 = 34;
+
+/// A chunk's first event if it has a short form.
+///
+/// ```text
+/// 1      location 1, all lanes
+/// 01 x   location 2 + x (x 5 bits), all lanes
+/// 00     anything else: a location after 0, then a mask as where the location was not expected
+/// ```
+#[inline(always)]
+pub const fn first(location: u32, mask: u32) -> Option<Code> {
+    if mask != u32::MAX || location == 0 || location >= FIRST_SHORT_END {
+        None
+    } else if location == 1 {
+        Some(Code::new(1, 1))
+    } else {
+        Some(Code::new(0b10 | ((location - 2) << 2), 7))
+    }
+}

@@ -1,0 +1,80 @@
+//! `predict`: whole events predicted from the location before, runs of hits as one number, misses in a few bits.
+//!
+//! After an event at location L, slot L mod S says which event is expected: a location, and a mask that is either
+//! given by its relation to the masks before it (the same, the other side of a branch, back to those outside of it)
+//! or the mask seen here last. A location that always follows another is thus predicted whatever the masks are. A
+//! hit is counted. A miss writes the hits before it and what differs, as a code of bits without padding.
+//!
+//! ```text
+//! event ──slot of the last location──> hit: count it
+//!                                 └──> miss: [hits] [location] [relation] [lanes] ──bits──> payload
+//! ```
+//!
+//! The exact rules, the code's tables and what else was tried are in `docs/codec-predict.md`.
+//!
+//! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store of 16.
+//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`).
+//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`code`]: the rest of
+//!   the code's tables.
+
+pub mod code;
+#[cfg(feature = "std")]
+pub mod decoder;
+pub mod encoder;
+pub mod lanes;
+mod params;
+pub mod stack;
+
+#[cfg(feature = "std")]
+pub use decoder::PredictDecoder;
+pub use encoder::PredictState;
+pub use params::PredictParams;
+
+/// Most events of a chunk. A chunk of a few bytes can announce as many, so this bounds a decoder's work.
+pub const MAX_CHUNK_EVENTS: u32 = 1 << 24;
+
+/// What a slot expects, in its first word; the second is the mask seen here last.
+///
+/// ```text
+/// bit 0   16 bits  expected location, xor the location before it: 0 is the same again
+/// bit 16   4 bits  expected relation (see `stack`): 0 is the same mask
+/// bit 20   1 bit   the mask seen here last is expected, whatever the relation
+/// ```
+///
+/// An empty slot, all zero, expects the event before once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// The first word.
+    pub(crate) expected: u32,
+    /// The second word.
+    pub(crate) seen: u32,
+}
+
+const SEEN_EXPECTED: u32 = 1 << 20;
+
+impl Slot {
+    /// The slot after a miss: what happened is expected next time.
+    #[inline(always)]
+    pub(crate) const fn learned(step: u32, relation: stack::Relation, by_seen: bool, mask: u32) -> Self {
+        let by_seen = if by_seen { SEEN_EXPECTED } else { 0 };
+        Self { expected: step | (relation.number() << 16) | by_seen, seen: mask }
+    }
+
+    /// Expected location, xor the location before it.
+    #[inline(always)]
+    pub(crate) const fn step(self) -> u32 {
+        self.expected & 0xffff
+    }
+
+    /// Expected relation.
+    #[inline(always)]
+    pub(crate) const fn relation(self) -> stack::Relation {
+        stack::Relation::from_low_bits(self.expected >> 16)
+    }
+
+    /// Expected mask, where `base` is what [`relation`](Self::relation) gives.
+    #[inline(always)]
+    pub(crate) const fn mask(self, base: u32) -> u32 {
+        if self.expected & SEEN_EXPECTED != 0 { self.seen } else { base }
+    }
+}

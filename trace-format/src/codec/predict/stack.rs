@@ -1,0 +1,116 @@
+//! The masks around the current one: where a warp comes from when lanes part, and goes back to when they meet.
+//!
+//! Structured control flow nests: lanes that enter a branch are a subset of those outside, the other side of the
+//! branch is the rest of those outside, and behind it they meet again. The stack holds the masks outside, the
+//! innermost first. What a deeper nesting pushes out at the bottom is replaced by all lanes.
+
+/// Masks that the stack holds.
+pub const DEPTH: usize = 4;
+
+/// How a mask lies to the masks before it: inside which of them, and whether apart from the last one.
+///
+/// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes. With
+/// `apart` the last mask's lanes are left out: that is the other side of a branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relation(u32);
+
+impl Relation {
+    /// Inside the last mask; as a prediction: the same mask.
+    pub const SAME: Self = Self(0);
+    /// One more than the largest number of a relation; level 0 has no `apart`, so 1 is not one either.
+    pub const END: u32 = 12;
+
+    /// The relation with this level (0 to 5); `apart` only from level 1 on.
+    #[inline(always)]
+    pub const fn new(level: u32, apart: bool) -> Self {
+        Self((level << 1) | apart as u32)
+    }
+
+    /// The relation in the low four bits of a slot's field.
+    #[inline(always)]
+    pub(crate) const fn from_low_bits(bits: u32) -> Self {
+        Self(bits & 15)
+    }
+
+    /// Twice the level, plus 1 if apart.
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// 0 for the last mask, 1 to 4 for the stack's, 5 for all lanes.
+    #[inline(always)]
+    pub const fn level(self) -> u32 {
+        self.0 >> 1
+    }
+
+    /// Whether the last mask's lanes are left out.
+    #[inline(always)]
+    pub const fn apart(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// The masks outside the current one, innermost first. Each holds the one before it, and the first the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack(pub [u32; DEPTH]);
+
+impl Stack {
+    /// All lanes, all the way.
+    pub const EMPTY: Self = Self([u32::MAX; DEPTH]);
+
+    /// The mask that a relation speaks of, or all it can have lanes of; `last` is the current mask.
+    #[inline(always)]
+    pub const fn base(self, relation: Relation, last: u32) -> u32 {
+        let [a, b, c, d] = self.0;
+        // Selects, which a `match` would not become: a GPU would jump through a table.
+        let level = relation.level();
+        let outside = if level >= 1 { a } else { last };
+        let outside = if level >= 2 { b } else { outside };
+        let outside = if level >= 3 { c } else { outside };
+        let outside = if level >= 4 { d } else { outside };
+        let outside = if level >= 5 { u32::MAX } else { outside };
+        if relation.apart() { outside & !last } else { outside }
+    }
+
+    /// The relation of `mask` to the smallest mask that holds it, apart from `last` if they share no lane.
+    ///
+    /// If `mask` is one of the stack's or the rest of one, this is the relation whose base it is.
+    #[inline(always)]
+    pub const fn nearest(self, last: u32, mask: u32) -> Relation {
+        let [a, b, c, d] = self.0;
+        // Each mask holds the one before it, so counting those that do not hold `mask` gives the first that does.
+        let level = (mask & !last != 0) as u32
+            + (mask & !a != 0) as u32
+            + (mask & !b != 0) as u32
+            + (mask & !c != 0) as u32
+            + (mask & !d != 0) as u32;
+        Relation::new(level, (level != 0) & (mask & last == 0))
+    }
+
+    /// The stack when `mask` follows `last`.
+    ///
+    /// A strict subset goes inside: `last` is pushed. Anything else comes out of what does not hold it strictly. The
+    /// same mask changes nothing.
+    #[inline(always)]
+    pub const fn after(self, last: u32, mask: u32) -> Self {
+        const ALL: u32 = u32::MAX;
+        let [a, b, c, d] = self.0;
+        if mask == last {
+            return self;
+        }
+        if mask & !last == 0 {
+            return Self([last, a, b, c]);
+        }
+        let out = leaves(a, mask) + leaves(b, mask) + leaves(c, mask) + leaves(d, mask);
+        let [a, b, c, d] = if out & 1 != 0 { [b, c, d, ALL] } else { [a, b, c, d] };
+        let [a, b, c, d] = if out & 2 != 0 { [c, d, ALL, ALL] } else { [a, b, c, d] };
+        if out & 4 != 0 { Self::EMPTY } else { Self([a, b, c, d]) }
+    }
+}
+
+/// 1 if `mask` lies not strictly inside `outside`.
+#[inline(always)]
+const fn leaves(outside: u32, mask: u32) -> u32 {
+    ((mask & !outside != 0) | (mask == outside)) as u32
+}
