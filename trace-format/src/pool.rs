@@ -15,7 +15,7 @@ pub struct PoolDescriptor {
     /// First chunk; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes) apart. 8-byte aligned.
     pub chunks: u64,
     /// Address of the `u32` that counts claimed chunks (it passes [`chunk_count`](Self::chunk_count) when the
-    /// pool is exhausted; a warp claims at most once after that).
+    /// pool is exhausted; a track that was refused asks no more).
     pub next_chunk: u64,
     /// Array of [`WarpAccount`], one per warp of the launch and track: `accounts[track * warps + warp]`.
     pub accounts: u64,

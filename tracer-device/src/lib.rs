@@ -48,8 +48,8 @@
 //! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
 //!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
 //! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the stream's
-//!    state (see `lock`, also for why it is not an atomic). Progress is certain: the holder is a running lane that
-//!    waits for nobody.
+//!    state (see `lock`, also for why it is not an atomic). Waiting for it is bounded, so that the tracer cannot stop
+//!    the program; an event that does not get it is counted as lost, and so the trace says what it does not hold.
 //! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
 //!    only ever loses lanes, each by an atomic of its own after its last event.
 //! 5. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
