@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
-# Records fractal, 2048 x 2048, at the thesis's three depths with `ecl` and raw side by side in one launch, and compares them
-# event by event.
+# Records fractal, 2048 x 2048, at the thesis's three depths with a codec and raw side by side in one launch, and compares
+# them event by event.
 #
-#   scripts/gpu-dual.sh TOOL [DEVICE]
+#   scripts/gpu-dual.sh TOOL [DEVICE [CODEC...]]
 #
-# Chunks of 32 KiB hold the raw stream of any warp here, so no warp changes its chunk while it is diverged (docs/device.md).
+# DEVICE is cuda if not given, CODEC ecl. Chunks of 32 KiB hold the raw stream of any warp here, so no warp changes its
+# chunk while it is diverged (docs/device.md). The picture is checked by `warptrace-evaluation check`.
 set -uo pipefail
 tool=$1
 device=${2:-cuda}
+codecs=("${@:3}")
+[ "${#codecs[@]}" -eq 0 ] && codecs=(ecl)
 trace=$(mktemp)
 trap 'rm -f "$trace"' EXIT
 code=0
-for depth in 1024 2048 4096; do
-    echo "== fractal 2048 x 2048, depth $depth, ecl beside raw"
-    "$tool" record fractal --width 2048 --depth "$depth" --device "$device" --dual --chunk-bytes 32768 --pool-mib 12000 \
-        -o "$trace" || code=$?
-    "$tool" verify "$trace" || code=$?
+for codec in "${codecs[@]}"; do
+    for depth in 1024 2048 4096; do
+        echo "== fractal 2048 x 2048, depth $depth, $codec beside raw"
+        "$tool" record fractal --width 2048 --depth "$depth" --device "$device" --codec "$codec" --dual \
+            --chunk-bytes 32768 --pool-mib 12000 --no-check -o "$trace" || code=$?
+        "$tool" verify "$trace" || code=$?
+    done
 done
 exit "$code"

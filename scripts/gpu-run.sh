@@ -4,19 +4,33 @@
 #   scripts/gpu-run.sh [FOLDER]
 #
 # FOLDER (default .device) holds `warptrace-evaluation` and `warptrace`, both built with GPU code, and perhaps
-# `inputs` with real graphs and meshes. Needs neither Rust nor a network. Everything goes to $OUT (default out):
-# run.log, check.md, sanitizer.log, bench.csv, bench.md.
+# `inputs` with real graphs and meshes, and `baseline` with the sources of workloads/baseline (the checkout's if not).
+# Needs neither Rust nor a network. Everything goes to $OUT (default out), with run.log.
+#
+#   step       does                                                                 writes
+#   check      proves results, events and lanes right                               check.md
+#   sanitizer  compute-sanitizer's memcheck and racecheck on small inputs           sanitizer.log
+#   baseline   untraced Rust beside CUDA C++, compiled by nvcc where there is one   baseline.csv, baseline.md
+#   profile    Nsight Compute on one launch of the traced fractal and N-body        ncu-*.txt, ncu-*.csv
+#   bench      times, sizes, other compressors                                      bench.csv, bench.md
+#   grid192    the bench of MIS, MST and DMR on the thesis's grid                   grid192/bench.*
+#   figures    the pictures of the bench                                            figure-*, overview-*
 #
 # A step that fails or takes too long does not keep the next from running; the exit code is that of the first
-# failure. Variables:
+# failure. What a step printed until then is in run.log, and check and bench also write their tables as they go.
+# Variables:
 #   OUT        folder for the results
-#   DEVICE     cuda (default), cuda:N or sim; sim takes small inputs and leaves compute-sanitizer out
+#   DEVICE     cuda (default), cuda:N or sim; sim takes small inputs and leaves NVIDIA's tools out
 #   LIMIT      seconds for everything (default 510)
-#   CHECK_LIMIT  seconds for the checks (default 420)
-#   STEPS      which steps to run (default "check sanitizer bench")
-#   RUNS       measured runs of each codec (default 5)
+#   CHECK_LIMIT  seconds for the checks (default 420); half a minute before, checks that have not begun are left out, and fail
+#   STEPS      which steps to run, always in the order above (default "check sanitizer baseline bench figures")
+#   RUNS       measured runs of each codec, and of each baseline (default 5)
+#   CHECKERS   compute-sanitizer's tools (default "memcheck racecheck")
+#   PROFILE_CODECS  codecs to profile (default "predict")
+#   GRID       grid of the step grid192 (default 192x256, on the simulator 6x64)
 #   PREFIX_MIB most MiB of a raw trace that other compressors are given (default 256)
-#   PROGRAMS   only these programs, separated by commas
+#   PROGRAMS   check and bench only these programs, separated by commas; stress is only checked
+#   CODECS     check and bench only these codecs and `raw`, separated by semicolons, as in "predict;predict, counted loops"
 #   SCRATCH    folder for traces; the system's if not given
 #   WARPTRACE_COMMIT   commit of the binaries, for the tables; the checkout's if not given
 set -uo pipefail
@@ -25,9 +39,12 @@ folder=${1:-.device}
 OUT=${OUT:-out}
 DEVICE=${DEVICE:-cuda}
 LIMIT=${LIMIT:-510}
-STEPS=${STEPS:-check sanitizer bench}
+STEPS=${STEPS:-check sanitizer baseline bench figures}
 RUNS=${RUNS:-5}
 export WARPTRACE_COMMIT=${WARPTRACE_COMMIT:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
+
+# Where the toolkit puts nvcc, ncu and compute-sanitizer, if they are not on the path.
+[ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
 
 mkdir -p "$OUT"
 exec > >(tee "$OUT/run.log") 2>&1
@@ -46,8 +63,11 @@ done
 common=(--device "$DEVICE")
 [ "$DEVICE" = sim ] && common+=(--quick)
 [ -d "$folder/inputs" ] && common+=(--inputs "$folder/inputs")
-[ -n "${PROGRAMS:-}" ] && common+=(--programs "$PROGRAMS")
 [ -n "${SCRATCH:-}" ] && common+=(--scratch "$SCRATCH")
+IFS=';' read -ra codecs <<< "${CODECS:-}"
+for codec in "${codecs[@]}"; do
+    common+=(--codec "$codec")
+done
 traces=$(mktemp -d ${SCRATCH:+-p "$SCRATCH"}) || exit 2
 trap 'rm -rf "$traces"' EXIT
 
@@ -89,52 +109,200 @@ fi
 step devices 60 "$tool" devices
 
 if wants check; then
-    step check "${CHECK_LIMIT:-420}" "$evaluation" check "${common[@]}" --out "$OUT"
+    limit=${CHECK_LIMIT:-420}
+    [ "$limit" -gt "$(left)" ] && limit=$(left)
+    # The checks end by themselves before they would be stopped: what has begun then takes half a minute at most.
+    enough=$((limit > 40 ? limit - 30 : limit))
+    step check "$limit" "$evaluation" check "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"} --out "$OUT" \
+        --time-limit "$((enough > 0 ? enough : 1))"
 fi
 
-# compute-sanitizer on a small picture, with each way to record. On the simulator the same recordings without it, so
-# that the arguments are tried.
+has() {
+    command -v "$1" > /dev/null
+}
+
+# missing STEP TOOL: a step that needs a tool which is not there has failed.
+missing() {
+    echo "FAILED $1: $2 is not on the path"
+    [ "$code" -eq 0 ] && code=127
+}
+
+# small PROGRAM: arguments of `record` for an input that takes a moment, also under NVIDIA's tools.
+small() {
+    case $1 in
+        fractal) echo "fractal --width 64 --depth 64" ;;
+        mis) echo "mis --graph internet:400 --grid 2x64" ;;
+        mst) echo "mst --graph road:400 --grid 2x64" ;;
+        dmr) echo "dmr --points 30 --grid 2x64" ;;
+        # Three blocks, with a warp that has a walk for some of its lanes, and one that has none.
+        stress) echo "stress --walks 150 --rounds 2 --block 64" ;;
+    esac
+}
+
+# sanitize CHECKER PROGRAM NAME ARGUMENTS...: compute-sanitizer on a small recording. On the simulator the same
+# recording without it, so that the arguments are tried.
 sanitize() {
-    local checker=$1 name=$2 prefix=()
-    shift 2
+    local checker=$1 program=$2 name=$3 prefix=() input
+    shift 3
+    read -ra input <<< "$(small "$program")"
     if [ "$DEVICE" != sim ]; then
         prefix=(compute-sanitizer --tool "$checker" --error-exitcode 1 --log-file "$traces/sanitizer.log")
         # Its warnings are hazards inside one warp, which are by design: see docs/device.md.
         [ "$checker" = racecheck ] && prefix+=(--racecheck-detect-level error)
     fi
-    step "$checker: $name" 60 "${prefix[@]}" \
-        "$tool" record fractal --width 64 --depth 64 --device "$DEVICE" --pool-mib 64 -o "$traces/small.wtrc" "$@"
+    step "$checker: $program, $name" 60 "${prefix[@]}" \
+        "$tool" record "${input[@]}" --device "$DEVICE" --pool-mib 64 -o "$traces/small.wtrc" "$@"
     if [ -f "$traces/sanitizer.log" ]; then
         tail -n 1 "$traces/sanitizer.log"
-        { echo "== $checker: $name" && cat "$traces/sanitizer.log"; } >> "$OUT/sanitizer.log"
+        { echo "== $checker: $program, $name" && cat "$traces/sanitizer.log"; } >> "$OUT/sanitizer.log"
         rm -f "$traces/sanitizer.log"
     fi
 }
 
 if wants sanitizer; then
     rm -f "$OUT/sanitizer.log"
-    if [ "$DEVICE" = sim ] || command -v compute-sanitizer > /dev/null; then
-        for checker in memcheck racecheck; do
-            sanitize "$checker" raw --codec raw
-            sanitize "$checker" "ecl, tables in global memory" --codec ecl --tables global
-            sanitize "$checker" "ecl, tables in shared memory" --codec ecl --tables shared
-            sanitize "$checker" "ecl beside raw" --codec ecl --dual
+    if [ "$DEVICE" = sim ] || has compute-sanitizer; then
+        for checker in ${CHECKERS:-memcheck racecheck}; do
+            sanitize "$checker" fractal raw --codec raw
+            sanitize "$checker" fractal "ecl, tables in global memory" --codec ecl --tables global
+            sanitize "$checker" fractal "ecl, tables in shared memory" --codec ecl --tables shared
+            sanitize "$checker" fractal "ecl beside raw" --codec ecl --dual
+            for program in fractal mis mst dmr stress; do
+                sanitize "$checker" "$program" predict --codec predict
+                sanitize "$checker" "$program" "predict beside raw" --codec predict --dual
+                sanitize "$checker" "$program" "predict, counted loops, beside raw" --codec predict --counted --dual
+            done
         done
     else
-        echo "FAILED sanitizer: compute-sanitizer is not on the path"
-        [ "$code" -eq 0 ] && code=127
+        missing sanitizer compute-sanitizer
     fi
 fi
 
-if wants bench; then
-    # The bench ends by itself a little before it would be stopped, so that its tables are whole.
-    limit=$(left)
-    if [ "$limit" -gt 20 ]; then
-        step bench "$limit" "$evaluation" bench "${common[@]}" --runs "$RUNS" --out "$OUT" \
-            --time-limit $((limit - 15)) ${PREFIX_MIB:+--prefix-mib "$PREFIX_MIB"}
+if wants baseline; then
+    sources=$folder/baseline
+    [ -d "$sources" ] || sources=$(dirname "$0")/../workloads/baseline
+    cuda=()
+    if [ "$DEVICE" = sim ]; then
+        echo "baseline: only Rust, on the simulator"
+    elif has nvcc; then
+        nvcc --version | tail -n 2 | head -n 1
+        # `native` needs a toolkit that knows the card; sm_90 is the H200's.
+        build() {
+            nvcc -O3 -arch=native "$@" || nvcc -O3 -arch=sm_90 "$@"
+        }
+        step "compile nbody.cu" 60 bash -c "$(declare -f build); build -o '$traces/nbody' '$sources/nbody.cu'"
+        step "compile matmul.cu" 60 bash -c "$(declare -f build); build -o '$traces/matmul' '$sources/matmul.cu'"
+        step "compile fractal.cu" 60 bash -c \
+            "$(declare -f build); build --fmad=false -o '$traces/fractal' '$sources/fractal.cu'"
+        cuda=(--cuda "$traces")
     else
-        echo "SKIPPED bench: ${limit} s are left"
+        missing baseline nvcc
+    fi
+    quick=()
+    [ "$DEVICE" = sim ] && quick=(--quick)
+    step baseline 120 "$evaluation" baseline --device "$DEVICE" "${quick[@]}" --runs "$RUNS" --out "$OUT" "${cuda[@]}"
+fi
+
+# hottest CSV: the instructions at which warps were found most often, from Nsight Compute's source page.
+hottest() {
+    # Fields hold commas, but not the three characters between two fields.
+    awk -F '","' '
+        function number(text) { gsub(/[",]/, "", text); return text + 0 }
+        !samples {
+            for (i = 1; i <= NF; i++) {
+                name = $i; gsub(/"/, "", name)
+                if (name == "Source") source = i
+                else if (!found && name ~ /Samples/) found = i
+                else if (!executed && name ~ /Instructions Executed/) executed = i
+            }
+            if (source && found) samples = found
+            next
+        }
+        { gsub(/"/, "", $source); printf "%10d %14d  %s\n", number($samples), executed ? number($executed) : 0, $source }
+    ' "$1" | sort -k 1,1 -rn | head -n 60
+}
+
+# profile CODEC KERNEL PROGRAM ARGUMENTS...: Nsight Compute on the first launch of a kernel, as text.
+profile() {
+    local codec=$1 kernel=$2 name=$3-$1
+    shift 2
+    # A chunk for each warp of the picture takes 512 MiB.
+    local record=("$tool" record "$@" --codec "$codec" --device "$DEVICE" --pool-mib 1024 --no-check
+        -o "$traces/profile.wtrc")
+    if [ "$DEVICE" = sim ]; then
+        step "profile: $name" 60 "${record[@]}"
+        return
+    fi
+    local report=$traces/$name.ncu-rep text=$OUT/ncu-$name.txt
+    step "profile: $name" 120 ncu --kernel-name "$kernel" --launch-count 1 --set full --import-source yes \
+        --force-overwrite --export "$report" "${record[@]}"
+    [ -f "$report" ] || return
+    ncu --import "$report" --page details --print-details all > "$text"
+    ncu --import "$report" --page source --csv > "$OUT/ncu-$name-source.csv"
+    {
+        echo
+        echo "Instructions by samples: samples, executions by warps, SASS (all of them: ncu-$name-source.csv)"
+        hottest "$OUT/ncu-$name-source.csv"
+    } >> "$text"
+    grep -E 'Duration|SM Throughput|Theoretical Occupancy|Achieved Occupancy|Executed Ipc Active' "$text"
+}
+
+if wants profile; then
+    rm -f "$OUT"/ncu-*
+    if [ "$DEVICE" = sim ]; then
+        for codec in ${PROFILE_CODECS:-predict}; do
+            profile "$codec" fractal fractal --width 128 --depth 64
+            profile "$codec" nbody_force nbody --bodies 500 --steps 1
+        done
+    elif has ncu; then
+        for codec in ${PROFILE_CODECS:-predict}; do
+            profile "$codec" fractal fractal --width 2048 --depth 1024
+            profile "$codec" nbody_force nbody --bodies 50000 --steps 1
+        done
+    else
+        missing profile ncu
+    fi
+fi
+
+# bench NAME SECONDS FOLDER ARGUMENTS...: the bench ends by itself a little before it would be stopped, so that its
+# tables are whole.
+bench() {
+    local name=$1 limit=$2 out=$3
+    shift 3
+    [ "$limit" -gt "$(left)" ] && limit=$(left)
+    if [ "$limit" -le 20 ]; then
+        echo "SKIPPED $name: ${limit} s are left"
         [ "$code" -eq 0 ] && code=124
+        return
+    fi
+    step "$name" "$limit" "$evaluation" bench "$@" --runs "$RUNS" --out "$out" --time-limit $((limit - 15)) \
+        ${PREFIX_MIB:+--prefix-mib "$PREFIX_MIB"}
+}
+
+if wants bench; then
+    limit=$(left)
+    # Leave time for what comes after.
+    wants grid192 && limit=$((limit * 2 / 3))
+    # Stress is checked, not measured.
+    measured=$(tr , '\n' <<< "${PROGRAMS:-}" | grep -vx stress | paste -sd ,)
+    if [ -n "${PROGRAMS:-}" ] && [ -z "$measured" ]; then
+        echo "SKIPPED bench: $PROGRAMS is not measured"
+    else
+        bench bench "$limit" "$OUT" "${common[@]}" ${measured:+--programs "$measured"}
+    fi
+fi
+
+if wants grid192; then
+    grid=${GRID:-192x256}
+    [ "$DEVICE" = sim ] && grid=${GRID:-6x64}
+    bench grid192 "$(left)" "$OUT/grid192" "${common[@]}" --programs mis,mst,dmr --grid "$grid"
+fi
+
+if wants figures; then
+    if [ -f "$OUT/bench.csv" ]; then
+        step figures 30 "$evaluation" figures --csv "$OUT/bench.csv" --out "$OUT"
+    else
+        echo "SKIPPED figures: there is no bench.csv"
     fi
 fi
 

@@ -9,10 +9,11 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let set = |name: &str| std::env::var_os(name).is_some();
     let gpu = std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "nvptx64");
-    if !gpu || set("CARGO_FEATURE_CODEC_RAW") || set("CARGO_FEATURE_CODEC_ECL") {
+    let tables = !gpu || set("CARGO_FEATURE_CODEC_ECL") || set("CARGO_FEATURE_CODEC_PREDICT");
+    if tables || set("CARGO_FEATURE_CODEC_RAW") {
         println!("cargo::rustc-cfg=recording");
     }
-    if !gpu || (set("CARGO_FEATURE_CODEC_ECL") && !set("CARGO_FEATURE_WORK_SHARED")) {
+    if !gpu || (tables && !set("CARGO_FEATURE_WORK_SHARED")) {
         println!("cargo::rustc-cfg=global_work");
     }
 }

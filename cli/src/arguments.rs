@@ -1,11 +1,16 @@
 //! The command line.
 
+mod numbers;
+mod recording;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use warptrace_format::codec::{CodecSpec, EclParams};
 
-use crate::device::DeviceChoice;
+use self::numbers::parse_block;
+pub(crate) use self::numbers::parse_numbers;
+pub(crate) use self::recording::Recording;
+use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
 /// What did my warps actually do?
 ///
@@ -19,7 +24,8 @@ use crate::device::DeviceChoice;
         warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
-        warptrace decode fractal.wtrc --block 0 --warp 3\n\n\
+        warptrace decode fractal.wtrc --block 0 --warp 3\n  \
+        warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 `verify` found the trace incomplete or damaged."
 )]
 pub(crate) struct Arguments {
@@ -52,106 +58,29 @@ pub(crate) struct Record {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Program {
     /// The Mandelbrot set in double precision, one thread a pixel
-    Fractal(Fractal),
+    Fractal(Recorded<Fractal>),
+    /// Gravity of all bodies, or of the first, on all; one thread a body
+    Nbody(Recorded<Nbody>),
+    /// A maximal independent set of a graph
+    Mis(Recorded<Mis>),
+    /// A minimum spanning forest of a graph
+    Mst(Recorded<Mst>),
+    /// Delaunay mesh refinement, until no angle is too sharp
+    Dmr(Recorded<Dmr>),
+    /// Multiplication of square matrices in single precision
+    Matmul(Recorded<Matmul>),
+    /// Walks that lead the lanes of a warp apart, to try the tracer
+    Stress(Recorded<Stress>),
 }
 
-/// How to record, for every program.
+/// A program with its options, and how to record it.
 #[derive(Debug, Args)]
-pub(crate) struct Recording {
-    /// Where to write the trace
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-
-    /// Where to run: `auto` takes the first GPU, or the simulator where there is none
-    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto")]
-    pub(crate) device: DeviceChoice,
-
-    /// How the kernel writes its events: `raw` is five bytes each; `ecl` compresses them
-    #[arg(long, value_enum, default_value = "ecl")]
-    pub(crate) codec: Codec,
-
-    /// Parameters of `ecl`: hash bits, shift, window bits (other than the default: simulator only)
-    #[arg(long, value_name = "L,S,W", value_parser = parse_ecl_params)]
-    pub(crate) ecl: Option<EclParams>,
-
-    /// Record every event raw as well, so that `verify` can compare the two
-    #[arg(long)]
-    pub(crate) dual: bool,
-
-    /// Where the kernel keeps the codec's tables
-    #[arg(long, value_enum, default_value = "shared")]
-    pub(crate) tables: Tables,
-
-    /// Device memory for the trace of one launch, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: u64,
-
-    /// Bytes of a chunk: a power of two from 512 to 1048576
-    #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
-    pub(crate) chunk_bytes: u32,
-
-    /// zstd level of the file, 0 for no compression
-    #[arg(long, value_name = "0..19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(0..=19))]
-    pub(crate) zstd: i32,
-
-    /// Seed of the simulator's interleaving
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-}
-
-/// Arguments of `record fractal`.
-#[derive(Debug, Args)]
-pub(crate) struct Fractal {
-    /// Pixels of a side
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=32768))]
-    pub(crate) width: u32,
-
-    /// Most steps a pixel
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) depth: u32,
-
-    /// The square to compute: left edge, upper edge, side
-    #[arg(long, value_name = "LEFT,TOP,SIDE", value_parser = parse_region, allow_hyphen_values = true,
-        default_value = "-0.74395,-0.10461,0.00578")]
-    pub(crate) region: [f64; 3],
-
-    /// Also write the picture, as PNG
-    #[arg(long, value_name = "FILE")]
-    pub(crate) picture: Option<PathBuf>,
+pub(crate) struct Recorded<P: Args> {
+    #[command(flatten)]
+    pub(crate) program: P,
 
     #[command(flatten)]
     pub(crate) recording: Recording,
-}
-
-/// The codecs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Codec {
-    /// Five bytes an event
-    Raw,
-    /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis
-    Ecl,
-}
-
-/// Where the encoder's tables live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Tables {
-    /// The block's shared memory: faster
-    Shared,
-    /// Global memory, for kernels that need their shared memory themselves
-    Global,
-}
-
-impl Recording {
-    /// The codec with its parameters.
-    pub(crate) fn codec(&self) -> anyhow::Result<CodecSpec> {
-        match (self.codec, self.ecl) {
-            (Codec::Raw, None) => Ok(CodecSpec::Raw),
-            (Codec::Raw, Some(_)) => {
-                anyhow::bail!("--ecl sets parameters of the codec `ecl`: use it with --codec ecl")
-            }
-            (Codec::Ecl, params) => Ok(CodecSpec::Ecl(params.unwrap_or(EclParams::DEFAULT))),
-        }
-    }
 }
 
 /// Arguments of `info`.
@@ -211,33 +140,4 @@ pub(crate) enum Format {
     Jsonl,
     /// Comma-separated values with a header
     Csv,
-}
-
-fn numbers<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
-    text.split(',').map(|part| part.trim().parse().ok()).collect()
-}
-
-fn parse_region(text: &str) -> Result<[f64; 3], String> {
-    numbers(text)
-        .and_then(|found: Vec<f64>| found.try_into().ok())
-        .filter(|found: &[f64; 3]| found.iter().all(|number| number.is_finite()) && found[2] > 0.0)
-        .ok_or_else(|| {
-            "three numbers are needed, the side above 0, as in -0.74395,-0.10461,0.00578".to_owned()
-        })
-}
-
-fn parse_ecl_params(text: &str) -> Result<EclParams, String> {
-    let help = "three numbers are needed: hash bits, shift, window bits, as in 9,2,10";
-    let found: [u8; 3] = numbers(text).and_then(|found: Vec<u8>| found.try_into().ok()).ok_or(help)?;
-    EclParams::new(found[0], found[1], found[2]).map_err(|error| error.to_string())
-}
-
-fn parse_block(text: &str) -> Result<[u32; 3], String> {
-    let found: Vec<u32> = numbers(text).ok_or("a block is X, X,Y or X,Y,Z, as in 12 or 3,4")?;
-    match found[..] {
-        [x] => Ok([x, 0, 0]),
-        [x, y] => Ok([x, y, 0]),
-        [x, y, z] => Ok([x, y, z]),
-        _ => Err("a block has one to three coordinates".to_owned()),
-    }
 }

@@ -2,8 +2,8 @@
 
 mod arguments;
 mod commands;
-mod device;
 mod output;
+mod programs;
 mod progress;
 mod trace_file;
 

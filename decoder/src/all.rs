@@ -37,6 +37,11 @@ impl WarpFilter {
         Self { warps: warp..warp.saturating_add(1) }
     }
 
+    /// The selected ones of `warps` warps.
+    pub(crate) fn range(&self, warps: u32) -> Range<u32> {
+        self.warps.start..self.warps.end.min(warps)
+    }
+
     /// The warps of block (x, y, z); `None` if the launch has no such block.
     pub fn block(launch: &LaunchInfo, block: [u32; 3]) -> Option<Self> {
         let first = launch.warp_index(block, 0)?;
@@ -93,8 +98,7 @@ impl TraceFile {
         sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
-        let warps = filter.warps.start..filter.warps.end.min(info.warps());
-        let windows = Windows::new(self, launch, vec![track], warps);
+        let windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
         self.decode_windows(windows, (launch, track), codec, sink)
     }
 

@@ -3,6 +3,8 @@
 //! ```text
 //! ByteSource ── TraceFile::open ──┬─ decode_warp   events of one warp, as an iterator
 //!                                 ├─ decode_all    events of all warps, in order of warp, decoded in parallel
+//!                                 ├─ fold_items    runs and cycles of all warps, on all cores, not expanded
+//!                                 ├─ warp_items    those of one warp
 //!                                 ├─ streams       accounting of each warp
 //!                                 └─ verify        everything that can be checked, as a report
 //! ```
@@ -12,7 +14,7 @@
 //! is damaged, opens up to its last whole frame, and [`TraceFile::completeness`] says so.
 //!
 //! # Memory
-//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 48 bytes for each
+//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for each
 //! frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames of at
 //! most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice. [`WarpEvents`] and
 //! `verify` add at most 8 MiB of events for each stream they read.
@@ -27,6 +29,7 @@ mod error;
 mod feed;
 mod file;
 pub mod fuzzing;
+mod items;
 pub mod lanes;
 mod open;
 mod source;
@@ -38,6 +41,7 @@ mod window;
 pub use all::{EventBlock, WarpFilter};
 pub use error::{DecodeError, OpenError};
 pub use file::{Completeness, PrefixReason, Totals, TraceFile};
+pub use items::{LocationCount, WarpItem};
 pub use source::{ByteSource, SeekSource};
 pub use streams::{StreamSummary, Streams};
 pub use verify::{Place, Problem, TwinReport, VerifyReport};

@@ -6,8 +6,8 @@ mod support;
 use support::{Recording, decode, small};
 use warptrace_decoder::{Completeness, OpenError, PrefixReason, Problem, TraceFile, fuzzing};
 use warptrace_format::file::{
-    FLAG_OPTIONAL, FormatError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, TRAILER_BYTES, Tag,
-    Trailer,
+    FLAG_OPTIONAL, FormatError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
+    TRAILER_BYTES, Tag, Trailer,
 };
 
 /// File offset, tag and length in the file of each section.
@@ -238,7 +238,7 @@ fn with_section(good: &[u8], tag: &[u8; 4], flags: u16, body: &[u8]) -> Vec<u8> 
     let index = first(good, b"INDX");
     let header = SectionHeader {
         tag: Tag(*tag),
-        version: 1,
+        version: SectionKind::from_tag(Tag(*tag)).map_or(1, SectionKind::version),
         flags,
         length: body.len() as u64,
         body_crc: crc32fast::hash(body),

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use warptrace_host::DeviceChoice;
 use warptrace_workloads::Grid;
-
-use crate::machine::DeviceChoice;
 
 /// Checks the tracer on a device, measures it, and draws the thesis's figures.
 ///
@@ -32,6 +31,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Measure times and sizes, of the tracer and of other compressors
     Bench(Bench),
+    /// Time the untraced programs in Rust beside the same in CUDA C++
+    Baseline(Baseline),
     /// Draw the figures from a table that `bench` wrote
     Figures(Figures),
 }
@@ -47,9 +48,13 @@ pub(crate) struct Target {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr
+    /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr, matmul, and for `check` also stress
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) programs: Vec<String>,
+
+    /// Only this codec and `raw`, by its name in the tables; may be given several times
+    #[arg(long = "codec", value_name = "NAME")]
+    pub(crate) codecs: Vec<String>,
 
     /// Grid of MIS, MST and DMR, as in 192x256 (the thesis's); one that fills the device if not given
     #[arg(long, value_name = "BLOCKSxTHREADS")]
@@ -78,6 +83,10 @@ pub(crate) struct Check {
     /// Folder for check.md
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Seconds after which nothing new is begun; what is left out counts as failed
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) time_limit: Option<u64>,
 }
 
 /// Arguments of `bench`.
@@ -115,6 +124,34 @@ pub(crate) struct Bench {
     /// Leave the other compressors out
     #[arg(long)]
     pub(crate) no_compressors: bool,
+}
+
+/// Arguments of `baseline`.
+#[derive(Debug, Args)]
+pub(crate) struct Baseline {
+    /// Where to run the Rust kernels: `auto` takes the first GPU, or the simulator where there is none
+    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto")]
+    pub(crate) device: DeviceChoice,
+
+    /// Small inputs, for the simulator
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust if not given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cuda: Option<PathBuf>,
+
+    /// Measured runs of each program; one more goes before them
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Folder for baseline.csv and baseline.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
 }
 
 /// Arguments of `figures`.

@@ -1,6 +1,6 @@
 //! The codecs that are checked and measured.
 
-use warptrace_device::DEVICE_ECL;
+use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::Placement;
 
@@ -13,8 +13,32 @@ pub(crate) struct Codec {
     pub(crate) spec: CodecSpec,
     /// Where the kernel keeps its tables.
     pub(crate) placement: Placement,
-    /// Whether kernels are compiled to record a raw twin beside it.
+    /// Whether kernels are compiled to record a raw twin beside it, so that `check` can compare the two.
     pub(crate) dual: bool,
+    /// Whether loops are counted, and recorded where they end.
+    pub(crate) counted: bool,
+}
+
+impl Codec {
+    /// With tables in shared memory, and an event recorded where it happens.
+    const fn new(name: &'static str, spec: CodecSpec) -> Self {
+        Self { name, spec, placement: Placement::Shared, dual: false, counted: false }
+    }
+
+    /// The same with tables in global memory.
+    const fn in_global_memory(self) -> Self {
+        Self { placement: Placement::Global, ..self }
+    }
+
+    /// The same with counted loops.
+    const fn counting_loops(self) -> Self {
+        Self { counted: true, ..self }
+    }
+
+    /// The same, which can also be recorded beside raw.
+    const fn beside_raw(self) -> Self {
+        Self { dual: true, ..self }
+    }
 }
 
 /// The name of a run without tracing.
@@ -26,15 +50,23 @@ pub(crate) const MAIN: &str = "ecl";
 
 /// All codecs. A codec that is added here is checked, measured and drawn.
 pub(crate) const CODECS: &[Codec] = &[
-    Codec { name: RAW, spec: CodecSpec::Raw, placement: Placement::Shared, dual: false },
-    Codec { name: MAIN, spec: CodecSpec::Ecl(DEVICE_ECL), placement: Placement::Shared, dual: true },
-    Codec {
-        name: "ecl, global memory",
-        spec: CodecSpec::Ecl(DEVICE_ECL),
-        placement: Placement::Global,
-        dual: false,
-    },
+    Codec::new(RAW, CodecSpec::Raw),
+    Codec::new(MAIN, CodecSpec::Ecl(DEVICE_ECL)).beside_raw(),
+    Codec::new("ecl, global memory", CodecSpec::Ecl(DEVICE_ECL)).in_global_memory(),
+    Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
+    Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT)).counting_loops().beside_raw(),
 ];
+
+/// The codecs of these names, all if none is named; always `raw`, which the others are measured against.
+pub(crate) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Codec>> {
+    let known = || CODECS.iter().map(|codec| format!("`{}`", codec.name)).collect::<Vec<_>>().join(", ");
+    if let Some(unknown) = names.iter().find(|name| CODECS.iter().all(|codec| codec.name != **name)) {
+        anyhow::bail!("there is no codec `{unknown}`; the codecs are {}", known());
+    }
+    let is_chosen =
+        |codec: &&Codec| names.is_empty() || codec.name == RAW || names.iter().any(|name| name == codec.name);
+    Ok(CODECS.iter().filter(is_chosen).collect())
+}
 
 #[cfg(test)]
 mod tests {
@@ -45,7 +77,21 @@ mod tests {
         for name in [RAW, MAIN] {
             assert_eq!(CODECS.iter().filter(|codec| codec.name == name).count(), 1, "{name}");
         }
-        assert!(CODECS.iter().any(|codec| codec.dual));
-        assert!(CODECS.iter().all(|codec| codec.name != UNTRACED));
+        assert!(CODECS.iter().any(|codec| codec.dual && codec.name == MAIN));
+        for (number, codec) in CODECS.iter().enumerate() {
+            assert!(codec.name != UNTRACED && CODECS[..number].iter().all(|other| other.name != codec.name));
+        }
+    }
+
+    #[test]
+    fn raw_is_always_among_the_chosen() {
+        let names = |chosen: &[&str]| -> Vec<&str> {
+            let chosen: Vec<String> = chosen.iter().map(|name| (*name).to_owned()).collect();
+            super::chosen(&chosen).unwrap().iter().map(|codec| codec.name).collect()
+        };
+        assert_eq!(names(&[]).len(), CODECS.len());
+        assert_eq!(names(&["ecl, global memory"]), [RAW, "ecl, global memory"]);
+        let error = chosen(&["zip".to_owned()]).unwrap_err().to_string();
+        assert!(error.starts_with("there is no codec `zip`; the codecs are `raw`, `ecl`"), "{error}");
     }
 }

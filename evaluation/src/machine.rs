@@ -1,63 +1,22 @@
 //! The device to run on, and the machine around it.
 
-use std::str::FromStr;
-
-use anyhow::Context;
 use warptrace_format::file::DeviceKind;
-use warptrace_host::{CudaDevice, Device, SimDevice, SimOptions};
+use warptrace_host::{Device, DeviceChoice, SimDevice, SimOptions};
 use warptrace_workloads::ptx_table;
 
-/// What `--device` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeviceChoice {
-    /// The first GPU, or the simulator.
-    Auto,
-    /// A GPU by number.
-    Cuda(u32),
-    /// The simulator.
-    Simulator,
-}
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "sim" => Ok(Self::Simulator),
-            "cuda" => Ok(Self::Cuda(0)),
-            _ => text
-                .strip_prefix("cuda:")
-                .and_then(|number| number.parse().ok())
-                .map(Self::Cuda)
-                .ok_or_else(|| "a device is `auto`, `sim`, `cuda` or `cuda:N`".to_owned()),
-        }
+/// Opens the device; `auto` says on stderr why it takes the simulator.
+pub(crate) fn open(choice: DeviceChoice) -> anyhow::Result<Box<dyn Device>> {
+    // The error says its cause itself.
+    let opened = choice.open(ptx_table, SimOptions::default()).map_err(|error| anyhow::anyhow!("{error}"))?;
+    if let Some(reason) = &opened.no_gpu {
+        eprintln!("note: running on the simulator: {reason}");
     }
+    Ok(opened.device)
 }
 
-impl DeviceChoice {
-    /// Opens the device; `auto` says on stderr why it takes the simulator.
-    pub(crate) fn open(self) -> anyhow::Result<Box<dyn Device>> {
-        let cuda = |ordinal| -> anyhow::Result<Box<dyn Device>> {
-            let table = ptx_table().context("cannot read the GPU code")?;
-            Ok(Box::new(
-                CudaDevice::open(ordinal, table).with_context(|| format!("cannot use GPU {ordinal}"))?,
-            ))
-        };
-        match self {
-            Self::Simulator => Ok(simulator()),
-            Self::Cuda(ordinal) => cuda(ordinal),
-            Self::Auto => cuda(0).or_else(|error| {
-                eprintln!("note: running on the simulator: {error:#}");
-                Ok(simulator())
-            }),
-        }
-    }
-}
-
-/// A simulator with its defaults.
-pub(crate) fn simulator() -> Box<dyn Device> {
-    Box::new(SimDevice::new(SimOptions::default()))
+/// A simulator that runs blocks and warps in the order that `seed` gives.
+pub(crate) fn simulator(seed: u64) -> Box<dyn Device> {
+    Box::new(SimDevice::new(SimOptions { seed, ..SimOptions::default() }))
 }
 
 /// Whether times on this device are performance.
@@ -117,14 +76,6 @@ pub(crate) fn host_memory() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn devices_are_read_as_they_are_written() {
-        assert_eq!("auto".parse(), Ok(DeviceChoice::Auto));
-        assert_eq!("cuda:3".parse(), Ok(DeviceChoice::Cuda(3)));
-        assert!("cuda:x".parse::<DeviceChoice>().is_err());
-        assert!("gpu".parse::<DeviceChoice>().is_err());
-    }
 
     #[test]
     fn the_drivers_number_is_found() {

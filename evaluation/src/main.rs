@@ -4,11 +4,13 @@
 //! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
 //! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
 //!                                                     └─ figures               ── SVG, PNG
+//! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
 //! A program is one file in [`subjects`]; a codec is one line in [`codecs`].
 
 mod arguments;
+mod baseline;
 mod bench;
 mod check;
 mod codecs;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(command) => check::run(&command),
         Command::Bench(command) => bench::run(&command).map(|()| true),
+        Command::Baseline(command) => baseline::run(&command),
         Command::Figures(command) => figures::run(&command).map(|()| true),
     };
     match result {

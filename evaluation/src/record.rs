@@ -58,7 +58,7 @@ pub(crate) struct Recorded<'s> {
 impl Bench {
     /// Opens the device and makes a folder for traces, which is removed in the end.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
-        let device = target.device.open()?;
+        let device = machine::open(target.device)?;
         let folder = match &target.scratch {
             Some(folder) => {
                 std::fs::create_dir_all(folder)
@@ -105,7 +105,8 @@ impl Bench {
         let path = self.folder.path().join(name);
         let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut options = SessionOptions::new(codec.spec);
-        (options.dual, options.placement, options.pool_bytes) = (dual, codec.placement, pool);
+        (options.dual, options.counted) = (dual, codec.counted);
+        (options.placement, options.pool_bytes) = (codec.placement, pool);
 
         let failed = || format!("the run traced with `{}` failed", codec.name);
         let started = Instant::now();
@@ -116,6 +117,8 @@ impl Bench {
 
         let started = Instant::now();
         let run = subject.run(&mut session).with_context(failed)?;
+        // The trace of the last launches is on the device, or on its way to the file.
+        session.flush().with_context(failed)?;
         let mut whole = started.elapsed();
 
         let (written, started) = (session.total().write, Instant::now());

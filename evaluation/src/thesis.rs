@@ -33,6 +33,9 @@ pub(crate) const RATIOS: [Ratios; 11] = [
     ratios("DMR, r1M", 2.29, 7.70, 8.33),
 ];
 
+/// The programs, as they are named here. Means over programs are over these.
+pub(crate) const PROGRAMS: [&str; 5] = ["fractal", "nbody", "mis", "mst", "dmr"];
+
 /// Whole time of the traced program (kernel, copy, disk) over the untraced one, lowest and highest.
 pub(crate) const OVERHEAD: (f64, f64) = (1.03, 5.27);
 
@@ -52,7 +55,7 @@ mod tests {
     #[test]
     fn every_full_size_row_is_measured() {
         let all = Selection { quick: false, inputs: None, grid: None, programs: &[] };
-        let cases = subjects::cases(&all).unwrap();
+        let cases = subjects::measured(&all).unwrap();
         for ratios in &RATIOS {
             assert_eq!(
                 cases.iter().filter(|case| case.thesis == Some(ratios.name)).count(),
@@ -62,5 +65,9 @@ mod tests {
             );
         }
         assert!(cases.iter().all(|case| case.thesis.is_none_or(|name| find(name).is_some())));
+        for program in PROGRAMS {
+            assert!(cases.iter().any(|case| case.program == program && case.thesis.is_some()), "{program}");
+        }
+        assert!(cases.iter().all(|case| case.thesis.is_none() || PROGRAMS.contains(&case.program)));
     }
 }

@@ -1,8 +1,12 @@
-//! The whole way on the simulator: check, bench, figures.
+//! The whole way on the simulator: check, bench, figures, baseline.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::Path;
 
 use assert_cmd::Command;
+
+/// Lines of the list of codecs.
+const CODECS: usize = 5;
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
@@ -27,11 +31,37 @@ fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
         .assert()
         .success();
     let table = text(folder.path(), "check.md");
-    for words in ["| pool too small", "| ecl beside raw", "as the formula says", "lanes as on the CPU"] {
+    for words in [
+        "| ecl: pool too small",
+        "| predict: pool too small",
+        "| ecl beside raw",
+        "as the formula says",
+        "lanes as on the CPU",
+        "lanes in two orders",
+    ] {
         assert!(table.contains(words), "{words} is not in\n{table}");
     }
     assert!(!table.contains("FAIL"), "{table}");
     assert!(!table.contains("nbody"), "{table}");
+}
+
+#[test]
+fn stress_is_checked_lane_by_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = ["check", "--device=sim", "--quick", "--programs=stress,matmul", "--out"];
+    tool().args(check).arg(folder.path()).assert().success();
+    let table = text(folder.path(), "check.md");
+    let rows = |program: &str, words: &str| {
+        table.lines().filter(|line| line.starts_with(&format!("| {program}")) && line.contains(words)).count()
+    };
+    assert_eq!(rows("stress", "lanes in all masks, as on the CPU"), CODECS, "{table}");
+    assert_eq!(rows("matmul", "events, as the formula says"), CODECS, "{table}");
+    for program in ["stress", "matmul"] {
+        assert_eq!(rows(program, "decoded = raw"), 3, "{table}");
+        assert!(rows(program, "lanes as on the CPU") > 0, "{table}");
+        assert!(rows(program, "lanes in two orders") > 0, "{table}");
+    }
+    assert!(!table.contains("FAIL"), "{table}");
 }
 
 #[test]
@@ -43,10 +73,17 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
 
     let csv = text(folder.path(), "bench.csv");
     let lines = csv.lines().filter(|line| line.contains(",fractal,"));
-    // Three depths: untraced and three codecs, twice each; four compressors.
-    assert_eq!(lines.count(), 3 * (2 * 4 + 4), "{csv}");
+    // Three depths: untraced and each codec, twice each; four compressors.
+    assert_eq!(lines.count(), 3 * (2 * (1 + CODECS) + 4), "{csv}");
     assert!(csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")), "{csv}");
     let tables = text(folder.path(), "bench.md");
+    for program in ["fractal", "mis", "all 2"] {
+        let rows =
+            tables.lines().filter(|line| line.split('|').nth(1).is_some_and(|cell| cell.trim() == program));
+        let overview = rows.filter(|line| line.split('|').count() == 12).collect::<Vec<_>>();
+        assert_eq!(overview.len(), CODECS, "{program}: {overview:?}");
+        assert!(overview.iter().all(|line| !line.contains(" - ")), "{overview:?}");
+    }
     assert!(tables.contains("times are not performance"), "{tables}");
 
     tool()
@@ -62,6 +99,11 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
         .filter(|name| name.starts_with("figure-"))
         .collect();
     assert_eq!(pictures.len(), 12, "{pictures:?}");
+    for name in ["kernel-time", "whole-time", "device-ratio", "ratio-at-rest"] {
+        let picture = text(folder.path(), &format!("overview-{name}.svg"));
+        assert!(picture.contains("not performance") && picture.contains("geometric means"), "{name}");
+        assert!(read(folder.path(), &format!("overview-{name}.png")).starts_with(b"\x89PNG"), "{name}");
+    }
     for name in &pictures {
         if name.ends_with(".svg") {
             let picture = text(folder.path(), name);
@@ -75,19 +117,26 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
 #[test]
 fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = ["bench", "--device=sim", "--quick", "--runs=1000", "--time-limit=1", "--out"];
+    let bench = ["bench", "--device=sim", "--quick", "--codec=ecl", "--runs=1000", "--time-limit=1", "--out"];
     let output = tool().args(bench).arg(folder.path()).assert().success();
     let said = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
     assert!(said.contains("left out, the time limit is reached"), "{said}");
-    assert!(text(folder.path(), "bench.csv").lines().count() > 4);
+    let csv = text(folder.path(), "bench.csv");
+    // At least one turn: untraced, raw, and the codec that was chosen.
+    assert!(csv.lines().count() >= 4 && csv.contains(",ecl,") && !csv.contains(",predict,"), "{csv}");
     assert!(text(folder.path(), "bench.md").contains("fractal"));
 }
 
 #[test]
 fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 5] = [
-        (&["check", "--device=sim", "--quick", "--programs=fractle"], "the programs are fractal, nbody"),
+    let cases: [(&[&str], &str); 7] = [
+        (&["bench", "--device=sim", "--codec=zip"], "there is no codec `zip`"),
+        (
+            &["check", "--device=sim", "--quick", "--programs=fractle"],
+            "the programs are fractal, nbody, mis, mst, dmr, matmul, stress\n",
+        ),
+        (&["bench", "--device=sim", "--quick", "--programs=stress"], "mis, mst, dmr, matmul\n"),
         (&["check", "--device=simulator"], "a device is"),
         (&["check", "--device=sim", "--quick", "--grid=0x32"], "a grid has at least one block"),
         (&["figures", "--csv=no-such-file.csv"], "cannot open no-such-file.csv"),
@@ -105,4 +154,64 @@ fn what_cannot_be_done_is_said() {
         let said = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
         assert!(said.contains(words), "{contents:?}: {said}");
     }
+}
+
+/// A folder of programs that answer as the CUDA baselines do, or not.
+#[cfg(unix)]
+fn baselines(fractal: &str) -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    // The number of sources comes after the number of runs, and only where not all bodies attract.
+    let nbody = "test $1,$5 = 1024,200 -o $1 -lt 1024 -a -z \"$5\" && echo nbody,$1,$2,$3,$4,0.25,0.125";
+    for (name, script) in [("fractal", fractal), ("nbody", nbody), ("matmul", "echo matmul,$1,$2,0.75,0.5")] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+#[cfg(unix)]
+#[test]
+fn a_baseline_sets_both_languages_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |cuda: Option<&Path>| {
+        let mut command = tool();
+        command.args(["baseline", "--device=sim", "--quick", "--runs=2", "--commit=abc", "--out"]);
+        command.arg(folder.path());
+        if let Some(cuda) = cuda {
+            command.arg("--cuda").arg(cuda);
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(run(None), (Some(0), String::new()));
+    let csv = text(folder.path(), "baseline.csv");
+    // Three pictures, three sets of bodies and a matrix, in Rust only; the steps of a picture are its work.
+    assert_eq!((csv.lines().count(), csv.matches(",rust,2,").count()), (8, 7), "{csv}");
+    let steps: Vec<&str> = csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert!(steps[..3].iter().all(|steps| steps.parse::<u64>().unwrap() > 128 * 128), "{csv}");
+
+    let sums = format!("case $2 in 64) s={};; 128) s={};; *) s={};; esac", steps[0], steps[1], steps[2]);
+    let same = baselines(&format!("{sums}; echo fractal,$1,$2,$3,$4,0.5,0.25,$s"));
+    assert_eq!(run(Some(same.path())), (Some(0), String::new()));
+    let table = text(folder.path(), "baseline.md");
+    assert_eq!((table.matches(" 500 us |").count(), table.matches("yes").count()), (3, 3), "{table}");
+    let csv = text(folder.path(), "baseline.csv");
+    let times = |median: &str| csv.matches(&format!(",cuda,2,{median},")).count();
+    assert_eq!((times("0.0005"), times("0.00025"), times("0.00075")), (3, 3, 1), "{csv}");
+
+    let other = baselines("echo fractal,$1,$2,$3,$4,0.5,0.25,1");
+    let (code, errors) = run(Some(other.path()));
+    assert_eq!((code, errors.lines().count()), (Some(3), 3), "{errors}");
+    assert!(errors.contains("did not do the same work"), "{errors}");
+
+    for (script, words) in [("exit 1", "fractal failed"), ("echo hello", "printed `hello`")] {
+        let (code, errors) = run(Some(baselines(script).path()));
+        assert_eq!(code, Some(1));
+        assert!(errors.contains(words), "{errors}");
+    }
+    let (code, errors) = run(Some(Path::new("no such folder")));
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("compile it from workloads/baseline/fractal.cu"), "{errors}");
 }

@@ -82,7 +82,7 @@ impl<'a> Launch<'a> {
             block,
             dynamic_shared: 0,
             pool: &NO_POOL,
-            recording: Recording { codec: CodecSpec::Raw, dual: false },
+            recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
             interaction: Interaction::Independent,
             seed: 0,
             threads: None,

@@ -45,7 +45,8 @@ fn record(blocks: u32, chunks: usize, launch: Launch<'_>) -> Vec<(Vec<Event>, Wa
     };
     let call = rounds(blocks * 40 - 8);
     // SAFETY: chunks, counter and accounts have the sizes given and outlive the launch.
-    let launch = unsafe { launch.traced(&pool, Recording { codec: CodecSpec::Raw, dual: false }) };
+    let launch =
+        unsafe { launch.traced(&pool, Recording { codec: CodecSpec::Raw, dual: false, counted: false }) };
     Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel");
     let used = (next.load(Relaxed) as usize).min(chunks);
     let bytes: Vec<u8> = memory.iter().flat_map(|word| word.to_le_bytes()).collect();

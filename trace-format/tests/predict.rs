@@ -8,7 +8,7 @@ use warptrace_format::codec::predict::encoder::{MAX_PUSH_BITS, MAX_PUSH_GROWTH};
 use warptrace_format::codec::predict::lanes;
 use warptrace_format::codec::predict::stack::{Relation, Stack};
 use warptrace_format::codec::predict::{MAX_CHUNK_EVENTS, PredictDecoder, PredictState};
-use warptrace_format::codec::{CodecSpec, Decoder, PredictParams, encode_stream};
+use warptrace_format::codec::{CodecSpec, Decoder, Item, PredictParams, encode_stream};
 use warptrace_format::{Event, RAW_EVENT_BYTES, SliceMemory};
 
 fn params() -> impl Strategy<Value = PredictParams> {
@@ -224,7 +224,7 @@ fn room_ends_where_one_more_event_might_not_fit() {
     // The words are last location, mask, events, bits.
     let with = |events, bits| PredictState::from_words(&[1, 1, events, bits]);
     assert!(with(0, 0).has_room(MAX_PUSH_GROWTH) && !with(0, 0).has_room(MAX_PUSH_GROWTH - 1));
-    assert!(with(1, 3).has_room(12) && !with(1, 4).has_room(12));
+    assert!(with(1, 28).has_room(16) && !with(1, 29).has_room(16));
     assert!(with(MAX_CHUNK_EVENTS - 1, 1).has_room(4064) && !with(MAX_CHUNK_EVENTS, 1).has_room(4064));
 }
 
@@ -239,7 +239,8 @@ fn a_chunk_of_the_most_events_comes_back() {
     assert_eq!(chunks.iter().map(|chunk| chunk.0).collect::<Vec<_>>(), [MAX_CHUNK_EVENTS, 1]);
     let mut runs = Vec::new();
     let mut decoder = PredictDecoder::new(PredictParams::DEFAULT);
-    decoder.decode_repeats(&chunks[0].1, chunks[0].0, &mut |event, times| runs.push((event, times))).unwrap();
+    let mut note = |item: Item<'_>| runs.push((item.body()[0], item.events() as u32));
+    decoder.decode_items(&chunks[0].1, chunks[0].0, &mut note).unwrap();
     assert_eq!(runs, [(event, 1), (event, MAX_CHUNK_EVENTS - 2), (events[MAX_CHUNK_EVENTS as usize - 1], 1)]);
 }
 

@@ -16,4 +16,9 @@ pub const VARIANTS: &[Variant] = &[
     Variant { name: "ecl", features: &["codec-ecl", "work-shared"] },
     Variant { name: "ecl-global", features: &["codec-ecl"] },
     Variant { name: "ecl-dual", features: &["codec-ecl", "work-shared", "dual"] },
+    Variant { name: "predict", features: &["codec-predict", "work-shared"] },
+    Variant { name: "predict-global", features: &["codec-predict"] },
+    Variant { name: "predict-dual", features: &["codec-predict", "work-shared", "dual"] },
+    Variant { name: "predict-counted", features: &["codec-predict", "work-shared", "counted"] },
+    Variant { name: "predict-counted-dual", features: &["codec-predict", "work-shared", "counted", "dual"] },
 ];

@@ -67,11 +67,17 @@ mod guard;
 pub mod kernel;
 #[cfg(recording)]
 mod lock;
+mod loops;
+#[cfg(recording)]
+mod mail;
 pub mod math;
 #[cfg(recording)]
 mod pool;
 #[cfg(recording)]
+mod queue;
+#[cfg(recording)]
 mod recorder;
+mod shared;
 pub mod simt;
 #[cfg(recording)]
 mod space;
@@ -86,7 +92,9 @@ pub use global::Global;
 pub use guard::KernelGuard;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{KernelArg, KernelCall};
+pub use loops::{LoopTrace, trace_loop};
 #[cfg(recording)]
-pub use recorder::{DEVICE_ECL, WARP_STATE_BYTES};
+pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, warp_state_bytes};
+pub use shared::Shared;
 pub use trace::trace_loc;
 pub use trace_points::{TracePoint, TracePoints};

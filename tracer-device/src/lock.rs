@@ -7,8 +7,7 @@
 //! offset  size  variable
 //!      0     4  x: 1 + the lane that came last
 //!      4     4  y: 1 + the lane that is inside, or 0
-//!      8     4  events that were skipped because the lock could not be had
-//!     12     4  unused
+//!      8     8  unused
 //!     16    32  b: one byte a lane, 1 while it tries or is inside
 //! ```
 //!
@@ -21,17 +20,16 @@
 //!
 //! # Why plain accesses are enough
 //! All groups belong to one warp, whose instructions are issued one at a time, and whose accesses to shared memory are
-//! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent. What is left
+//! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent. (So are tables in
+//! global memory, which only this warp uses, through one multiprocessor's first-level cache. A fence would be a strong access.) What is left
 //! is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
-//! ptxas cannot tell apart from the address of the stores (see `warp::record`), so that it keeps them in order too. The slow
+//! ptxas cannot tell apart from the address of the stores (see `warp`), so that it keeps them in order too. The slow
 //! path, which waits, uses volatile accesses: there a YIELD is what is wanted.
 
 use crate::space::SharedMemory;
 
 /// Bytes of the variables.
 pub(crate) const LOCK_BYTES: u32 = 48;
-/// Offset of the counter of skipped events.
-pub(crate) const SKIPPED: u32 = 8;
 
 /// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
 /// counts.
@@ -77,7 +75,7 @@ impl Lock {
         }
     }
 
-    /// Enters the section. `false`: it could not be had, and the event has been counted as skipped.
+    /// Enters the section, unless another group is inside.
     #[inline(always)]
     pub(crate) fn enter(self) -> bool {
         let (y, x): (u32, u32);
@@ -104,19 +102,17 @@ impl Lock {
                 options(nostack, preserves_flags)
             );
         }
-        if y != 0 || x != self.leader_lane + 1 {
-            return contend(self.address, self.leader_lane, self.leader, y == 0);
+        if y == 0 && x == self.leader_lane + 1 {
+            return true;
         }
-        true
+        refused(self.address, self.leader_lane, self.leader, y == 0)
     }
 
-    /// Leaves the section. With tables in global memory, after what was written there.
+    /// Leaves the section.
     #[inline(always)]
     pub(crate) fn leave(self) {
-        // SAFETY: a fence, and the variables of this lock.
+        // SAFETY: the variables of this lock.
         unsafe {
-            #[cfg(global_work)]
-            core::arch::asm!("fence.acq_rel.cta;", options(nostack, preserves_flags));
             core::arch::asm!(
                 "{{",
                 ".reg .pred p;",
@@ -133,36 +129,24 @@ impl Lock {
     }
 }
 
-/// Looks at the lock that a group takes before it gives up.
+/// Looks at the other lanes' bytes before a group gives up.
 #[cfg(target_arch = "nvptx64")]
-const PATIENCE: u32 = 1 << 18;
+const PATIENCE: u32 = 1 << 12;
 
-/// The rest of the algorithm, for a group that met another. `announced`: it has written y, else it found y taken.
-///
-/// The waits are bounded, because a tracer must not be able to stop the program that it looks at. On an H200 a version that
-/// claimed chunks inside the section did: with a holder in the middle of the section, groups that waited without bound kept it
-/// from going on. Waits still happen where groups of a warp come apart often; see `docs/device.md` for what they cost.
+/// The rest of the algorithm. `announced`: two groups came between each other's few instructions, and this one has written y
+/// (nothing known switches groups there, but nothing forbids it); else it found y taken. Answers whether it is inside.
 #[cfg(target_arch = "nvptx64")]
 #[cold]
 #[inline(never)]
-fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) -> bool {
-    let me = leader_lane + 1;
-    let set_b = |value: u32| {
-        // SAFETY: this lane's byte of the lock.
-        unsafe {
-            core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u8 [{}+16], {}; }}",
-                in(reg32) leader as u32, in(reg32) address + leader_lane, in(reg32) value,
-                options(nostack, preserves_flags));
-        }
-    };
-    let set = |at: u32, value: u32| {
-        // SAFETY: a variable of the lock.
-        unsafe {
-            core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u32 [{}], {}; }}",
-                in(reg32) leader as u32, in(reg32) address + at, in(reg32) value,
-                options(nostack, preserves_flags));
-        }
-    };
+fn refused(address: u32, leader_lane: u32, leader: bool, announced: bool) -> bool {
+    // SAFETY: this lane's byte of the lock.
+    unsafe {
+        core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u8 [{}+16], 0; }}",
+            in(reg32) leader as u32, in(reg32) address + leader_lane, options(nostack, preserves_flags));
+    }
+    if !announced {
+        return false;
+    }
     let get = |at: u32| -> u32 {
         let value: u32;
         // SAFETY: a variable of the lock.
@@ -172,47 +156,19 @@ fn contend(address: u32, leader_lane: u32, leader: bool, announced: bool) -> boo
         }
         value
     };
-    let mut announced = announced;
+    // Once nobody tries any more, y says who is in. A group that gives up while y names it leaves the lock taken: events are
+    // then counted as lost, none is recorded twice.
     let mut patience = PATIENCE;
-    loop {
-        set_b(0);
-        if announced {
-            // y was mine, but somebody came after me: once nobody tries any more, y says who is in.
-            let mut word = 0;
-            while word < 8 && patience != 0 {
-                if get(16 + 4 * word) == 0 {
-                    word += 1;
-                }
-                patience -= 1;
-            }
-            if word == 8 && get(4) == me {
-                // Inside. b stays 0, as the algorithm has it: y alone keeps the others out.
-                return true;
-            }
-        }
-        while patience != 0 && get(4) != 0 {
-            patience -= 1;
-        }
-        if patience == 0 {
-            break;
+    let mut word = 0;
+    while word < 8 {
+        if get(16 + 4 * word) == 0 {
+            word += 1;
         }
         patience -= 1;
-        set_b(1);
-        set(0, me);
-        if get(4) != 0 {
-            announced = false;
-            continue;
+        if patience == 0 {
+            return false;
         }
-        set(4, me);
-        if get(0) == me {
-            return true;
-        }
-        announced = true;
     }
-    // SAFETY: the counter of skipped events.
-    unsafe {
-        core::arch::asm!("{{ .reg .pred p; .reg .b32 t; setp.ne.u32 p, {}, 0; @p atom.shared.add.u32 t, [{}+8], 1; }}",
-            in(reg32) leader as u32, in(reg32) address, options(nostack, preserves_flags));
-    }
-    false
+    // b stays 0, as the algorithm has it: y alone keeps the others out.
+    get(4) == leader_lane + 1
 }

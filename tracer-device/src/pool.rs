@@ -51,20 +51,22 @@ pub(crate) fn descriptor() -> PoolDescriptor {
     })
 }
 
-/// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is
-/// full. What the other lanes get means nothing.
+/// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is full. What the
+/// other lanes get means nothing.
 #[inline(always)]
 pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
     let index = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
-    if index >= pool.chunk_count {
+    let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
+    let there = index < pool.chunk_count;
+    // On the GPU the leader goes no other way than the lanes that do not know the index.
+    if cfg!(not(target_arch = "nvptx64")) && !there {
         return 0;
     }
-    let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
-    let mut header = GlobalMemory::new(chunk, leader);
-    // Length 0: if nothing comes of it, the host passes it over.
+    let mut header = GlobalMemory::new(chunk, leader & there);
+    // Length 0: if nothing comes to lie in it, the host passes it over.
     header.set128(0, [warp, 0, 0, 0]);
     header.set128(16, [pool.launch, track, 0, 0]);
-    chunk + u64::from(CHUNK_HEADER_BYTES)
+    if there { chunk + u64::from(CHUNK_HEADER_BYTES) } else { 0 }
 }
 
 /// Writes a chunk's place in its stream into its header.

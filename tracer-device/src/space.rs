@@ -38,10 +38,81 @@ mod device {
     }
 
     impl SharedMemory {
-        #[cfg(feature = "work-shared")]
         #[inline(always)]
-        pub(crate) fn new(address: u64, leader: bool) -> Self {
-            Self { address: address as u32, leader }
+        pub(crate) fn new(address: u32, leader: bool) -> Self {
+            Self { address, leader }
+        }
+
+        /// The same memory, in which this lane's writes count if it is the `leader`.
+        #[inline(always)]
+        pub(crate) fn led_by(self, leader: bool) -> Self {
+            Self { address: self.address, leader }
+        }
+
+        /// The same memory, at an address that depends on `mask` as far as the compiler can see: so that it moves no access to it
+        /// to before the mask is known. No address of shared memory has 30 bits.
+        #[inline(always)]
+        pub(crate) fn after(self, mask: u32) -> Self {
+            Self {
+                address: (self.address >> 30).wrapping_mul(mask).wrapping_add(self.address),
+                leader: self.leader,
+            }
+        }
+
+        /// Reads the word at `at`, each time anew.
+        #[inline(always)]
+        pub(crate) fn look32(self, at: u32) -> u32 {
+            let value: u32;
+            // SAFETY: the region holds `at`.
+            unsafe {
+                asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) self.address.wrapping_add(at),
+                    options(nostack, preserves_flags));
+            }
+            value
+        }
+
+        /// Writes the word at `at`, at once and in order with other such writes.
+        #[inline(always)]
+        pub(crate) fn show32(self, at: u32, value: u32) {
+            // SAFETY: the region holds `at`.
+            unsafe {
+                asm!("st.volatile.shared.u32 [{}], {};", in(reg32) self.address.wrapping_add(at), in(reg32) value,
+                    options(nostack, preserves_flags));
+            }
+        }
+
+        /// Puts `new` at `at` if there is `old`; answers whether.
+        #[inline(always)]
+        pub(crate) fn swap_if(self, at: u32, old: u32, new: u32) -> bool {
+            let before: u32;
+            // SAFETY: the region holds `at`.
+            unsafe {
+                asm!("atom.shared.cas.b32 {}, [{}], {}, {};", out(reg32) before,
+                    in(reg32) self.address.wrapping_add(at), in(reg32) old, in(reg32) new,
+                    options(nostack, preserves_flags));
+            }
+            before == old
+        }
+
+        /// Adds to the two words at `at`.
+        #[inline(always)]
+        pub(crate) fn add64(self, at: u32, value: u64) {
+            // SAFETY: the region holds `at`, which is a multiple of 8.
+            unsafe {
+                asm!("{{ .reg .b64 t; atom.shared.add.u64 t, [{}], {}; }}", in(reg32) self.address.wrapping_add(at),
+                    in(reg64) value, options(nostack, preserves_flags));
+            }
+        }
+
+        /// Writes the word at `at` if `condition` holds, without a branch, from every lane that calls it; all of them bring the
+        /// same.
+        #[inline(always)]
+        pub(crate) fn set32_if(self, condition: bool, at: u32, value: u32) {
+            // SAFETY: the region holds `at`.
+            unsafe {
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.shared.u32 [{}], {}; }}", in(reg32) condition as u32,
+                    in(reg32) self.address.wrapping_add(at), in(reg32) value, options(nostack, preserves_flags));
+            }
         }
 
         #[inline(always)]
@@ -101,6 +172,27 @@ mod device {
                         asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space, ".u32 [{}], {}; }}"),
                             in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
                             in(reg32) value, options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get64(&self, at: u32) -> [u32; 2] {
+                    let (a, b): (u32, u32);
+                    // SAFETY: the region holds `at..at + 8`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".v2.u32 {{{}, {}}}, [{}];"), out(reg32) a, out(reg32) b,
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
+                    }
+                    [a, b]
+                }
+                #[inline(always)]
+                fn set64(&mut self, at: u32, value: [u32; 2]) {
+                    // SAFETY: the region holds `at..at + 8`.
+                    unsafe {
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space,
+                                ".v2.u32 [{}], {{{}, {}}}; }}"),
+                            in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value[0], in(reg32) value[1], options(nostack, preserves_flags));
                     }
                 }
                 #[inline(always)]
@@ -195,6 +287,21 @@ mod host {
 
         pub(crate) fn displaced(self, bytes: u32) -> Self {
             Self(self.0 + u64::from(bytes))
+        }
+
+        pub(crate) fn led_by(self, leader: bool) -> Self {
+            debug_assert!(leader);
+            self
+        }
+
+        pub(crate) fn after(self, _: u32) -> Self {
+            self
+        }
+
+        pub(crate) fn set32_if(mut self, condition: bool, at: u32, value: u32) {
+            if condition {
+                self.set32(at, value);
+            }
         }
 
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {

@@ -4,39 +4,38 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  address of the current chunk's payload; NONE between chunks, STOPPED after the last
+//!      0     8  address of the current chunk's payload; STOPPED after the last
 //!      8     4  events in the current chunk
 //!     12     4  1 while the current chunk has room for one more event
 //!     16     8  events in closed chunks
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
 //!     36     4  payload bytes of a chunk
-//!     40     8  address of the last chunk's payload
+//!     40     8  what the group's leader has claimed, while it tells the others
 //!     48     …  the codec's words
 //! ```
 //!
-//! A track that needs a chunk is served in three steps, because the claim, which needs an atomic, must not happen inside
-//! the lock (see `lock`): [`Track::close`] inside, [`claim`] outside, [`Track::install`] inside again.
+//! All of it happens inside the warp's lock (or alone), the claim of a chunk too: groups that come meanwhile do not wait, they
+//! leave their events in the mailbox. So a warp's chunks lie in the pool in the order of their sequence.
 
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_format::{Event, Memory};
 
 use crate::pool;
+use crate::queue::Queue;
 use crate::recorder::{Recorder, TRACK_HEADER_BYTES, Tables, track_at};
+use crate::simt;
 use crate::space::GlobalMemory;
 
 const PAYLOAD: u32 = 0;
 const EVENTS: u32 = 8;
-const READY: u32 = 12;
 const RECORDED: u32 = 16;
 const LOST: u32 = 24;
 const SEQUENCE: u32 = 32;
 const CAPACITY: u32 = 36;
-const LAST: u32 = 40;
+const CLAIMED: u32 = 40;
 
-/// No chunk at the moment.
-const NONE: u64 = 0;
 /// The pool was full when this track asked: it asks no more, and counts what it loses.
 const STOPPED: u64 = 1;
 
@@ -53,12 +52,35 @@ pub(crate) struct Track<S> {
 }
 
 pub(crate) fn get64(memory: &impl Memory, at: u32) -> u64 {
-    u64::from(memory.get32(at)) | u64::from(memory.get32(at + 4)) << 32
+    let [low, high] = memory.get64(at);
+    u64::from(low) | u64::from(high) << 32
 }
 
 pub(crate) fn set64(memory: &mut impl Memory, at: u32, value: u64) {
-    memory.set32(at, value as u32);
-    memory.set32(at + 4, (value >> 32) as u32);
+    memory.set64(at, [value as u32, (value >> 32) as u32]);
+}
+
+/// The current chunk, while runs are written to it.
+struct Chunk<R> {
+    payload: GlobalMemory,
+    events: u32,
+    /// Whether there is room for one more event.
+    ready: bool,
+    /// Whether there is no chunk, and will be none.
+    stopped: bool,
+    capacity: u32,
+    codec: R,
+}
+
+impl<R: Recorder> Chunk<R> {
+    /// Encodes `event` up to `count` times; answers how often.
+    #[inline(always)]
+    fn push_run(&mut self, tables: Tables, event: Event, count: u32) -> u32 {
+        let taken = self.codec.push_run(tables, &mut self.payload, event, count, self.capacity);
+        self.events += taken;
+        self.ready = self.codec.has_room(self.capacity);
+        taken
+    }
 }
 
 impl<S: Memory + Copy> Track<S> {
@@ -67,88 +89,146 @@ impl<S: Memory + Copy> Track<S> {
         Self { state, at: track_at(number), number, warp }
     }
 
-    /// Makes the track empty. `stopped`: it starts without a right to chunks and counts every event as lost.
-    pub(crate) fn open<R: Recorder>(mut self, fresh: &R, pool: &PoolDescriptor, stopped: bool) {
-        set64(&mut self.state, self.at + PAYLOAD, if stopped { STOPPED } else { NONE });
-        set64(&mut self.state, self.at + EVENTS, 0);
-        set64(&mut self.state, self.at + RECORDED, 0);
-        set64(&mut self.state, self.at + LOST, 0);
-        self.state.set32(self.at + SEQUENCE, 0);
-        set64(&mut self.state, self.at + LAST, NONE);
-        self.state.set32(self.at + CAPACITY, pool.chunk_bytes - CHUNK_HEADER_BYTES);
-        fresh.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-    }
-
-    /// Whether the next event needs a new chunk first.
+    /// Makes the track empty and claims its first chunk. `stopped`: it starts without a right to chunks and counts
+    /// every event as lost. `zeroed`: the tables are all zero.
     #[inline(always)]
-    pub(crate) fn needs_chunk(self) -> bool {
-        let [low, _, _, ready] = self.state.get128(self.at);
-        ready == 0 && low != STOPPED as u32
-    }
-
-    /// Records one event, or counts it as lost if there is no room: the pool is full, or another group of the warp took
-    /// the room between [`install`](Self::install) and now.
-    #[inline(always)]
-    pub(crate) fn append<R: Recorder>(mut self, tables: Tables, event: Event) {
-        let [low, high, events, ready] = self.state.get128(self.at);
-        if ready == 0 {
-            let lost = get64(&self.state, self.at + LOST) + 1;
-            set64(&mut self.state, self.at + LOST, lost);
-            return;
-        }
-        let payload = u64::from(low) | u64::from(high) << 32;
-        let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
-        codec.push(tables, &mut GlobalMemory::new(payload, tables.leader), event);
-        let ready = codec.has_room(self.state.get32(self.at + CAPACITY));
-        set64(&mut self.state, self.at + EVENTS, u64::from(events + 1) | u64::from(ready) << 32);
+    pub(crate) fn open<R: Recorder>(
+        mut self,
+        tables: Tables,
+        pool: &PoolDescriptor,
+        stopped: bool,
+        zeroed: bool,
+    ) {
+        let payload =
+            if stopped { 0 } else { pool::claim_chunk(pool, self.warp, self.number, tables.leader) };
+        let payload = if payload == 0 { STOPPED } else { payload };
+        let ready = u32::from(payload != STOPPED);
+        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
+        self.state.set128(self.at + RECORDED, [0; 4]);
+        self.state.set128(self.at + SEQUENCE, [0, pool.chunk_bytes - CHUNK_HEADER_BYTES, 0, 0]);
+        let mut codec = R::FRESH;
+        codec.begin(tables, zeroed);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
+    }
+
+    /// Records the runs of a queue, until `put` says that there are no more. Answers the number of events. What finds no
+    /// room, because the pool is full, is counted as lost.
+    ///
+    /// The lanes of `group` call it together, and what its lowest writes counts. The answer is `None` in lanes that were separated
+    /// from the group's lowest while it claimed a chunk: it goes on, they must touch nothing any more.
+    #[inline(always)]
+    pub(crate) fn drain<R: Recorder>(
+        mut self,
+        tables: Tables,
+        group: u32,
+        queue: Queue,
+        put: impl Fn() -> u32,
+    ) -> Option<u64> {
+        let mut chunk = self.load::<R>(tables);
+        let mut drained = 0;
+        let mut lost = 0;
+        let mut taken = queue.taken();
+        while taken != put() {
+            let [mask, location, count] = queue.get(taken);
+            drained += u64::from(count);
+            let event = Event { location: location as u16, mask };
+            let recorded = if chunk.ready { chunk.push_run(tables, event, count) } else { 0 };
+            if chunk.stopped {
+                lost += u64::from(count);
+            } else if recorded != count {
+                self.store(&chunk);
+                let rest = count - recorded;
+                if !append_rest::<R, S>(self.state, self.number, self.warp, tables, group, event, rest) {
+                    return None;
+                }
+                chunk = self.load::<R>(tables);
+            }
+            taken = taken.wrapping_add(1);
+            queue.set_taken(taken);
+        }
+        self.store(&chunk);
+        if lost != 0 {
+            let lost = get64(&self.state, self.at + LOST) + lost;
+            set64(&mut self.state, self.at + LOST, lost);
+        }
+        Some(drained)
+    }
+
+    /// Takes the current chunk and its encoder out of the warp's state.
+    #[inline(always)]
+    fn load<R: Recorder>(&self, tables: Tables) -> Chunk<R> {
+        let [low, high, events, ready] = self.state.get128(self.at + PAYLOAD);
+        let payload = u64::from(low) | u64::from(high) << 32;
+        Chunk {
+            payload: GlobalMemory::new(payload, tables.leader),
+            events,
+            ready: ready != 0,
+            stopped: payload == STOPPED,
+            capacity: self.state.get32(self.at + CAPACITY),
+            codec: R::load(&self.state, self.at + TRACK_HEADER_BYTES),
+        }
+    }
+
+    /// Puts them back.
+    #[inline(always)]
+    fn store<R: Recorder>(&mut self, chunk: &Chunk<R>) {
+        self.state.set64(self.at + EVENTS, [chunk.events, u32::from(chunk.ready)]);
+        chunk.codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
     /// Closes the current chunk, if there is one.
     #[inline(always)]
     pub(crate) fn close<R: Recorder>(mut self, tables: Tables) {
         let payload = get64(&self.state, self.at + PAYLOAD);
-        if payload == NONE || payload == STOPPED {
+        if payload == STOPPED {
             return;
         }
         let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
         let events = self.state.get32(self.at + EVENTS);
+        // A chunk in which nothing came to lie stays as it was claimed, and the host passes it over.
+        if events == 0 {
+            return;
+        }
         let length = codec.finish(tables, &mut GlobalMemory::new(payload, tables.leader));
         pool::close_chunk(payload, events, length, tables.leader);
         let recorded = get64(&self.state, self.at + RECORDED) + u64::from(events);
         set64(&mut self.state, self.at + RECORDED, recorded);
         let sequence = self.state.get32(self.at + SEQUENCE);
         self.state.set32(self.at + SEQUENCE, sequence + 1);
-        set64(&mut self.state, self.at + PAYLOAD, NONE);
-        set64(&mut self.state, self.at + EVENTS, 0);
     }
 
-    /// Makes `claimed` (the leader's answer of [`claim`]) the current chunk, unless another group has put one there
-    /// meanwhile, or has used up later ones: a warp's chunks lie in the pool in the order of their sequence. A claimed
-    /// chunk that is not used stays empty.
+    /// Closes the full chunk and goes on to another. See [`drain`](Self::drain) for `group`.
     #[inline(always)]
-    pub(crate) fn install<R: Recorder>(mut self, tables: Tables, claimed: u64) {
-        if self.state.get32(self.at + READY) != 0 {
-            return;
-        }
-        // Another group may even have filled one meanwhile.
-        self.close::<R>(tables);
+    fn change_chunk<R: Recorder>(mut self, tables: Tables, group: u32) -> Next {
         if get64(&self.state, self.at + PAYLOAD) == STOPPED {
-            return;
+            return Next::Stopped;
         }
-        let in_order = claimed == STOPPED || claimed > get64(&self.state, self.at + LAST);
-        set64(&mut self.state, self.at + PAYLOAD, if in_order { claimed } else { NONE });
-        // Only the leader knows what it claimed: the others read what it wrote, so that all go the same way.
-        let payload = get64(&self.state, self.at + PAYLOAD);
-        if payload == STOPPED || payload == NONE {
-            return;
+        self.close::<R>(tables);
+        let sequence = self.state.get32(self.at + SEQUENCE);
+        let Some(payload) = self.claim(group) else { return Next::Separated };
+        let ready = u32::from(payload != STOPPED);
+        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
+        if payload == STOPPED {
+            return Next::Stopped;
         }
-        set64(&mut self.state, self.at + LAST, payload);
-        pool::name_chunk(payload, self.state.get32(self.at + SEQUENCE), tables.leader);
-        let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
-        codec.begin(tables);
+        pool::name_chunk(payload, sequence, tables.leader);
+        let mut codec = R::FRESH;
+        codec.begin(tables, false);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-        self.state.set32(self.at + READY, 1);
+        Next::Ready
+    }
+
+    /// Claims a chunk for the group: its lowest lane does, and tells the others through a word of the track. `None` in lanes
+    /// that were separated from it meanwhile.
+    #[inline(always)]
+    fn claim(mut self, group: u32) -> Option<u64> {
+        let leader = simt::is_leader(group);
+        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, leader);
+        set64(&mut self.state, self.at + CLAIMED, if claimed == 0 { STOPPED } else { claimed });
+        if !simt::has_leader(group) {
+            return None;
+        }
+        Some(get64(&self.state, self.at + CLAIMED))
     }
 
     /// Flushes the stream and writes the warp's account for this track. `skipped` events never got as far as the track.
@@ -163,38 +243,56 @@ impl<S: Memory + Copy> Track<S> {
         self.close::<R>(tables);
         let index = u64::from(self.number) * u64::from(pool.warps) + u64::from(self.warp);
         let mut account = GlobalMemory::new(pool.accounts + 32 * index, tables.leader);
-        set64(&mut account, 0, attempted + skipped);
-        set64(&mut account, 8, get64(&self.state, self.at + RECORDED));
-        set64(&mut account, 16, get64(&self.state, self.at + LOST) + skipped);
-        account.set32(24, self.state.get32(self.at + SEQUENCE));
-        account.set32(28, 1);
+        let attempted = attempted + skipped;
+        let recorded = get64(&self.state, self.at + RECORDED);
+        let lost = get64(&self.state, self.at + LOST) + skipped;
+        account.set128(
+            0,
+            [attempted as u32, (attempted >> 32) as u32, recorded as u32, (recorded >> 32) as u32],
+        );
+        let chunks = self.state.get32(self.at + SEQUENCE);
+        account.set128(16, [lost as u32, (lost >> 32) as u32, chunks, 1]);
     }
 }
 
-/// Claims a chunk; answers its payload's address to the leader, or [`STOPPED`] when there is none.
-#[cold]
-#[inline(never)]
-pub(crate) fn claim(warp: u32, number: u32, leader: bool) -> u64 {
-    match pool::claim_chunk(&pool::descriptor(), warp, number, leader) {
-        0 => STOPPED,
-        payload => payload,
-    }
+/// How a change of chunks ended.
+enum Next {
+    /// There is a chunk with room.
+    Ready,
+    /// The pool is full.
+    Stopped,
+    /// This lane is no longer together with the group's lowest.
+    Separated,
 }
 
+/// What is left of a run when the chunk is full; `false` in lanes that must go no further (see [`Track::drain`]). A function of
+/// its own because of its atomic: a function or loop with one begins with a YIELD (see `lock`).
 #[cold]
 #[inline(never)]
-pub(crate) fn close_apart<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32, tables: Tables) {
-    Track::new(state, number, warp).close::<R>(tables);
-}
-
-#[cold]
-#[inline(never)]
-pub(crate) fn install_apart<R: Recorder, S: Memory + Copy>(
+fn append_rest<R: Recorder, S: Memory + Copy>(
     state: S,
     number: u32,
     warp: u32,
     tables: Tables,
-    claimed: u64,
-) {
-    Track::new(state, number, warp).install::<R>(tables, claimed);
+    group: u32,
+    event: Event,
+    count: u32,
+) -> bool {
+    let mut track = Track::new(state, number, warp);
+    let mut left = count;
+    while left != 0 {
+        match track.change_chunk::<R>(tables, group) {
+            Next::Ready => {}
+            Next::Stopped => {
+                let lost = get64(&state, track.at + LOST) + u64::from(left);
+                set64(&mut track.state, track.at + LOST, lost);
+                return true;
+            }
+            Next::Separated => return false,
+        }
+        let mut chunk = track.load::<R>(tables);
+        left -= chunk.push_run(tables, event, left);
+        track.store(&chunk);
+    }
+    true
 }

@@ -1,8 +1,5 @@
 //! The trace point.
 
-#[cfg(recording)]
-use warptrace_format::Event;
-
 /// Largest location id that the codecs `raw` and `ecl` carry.
 #[cfg(recording)]
 const MAX_LOCATION: u16 = 255;
@@ -31,12 +28,10 @@ pub fn trace_loc(location: u16) {
             return;
         }
         let mask = crate::simt::active_mask();
-        let leader = crate::simt::is_leader(mask);
         // On the simulator the leader comes first and nobody runs before it has returned.
-        if cfg!(target_arch = "nvptx64") || leader {
-            crate::warp::record(Event { location, mask }, leader);
+        if cfg!(target_arch = "nvptx64") || crate::simt::is_leader(mask) {
+            crate::warp::record(location, mask);
         }
-        crate::simt::settle(mask);
     }
     #[cfg(not(recording))]
     let _ = location;

@@ -25,21 +25,24 @@ pub struct TracePoints {
 }
 
 impl TracePoints {
-    /// Line and column (both from 1) of the one place where `trace_loc(module::NAME)` stands.
+    /// Line and column (both from 1) of the one place where `trace_loc(module::NAME)` or `trace_loop(module::NAME)`
+    /// stands.
     ///
     /// `None` if there is none or more than one: then the id does not name a place.
     pub fn position(&self, point: &TracePoint) -> Option<(u32, u32)> {
         let mut found = None;
         for (index, line) in self.source.lines().enumerate() {
-            for (column, _) in line.match_indices("trace_loc(") {
-                let argument = &line[column + "trace_loc(".len()..];
-                let is_point = argument
-                    .strip_prefix(self.module)
-                    .and_then(|rest| rest.strip_prefix("::"))
-                    .and_then(|rest| rest.strip_prefix(point.name))
-                    .is_some_and(|rest| rest.starts_with(')'));
-                if is_point && found.replace((index as u32 + 1, column as u32 + 1)).is_some() {
-                    return None;
+            for call in ["trace_loc(", "trace_loop("] {
+                for (column, _) in line.match_indices(call) {
+                    let argument = &line[column + call.len()..];
+                    let is_point = argument
+                        .strip_prefix(self.module)
+                        .and_then(|rest| rest.strip_prefix("::"))
+                        .and_then(|rest| rest.strip_prefix(point.name))
+                        .is_some_and(|rest| rest.starts_with(')'));
+                    if is_point && found.replace((index as u32 + 1, column as u32 + 1)).is_some() {
+                        return None;
+                    }
                 }
             }
         }

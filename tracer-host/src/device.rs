@@ -106,6 +106,9 @@ pub enum Placement {
 pub struct LaunchTime {
     /// The kernel alone: device events on a GPU, wall clock on the simulator.
     pub kernel: Duration,
+    /// What the pool's counter of claimed chunks said after the kernel; 0 if it did not trace. Larger than the pool if
+    /// that is exhausted.
+    pub claimed: u32,
 }
 
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
@@ -142,6 +145,22 @@ pub trait Device {
     /// # Errors
     /// If the source is not inside one allocation, or the driver fails.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Appends the used ones of `count` chunks to `to`, packed as `packed` (the module) says, in any order. The chunks lie
+    /// `chunk_bytes` apart from address `first` on, which is a multiple of 16, as is `chunk_bytes`.
+    ///
+    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted: no more than
+    /// the chunk is read.
+    ///
+    /// # Errors
+    /// If the chunks are not inside one allocation, or the driver fails.
+    fn collect(
+        &mut self,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<(), DeviceError>;
 
     /// Sets `bytes` bytes to `value`.
     ///

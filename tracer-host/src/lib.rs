@@ -5,19 +5,22 @@
 //! ```
 //!
 //! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run time,
-//!   [`SimDevice`] the simulator.
+//!   [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
 //! - [`Session`] owns the pool, numbers the launches, drains and writes.
 //! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same code.
 
+mod choose;
 mod cuda;
 mod device;
 mod error;
 mod launcher;
+mod packed;
 mod ptx;
 mod session;
 mod sim;
 pub mod writer;
 
+pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::CudaDevice;
 pub use device::{Allocation, Blocks, Device, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;

@@ -11,7 +11,7 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
 use crate::{
-    Allocation, Blocks, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Blocks, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
 };
 
 /// Alignment of every allocation, as on a GPU.
@@ -133,6 +133,21 @@ impl Device for SimDevice {
         Ok(())
     }
 
+    fn collect(
+        &mut self,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
+        let bytes = chunk_bytes as usize * count as usize;
+        let source = self.pointer(first, bytes)?;
+        // SAFETY: inside an allocation, which nothing writes while this borrow lasts: no launch is under way.
+        let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
+        chunks.chunks_exact(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
+        Ok(())
+    }
+
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
         let target = self.pointer(address, length)?;
@@ -173,7 +188,12 @@ impl Device for SimDevice {
         self.simulator.launch(&launch.progress(&report), &|| call.thread()()).map_err(|source| {
             DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
         })?;
-        Ok(LaunchTime { kernel: started.elapsed() })
+        let kernel = started.elapsed();
+        let mut claimed = [0; 4];
+        if let Some(tracing) = tracing {
+            self.read(tracing.pool.next_chunk, &mut claimed)?;
+        }
+        Ok(LaunchTime { kernel, claimed: u32::from_le_bytes(claimed) })
     }
 }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! create ── preamble, META
 //! begin_launch ── LNCH
-//! write_chunks ── FRAM, FRAM, …     any number of calls; flushed after each
-//! end_launch ── ACCT, …             once for each track
+//! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
+//! end_tracks ── ACCT, …             once for each launch and track
 //! finish ── INDX, …, TAIL
 //! ```
 //!
@@ -18,7 +18,7 @@ use std::io::Write;
 
 use rayon::prelude::*;
 use warptrace_format::file::limits::{
-    MAX_ACCOUNTS, MAX_FRAME_BYTES, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
+    MAX_ACCOUNTS, MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 use warptrace_format::file::{
     AccountsHeader, EncodedFrame, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_accounts,
@@ -84,9 +84,20 @@ pub struct Summary {
     pub payload_bytes: u64,
 }
 
+/// The accounting that ends one track of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackEnd<'a> {
+    /// The launch.
+    pub launch: u32,
+    /// The track.
+    pub track: u32,
+    /// One account for each warp of the launch, in order.
+    pub accounts: &'a [WarpAccount],
+}
+
 /// Writes one `.wtrc` file.
 ///
-/// Several launches may be open at once. Memory: the index (48 bytes a frame), the next sequence number of each
+/// Several launches may be open at once. Memory: the index (56 bytes a section), the next sequence number of each
 /// warp of an open launch (8 bytes), and the frames of the call in progress.
 ///
 /// ```
@@ -139,43 +150,75 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// A number that was used before, a kernel that the metadata does not name, an I/O error.
     pub fn begin_launch(&mut self, launch: &LaunchInfo) -> Result<(), WriteError> {
-        self.check_usable(1)?;
-        self.launches.begin(launch)?;
-        let section = encode_section(SectionKind::Launch, &launch.encode());
-        let entry = launch_entry(launch, self.summary.bytes, section.len() as u64);
-        self.put(&section)?;
-        self.index.push(entry);
+        self.begin_launches(std::slice::from_ref(launch))
+    }
+
+    /// As [`begin_launch`](Self::begin_launch) for each of `launches`, flushed once. A launch that is refused keeps
+    /// those after it out.
+    ///
+    /// # Errors
+    /// As [`begin_launch`](Self::begin_launch).
+    pub fn begin_launches(&mut self, launches: &[LaunchInfo]) -> Result<(), WriteError> {
+        self.check_usable(launches.len())?;
+        for launch in launches {
+            self.launches.begin(launch)?;
+            let section = encode_section(SectionKind::Launch, &launch.encode());
+            let entry = launch_entry(launch, self.summary.bytes, section.len() as u64);
+            self.put(&section)?;
+            self.index.push(entry);
+        }
         self.flush()
     }
 
-    /// Writes chunks of launch `launch`, given in any order: they are sorted by track, warp and sequence, cut into
-    /// frames, compressed in parallel, written and flushed.
+    /// Writes chunks of launch `launch`; see [`write_batch`](Self::write_batch).
     ///
-    /// A later call must not bring an earlier chunk: for each track and warp, sequence numbers ascend over all
+    /// # Errors
+    /// As [`write_batch`](Self::write_batch).
+    pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
+        if !self.launches.contains(launch) {
+            return Err(WriteError::UnknownLaunch { launch });
+        }
+        let mut batch: Vec<_> = chunks.iter().map(|&chunk| (launch, chunk)).collect();
+        self.write_batch(&mut batch)
+    }
+
+    /// Writes chunks with their launches, given in any order: they are sorted by launch, track, warp and sequence, cut
+    /// into frames, compressed in parallel, written and flushed.
+    ///
+    /// A later call must not bring an earlier chunk: for each launch, track and warp, sequence numbers ascend over all
     /// calls. (Chunks taken from the pool in the order in which they were claimed fulfil that.)
     ///
     /// # Errors
     /// An unknown launch; a chunk of an undeclared track, of a track that was ended, of a warp that the launch
     /// does not have, without events or bytes, larger than the metadata's chunks, or with a sequence number that
     /// does not ascend: nothing is written then. An I/O error.
-    pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
-        let mut sorted = chunks.to_vec();
-        sorted.par_sort_unstable_by_key(|chunk| (chunk.track, chunk.warp, chunk.sequence));
-        let frames = self.cut(&sorted);
+    pub fn write_batch(&mut self, chunks: &mut [(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
+        chunks.par_sort_unstable_by_key(|(launch, chunk)| (*launch, chunk.track, chunk.warp, chunk.sequence));
+        let (launches, sorted): (Vec<u32>, Vec<ChunkRef<'_>>) = chunks.iter().copied().unzip();
+        let mut of_launch = Vec::new();
+        let mut from = 0;
+        for same in launches.chunk_by(|a, b| a == b) {
+            of_launch.push((same[0], &sorted[from..from + same.len()]));
+            from += same.len();
+        }
+        self.launches.accept(&of_launch)?;
+        let frames: Vec<_> = of_launch
+            .iter()
+            .flat_map(|&(launch, sorted)| self.cut(sorted).into_iter().map(move |frame| (launch, frame)))
+            .collect();
         self.check_usable(frames.len())?;
-        self.launches.accept(launch, &sorted)?;
+        self.launches.note(&of_launch);
         let compression = self.options.compression;
         for batch in frames.chunks(FRAMES_AT_ONCE) {
             let encoded: Vec<_> = batch
                 .par_iter()
-                .map(|chunks| encode_frame(launch, chunks[0].track, chunks, compression))
+                .map(|(launch, chunks)| encode_frame(*launch, chunks[0].track, chunks, compression))
                 .collect::<Result<_, _>>()?;
             for frame in encoded {
                 self.put_frame(&frame)?;
             }
-            self.flush()?;
         }
-        Ok(())
+        self.flush()
     }
 
     /// Cuts sorted chunks into frames of one track each.
@@ -185,7 +228,9 @@ impl<W: Write> TraceWriter<W> {
             let (mut from, mut bytes) = (0, 0);
             for (at, chunk) in track.iter().enumerate() {
                 let more = chunk.frame_bytes();
-                if at > from && bytes + more > u64::from(self.options.frame_bytes) {
+                let full = bytes + more > u64::from(self.options.frame_bytes)
+                    || at - from == MAX_FRAME_CHUNKS as usize;
+                if at > from && full {
                     frames.push(&track[from..at]);
                     (from, bytes) = (at, 0);
                 }
@@ -214,8 +259,7 @@ impl<W: Write> TraceWriter<W> {
         self.summary.frames += 1;
         self.summary.chunks += u64::from(header.chunks);
         self.summary.events += header.events;
-        let table = u64::from(header.chunks) * warptrace_format::file::CHUNK_ENTRY_BYTES as u64;
-        self.summary.payload_bytes += u64::from(header.plain_bytes) - table;
+        self.summary.payload_bytes += frame.payload_bytes;
         Ok(())
     }
 
@@ -231,29 +275,48 @@ impl<W: Write> TraceWriter<W> {
         track: u32,
         accounts: &[WarpAccount],
     ) -> Result<(), WriteError> {
-        let sections = accounts.chunks(MAX_ACCOUNTS as usize);
-        self.check_usable(sections.len())?;
-        self.launches.end(launch, track, accounts)?;
+        self.end_tracks(&[TrackEnd { launch, track, accounts }])
+    }
+
+    /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One that is
+    /// refused keeps all out.
+    ///
+    /// # Errors
+    /// As [`end_launch`](Self::end_launch).
+    pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
+        let mut parts = Vec::new();
+        for &TrackEnd { launch, track, accounts } in ends {
+            let mut first_warp = 0;
+            for accounts in accounts.chunks(MAX_ACCOUNTS as usize) {
+                parts.push((first_warp, TrackEnd { launch, track, accounts }));
+                first_warp += accounts.len() as u32;
+            }
+        }
+        self.check_usable(parts.len())?;
+        self.launches.end(ends)?;
         let compression = self.options.compression;
-        let mut first_warp = 0;
-        for part in sections {
-            let body = encode_accounts(launch, track, first_warp, part, compression)?;
+        let bodies: Vec<_> = parts
+            .par_iter()
+            .map(|&(first_warp, TrackEnd { launch, track, accounts })| {
+                encode_accounts(launch, track, first_warp, accounts, compression)
+            })
+            .collect::<Result<_, _>>()?;
+        for ((first_warp, end), body) in parts.iter().zip(bodies) {
             let header = AccountsHeader::parse(&body, 0)?;
             let section = encode_section(SectionKind::Accounts, &body);
             let entry = IndexEntry {
                 kind: SectionKind::Accounts,
                 offset: self.summary.bytes,
                 length: section.len() as u64,
-                launch,
-                track,
-                first_warp,
+                launch: end.launch,
+                track: end.track,
+                first_warp: *first_warp,
                 last_warp: header.last_warp(),
                 chunks: 0,
                 events: 0,
             };
             self.put(&section)?;
             self.index.push(entry);
-            first_warp += header.warps;
         }
         self.flush()
     }
@@ -268,7 +331,10 @@ impl<W: Write> TraceWriter<W> {
         let entries = std::mem::take(&mut self.index);
         let (mut first, mut index_sections) = (0u32, 0u32);
         for part in entries.chunks(MAX_INDEX_ENTRIES as usize) {
-            self.put(&encode_section(SectionKind::Index, &encode_index(first, part)?))?;
+            self.put(&encode_section(
+                SectionKind::Index,
+                &encode_index(first, part, self.options.compression)?,
+            ))?;
             first += part.len() as u32;
             index_sections += 1;
         }

@@ -2,7 +2,9 @@
 // same memory layout, the same grid, no tracing.
 //
 //   nvcc -O3 -arch=native -o nbody nbody.cu
-//   ./nbody [bodies = 50000] [steps = 2] [threads a block = 128] [runs = 9]
+//   ./nbody [bodies = 50000] [steps = 2] [threads a block = 128] [runs = 9] [sources = bodies]
+//
+// Only the first `sources` bodies attract.
 //
 // Prints: program, bodies, steps, block, runs, median and least milliseconds of a run's kernels together. The time
 // of these kernels does not depend on the bodies' places, so they are random in a cube. One body's last
@@ -15,8 +17,8 @@
 
 // warptrace_kernels::nbody::nbody_force
 __global__ void nbody_force(const float4 *__restrict__ bodies, float4 *__restrict__ velocities,
-                            float4 *__restrict__ accelerations, unsigned count, unsigned step, float half_step,
-                            float softening_squared)
+                            float4 *__restrict__ accelerations, unsigned count, unsigned sources, unsigned step,
+                            float half_step, float softening_squared)
 {
     const unsigned index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) {
@@ -24,7 +26,7 @@ __global__ void nbody_force(const float4 *__restrict__ bodies, float4 *__restric
     }
     const float4 here = bodies[index];
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (unsigned other = 0; other < count; ++other) {
+    for (unsigned other = 0; other < sources; ++other) {
         const float4 there = bodies[other];
         const float dx = there.x - here.x;
         const float dy = there.y - here.y;
@@ -84,10 +86,12 @@ static float next_random(uint64_t &state)
 }
 
 // The pull on body `index` in double precision, against the kernel's. Relative difference.
-static double difference(const std::vector<float4> &bodies, size_t index, float4 found, double softening_squared)
+static double difference(const std::vector<float4> &bodies, size_t sources, size_t index, float4 found,
+                         double softening_squared)
 {
     double x = 0, y = 0, z = 0;
-    for (const float4 &there : bodies) {
+    for (size_t other = 0; other < sources; ++other) {
+        const float4 there = bodies[other];
         const double dx = double(there.x) - bodies[index].x;
         const double dy = double(there.y) - bodies[index].y;
         const double dz = double(there.z) - bodies[index].z;
@@ -107,6 +111,7 @@ int main(int argc, char **argv)
     const unsigned steps = argument(argc, argv, 2, "steps", 2, 1, 1 << 30);
     const unsigned block = argument(argc, argv, 3, "block", 128, 1, 1024);
     const unsigned runs = argument(argc, argv, 4, "runs", 9, 1, 1 << 20);
+    const unsigned sources = argument(argc, argv, 5, "sources", count, 1, count);
     const float whole_step = 0.025f, half_step = 0.5f * whole_step, softening_squared = 0.05f * 0.05f;
 
     uint64_t state = 1;
@@ -137,8 +142,8 @@ int main(int argc, char **argv)
                 check(cudaMemcpy(before_last.data(), bodies, bytes, cudaMemcpyDeviceToHost), "copy to the host");
             }
             ms += launch_ms([&] {
-                nbody_force<<<grid, block>>>(bodies, velocities, accelerations, count, step, half_step,
-                                             softening_squared);
+                nbody_force<<<grid, block>>>(bodies, velocities, accelerations, count, sources, step,
+                                             half_step, softening_squared);
             });
             ms += launch_ms([&] {
                 nbody_integrate<<<grid, block>>>(bodies, velocities, accelerations, count, whole_step, half_step);
@@ -150,7 +155,9 @@ int main(int argc, char **argv)
     }
     std::vector<float4> found(count);
     check(cudaMemcpy(found.data(), accelerations, bytes, cudaMemcpyDeviceToHost), "copy to the host");
-    const double off = count == 1 ? 0 : difference(before_last, count / 2, found[count / 2], softening_squared);
+    // A body that only attracts itself is not accelerated.
+    const double off =
+        count == 1 ? 0 : difference(before_last, sources, count / 2, found[count / 2], softening_squared);
     if (!(off < 1e-3)) {
         std::fprintf(stderr, "wrong: an acceleration is off by %g of its length\n", off);
         return 1;

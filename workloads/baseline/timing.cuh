@@ -1,4 +1,4 @@
-// What both baselines share: checked calls, and the time of launches as the Rust host measures it.
+// What the baselines share: checked calls, and the time of launches as the Rust host measures it.
 #pragma once
 
 #include <algorithm>

@@ -21,9 +21,11 @@ use warptrace_workloads::dmr::{self, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::generate::{self, Rmat, THESIS_WEIGHTS, random_weights, rmat};
 use warptrace_workloads::inputs::{Graph, Limits, LoadOptions, load_graph, load_mesh};
+use warptrace_workloads::matmul::{self, Matrices};
 use warptrace_workloads::mis::{self, MisOptions};
 use warptrace_workloads::mst::{self, MstOptions};
 use warptrace_workloads::nbody::{self, NbodyOptions};
+use warptrace_workloads::stress::{self, StressOptions};
 use warptrace_workloads::{Grid, ProgramInfo};
 
 const SEED: u64 = 1;
@@ -31,7 +33,7 @@ const SEED: u64 = 1;
 type Outcome = Result<(), Box<dyn Error>>;
 type Run = fn(&mut dyn Launcher, &Path) -> Outcome;
 
-const PROGRAMS: [(&str, &ProgramInfo, Run); 8] = [
+const PROGRAMS: [(&str, &ProgramInfo, Run); 10] = [
     ("fractal", &fractal::PROGRAM, |launcher, _| {
         fractal::run(launcher, &FractalOptions::new(512, 1024))?;
         Ok(())
@@ -47,6 +49,14 @@ const PROGRAMS: [(&str, &ProgramInfo, Run); 8] = [
     ("dmr-633", &dmr::PROGRAM, |launcher, inputs| run_dmr(launcher, &inputs.join("meshes/633.2.ele.gz"))),
     ("dmr-10000", &dmr::PROGRAM, |launcher, inputs| {
         run_dmr(launcher, &inputs.join("meshes/ttimeu10000.2.ele.gz"))
+    }),
+    ("matmul", &matmul::PROGRAM, |launcher, _| {
+        matmul::run(launcher, &Matrices::random(1_024, SEED)?)?;
+        Ok(())
+    }),
+    ("stress", &stress::PROGRAM, |launcher, _| {
+        stress::run(launcher, &StressOptions::new(8_192, 16))?;
+        Ok(())
     }),
 ];
 

@@ -8,11 +8,13 @@ pub mod dmr;
 pub mod fractal;
 mod grid;
 pub mod inputs;
+pub mod matmul;
 pub mod mis;
 pub mod mst;
 pub mod nbody;
 mod program;
 mod run;
+pub mod stress;
 
 use warptrace_host::{PtxModule, PtxTable};
 

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use programs::{LaneCounts, assert_points_are_placed, record, simulator};
-use warptrace_device::DEVICE_ECL;
+use programs::{LaneCounts, RECORDINGS, assert_points_are_placed, record, record_as, simulator};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{SimDevice, SimOptions, Untraced};
 use warptrace_workloads::check::mesh::{Parameters, check};
@@ -190,13 +189,12 @@ fn tracing_changes_nothing() {
     let mesh = generate::triangulate(generate::points_in_square(60, 10, 2).unwrap()).unwrap();
     let options = DmrOptions { grid: grid("4x64"), ..DmrOptions::default() };
     let untraced = simulate(&mesh, &options).unwrap();
-    let ecl = CodecSpec::Ecl(DEVICE_ECL);
-    for (codec, dual) in [(CodecSpec::Raw, false), (ecl, false), (ecl, true)] {
-        let (traced, file) = record(&mut simulator(1), &dmr::PROGRAM, codec, dual, |launcher| {
+    for recording in &RECORDINGS {
+        let (traced, file) = record_as(&mut simulator(1), &dmr::PROGRAM, recording, |launcher| {
             dmr::run(launcher, &mesh, &options).unwrap()
         });
-        assert_eq!(traced.refined, untraced.refined, "{codec:?} dual {dual}");
-        assert_eq!(traced.rounds, untraced.rounds, "{codec:?} dual {dual}");
+        assert_eq!(traced.refined, untraced.refined, "{recording:?}");
+        assert_eq!(traced.rounds, untraced.rounds, "{recording:?}");
         assert_lane_counts(&mesh, &traced, 64, &LaneCounts::of(&file));
     }
 }

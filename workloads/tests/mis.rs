@@ -4,10 +4,9 @@
 mod programs;
 
 use programs::{
-    LaneCounts, assert_points_are_placed, new_york, one_way, record, simulator, with_self_loop, zoo,
+    LaneCounts, RECORDINGS, assert_points_are_placed, new_york, one_way, record_as, simulator,
+    with_self_loop, zoo,
 };
-use warptrace_device::DEVICE_ECL;
-use warptrace_format::codec::CodecSpec;
 use warptrace_host::Untraced;
 use warptrace_kernels::mis::at;
 use warptrace_workloads::check::mis::check;
@@ -74,11 +73,11 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     for (name, graph) in zoo() {
         let options = on("2x64");
         let expected = mis::reference(&graph);
-        for (codec, dual) in [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), true)] {
-            let (outcome, file) = record(&mut simulator(5), &mis::PROGRAM, codec, dual, |launcher| {
+        for recording in &RECORDINGS {
+            let (outcome, file) = record_as(&mut simulator(5), &mis::PROGRAM, recording, |launcher| {
                 mis::run(launcher, &graph, &options).unwrap()
             });
-            assert_eq!(outcome.in_set, expected, "{name} under {codec:?}");
+            assert_eq!(outcome.in_set, expected, "{name} under {recording:?}");
             let lanes = LaneCounts::of(&file);
             adds_up(&graph, &outcome, &lanes);
             (0..256).for_each(|location| passed[usize::from(location)] += lanes.at(location));

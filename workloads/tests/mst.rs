@@ -4,9 +4,9 @@
 mod programs;
 
 use programs::{
-    LaneCounts, assert_points_are_placed, new_york, one_way, record, simulator, weighted_zoo, with_self_loop,
+    LaneCounts, RECORDINGS, assert_points_are_placed, new_york, one_way, record, record_as, simulator,
+    weighted_zoo, with_self_loop,
 };
-use warptrace_device::DEVICE_ECL;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::Untraced;
 use warptrace_kernels::mst::at;
@@ -109,11 +109,11 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     for (name, graph) in weighted_zoo() {
         let options = on("2x64");
         let expected = kruskal(&graph);
-        for (codec, dual) in [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), true)] {
-            let (outcome, file) = record(&mut simulator(5), &mst::PROGRAM, codec, dual, |launcher| {
+        for recording in &RECORDINGS {
+            let (outcome, file) = record_as(&mut simulator(5), &mst::PROGRAM, recording, |launcher| {
                 mst::run(launcher, &graph, &options).unwrap()
             });
-            assert_eq!(outcome.arcs, expected.arcs, "{name} under {codec:?}");
+            assert_eq!(outcome.arcs, expected.arcs, "{name} under {recording:?}");
             assert_eq!(file.launches().len(), outcome.launches as usize);
             let lanes = LaneCounts::of(&file);
             adds_up(&graph, &outcome, &lanes);

@@ -3,13 +3,12 @@
 
 mod programs;
 
-use programs::{assert_points_are_placed, record, simulator};
+use programs::{RECORDINGS, assert_points_are_placed, record, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
-use warptrace_device::DEVICE_ECL;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::Untraced;
 use warptrace_workloads::WorkloadError;
-use warptrace_workloads::nbody::{self, Bodies, Float4, NbodyOptions};
+use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions};
 
 fn in_blocks(steps: u32, block: u32) -> NbodyOptions {
     NbodyOptions { block, ..NbodyOptions::new(steps) }
@@ -73,8 +72,8 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
         let options = in_blocks(steps, block);
         let n = count as u32;
         let expected = nbody::reference(&bodies, &options);
-        for (codec, dual) in [(CodecSpec::Raw, false), (CodecSpec::Ecl(DEVICE_ECL), true)] {
-            let (outcome, file) = record(&mut simulator(0), &nbody::PROGRAM, codec, dual, |launcher| {
+        for recording in &RECORDINGS {
+            let (outcome, file) = record_as(&mut simulator(0), &nbody::PROGRAM, recording, |launcher| {
                 nbody::run(launcher, &bodies, &options).unwrap()
             });
             assert_eq!((outcome.bodies, outcome.accelerations), expected);
@@ -109,6 +108,46 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
 }
 
 #[test]
+fn few_sources_pull_on_all_bodies() {
+    // Less than a round of the inner loop, whole rounds, and rounds with a rest.
+    for sources in [1, 3, 4, 8, 30, 77] {
+        let bodies = nbody::plummer(77, 4);
+        let options = NbodyOptions { sources: Some(sources), ..in_blocks(2, 64) };
+        let counts = EventCounts::of(77, &options);
+        let (outcome, file) = record(&mut simulator(0), &nbody::PROGRAM, CodecSpec::Raw, false, |launcher| {
+            nbody::run(launcher, &bodies, &options).unwrap()
+        });
+        let deviation = nbody::deviation(&bodies, &options, &outcome.bodies, &outcome.accelerations);
+        assert!(deviation.is_small(), "{sources} sources: {deviation:?}");
+        // The formula and the trace agree with the sources, and the truth of all on all does not.
+        assert!(
+            !nbody::deviation(&bodies, &in_blocks(2, 64), &outcome.bodies, &outcome.accelerations).is_small()
+                || sources == 77
+        );
+        let expected = nbody::reference(&bodies, &options);
+        assert_eq!((outcome.bodies, outcome.accelerations), expected, "{sources} sources");
+        let mut total = 0;
+        for launch in file.launches() {
+            for stream in file.streams(launch.number(), 0).unwrap() {
+                let stream = stream.unwrap();
+                total += stream.events;
+                let digests = file.lane_digests(launch.number(), stream.warp, 0).unwrap();
+                for lane in 0..32 {
+                    let thread = u64::from(stream.warp) * 32 + lane;
+                    let locations = if launch.number() % 2 == 0 {
+                        counts.force_lane(launch.number() / 2, thread)
+                    } else {
+                        counts.integrate_lane(thread)
+                    };
+                    assert_eq!(digests.lane(lane as usize), LaneDigest::of(locations), "thread {thread}");
+                }
+            }
+        }
+        assert_eq!(total, counts.total(), "{sources} sources");
+    }
+}
+
+#[test]
 fn options_out_of_range_are_refused() {
     let bodies = nbody::plummer(10, 0);
     let mut device = simulator(0);
@@ -119,6 +158,8 @@ fn options_out_of_range_are_refused() {
     assert!(refusal(&nbody::plummer(0, 0), good).to_string().starts_with("bodies is 0: "));
     for (name, options) in [
         ("steps is 0: ", NbodyOptions::new(0)),
+        ("sources is 0: ", NbodyOptions { sources: Some(0), ..good }),
+        ("sources is 11: ", NbodyOptions { sources: Some(11), ..good }),
         ("block is 0: ", in_blocks(1, 0)),
         ("block is 48: ", in_blocks(1, 48)),
         ("block is 2048: ", in_blocks(1, 2048)),

@@ -51,7 +51,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         // Pixels at the edge of the set, whose lanes leave the loop one after the other.
         (format!("{tool_shown} decode {trace_shown} --block 200 --warp 2"), "what one warp did"),
         (format!("{tool_shown} decode {trace_shown} --format csv | head"), "the same for a program to read"),
-        (format!("{tool_shown} record fractal --help"), "what can be recorded, and how"),
+        (format!("{tool_shown} record --help"), "what can be recorded, and how"),
         ("cargo xtask test".to_owned(), "what CI runs"),
     ] {
         println!("  {what}:\n      {command}");

@@ -5,24 +5,26 @@ use std::process::ExitCode;
 use warptrace_host::CudaDevice;
 use warptrace_workloads::PTX;
 
+use crate::output::say;
+
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match CudaDevice::list() {
-        Ok(devices) if devices.is_empty() => println!("no GPU: the CUDA driver is installed but finds none"),
+        Ok(devices) if devices.is_empty() => say!("no GPU: the CUDA driver is installed but finds none")?,
         Ok(devices) => {
             for (number, device) in devices.iter().enumerate() {
                 let (major, minor) = device.compute_capability.unwrap_or_default();
-                println!(
+                say!(
                     "cuda:{number}  {}, compute capability {major}.{minor}, driver for {}",
                     device.name,
                     device.driver_version.as_deref().unwrap_or("unknown")
-                );
+                )?;
             }
         }
-        Err(error) => println!("no GPU: {error}"),
+        Err(error) => say!("no GPU: {error}")?,
     }
-    println!("sim     the simulator, on {} threads of this machine", std::thread::available_parallelism()?);
+    say!("sim     the simulator, on {} threads of this machine", std::thread::available_parallelism()?)?;
     if PTX.is_empty() {
-        println!("\nThis binary carries no GPU code: run `cargo xtask setup` and build again.");
+        say!("\nThis binary carries no GPU code: run `cargo xtask setup` and build again.")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 
-use crate::arguments;
-use crate::output::{bytes, count};
+use crate::output::{bytes, count, say};
+use crate::{arguments, output};
 
 /// A launch, in numbers.
 #[derive(Serialize)]
@@ -68,34 +68,34 @@ fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
         "file_bytes": trace.length(),
         "launches": launches,
     });
-    println!("{}", serde_json::to_string_pretty(&value)?);
+    say!("{}", serde_json::to_string_pretty(&value)?)?;
     Ok(())
 }
 
 fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyhow::Result<()> {
     let metadata = trace.metadata();
-    println!("{}: {}, {}", path.display(), bytes(trace.length()), trace.completeness());
-    println!("recorded by  {}", metadata.tool);
+    say!("{}: {}, {}", path.display(), bytes(trace.length()), trace.completeness())?;
+    say!("recorded by  {}", metadata.tool)?;
     let device = &metadata.device;
-    print!("on           {} ({})", device.name, device.kind);
+    let mut on = format!("{} ({})", device.name, device.kind);
     if let Some((major, minor)) = device.compute_capability {
-        print!(", compute capability {major}.{minor}");
+        on += &format!(", compute capability {major}.{minor}");
     }
     if let Some(driver) = &device.driver_version {
-        print!(", driver for {driver}");
+        on += &format!(", driver for {driver}");
     }
-    println!();
+    say!("on           {on}")?;
     for (track, codec) in metadata.tracks.iter().enumerate() {
-        println!("track {track}      {codec:?}");
+        say!("track {track}      {}", output::codec(*codec))?;
     }
-    println!(
+    say!(
         "pool         {} chunks of {}, policy `{}`",
         count(u64::from(metadata.pool_chunks)),
         bytes(u64::from(metadata.chunk_bytes)),
         metadata.policy
-    );
+    )?;
     for (name, value) in &metadata.properties {
-        println!("{name:<12} {value}");
+        say!("{name:<12} {value}")?;
     }
 
     let mut table = Table::new();
@@ -120,7 +120,7 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    println!("\n{table}");
+    say!("\n{table}")?;
 
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["location", "name", "what", "where"]);
@@ -132,7 +132,7 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
         };
         table.add_row([location.id.to_string(), location.name.clone(), location.description.clone(), place]);
     }
-    println!("\n{table}");
+    say!("\n{table}")?;
     Ok(())
 }
 

@@ -140,3 +140,27 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
+
+#[test]
+fn a_closed_end_is_no_panic_in_any_command() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    for arguments in
+        [&["info", text(&path)][..], &["info", text(&path), "--json"], &["verify", text(&path)], &["devices"]]
+    {
+        let (end, closed) = std::io::pipe().unwrap();
+        drop(end);
+        let child = std::process::Command::new(tool().get_program())
+            .args(arguments)
+            .stdout(closed)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+    }
+}

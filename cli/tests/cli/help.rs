@@ -2,8 +2,21 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 7] =
-    [&[], &["record"], &["record", "fractal"], &["info"], &["decode"], &["verify"], &["devices"]];
+const COMMANDS: [&[&str]; 13] = [
+    &[],
+    &["record"],
+    &["record", "fractal"],
+    &["record", "nbody"],
+    &["record", "mis"],
+    &["record", "mst"],
+    &["record", "dmr"],
+    &["record", "matmul"],
+    &["record", "stress"],
+    &["info"],
+    &["decode"],
+    &["verify"],
+    &["devices"],
+];
 
 #[test]
 fn help_fits_the_screen_and_goes_to_standard_output() {

@@ -17,6 +17,22 @@ fn names_device_codec_launch_and_locations() {
 }
 
 #[test]
+fn codecs_are_named_with_their_parameters() {
+    let folder = Folder::new();
+    let track = |more: &[&str]| {
+        let output = run(&["info", text(&folder.recorded("a.wtrc", more))]).1;
+        let lines = output.lines().filter_map(|line| line.strip_prefix("track ")).map(str::to_owned);
+        lines.collect::<Vec<String>>()
+    };
+    assert_eq!(track(&["--codec", "raw"]), ["0      raw: five bytes an event"]);
+    assert_eq!(track(&["--codec", "predict", "--predict", "4"]), ["0      predict: 16 slots"]);
+    assert_eq!(
+        track(&["--ecl", "6,3,7", "--dual"]),
+        ["0      ecl: 6 bits of hash, shift 3, window of 128 B", "1      raw: five bytes an event"]
+    );
+}
+
+#[test]
 fn json_holds_the_same_numbers_as_the_events() {
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", &[]);

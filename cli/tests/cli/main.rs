@@ -6,6 +6,7 @@ mod decode;
 mod help;
 mod info;
 mod losses;
+mod programs;
 mod record;
 mod support;
 mod unreadable;

@@ -8,9 +8,24 @@ fn records_and_says_what_it_did() {
     let (path, (code, output, errors)) = folder.record("a.wtrc", &[]);
     assert_eq!((code, errors.as_str()), (0, ""));
     assert!(output.starts_with("recorded   fractal on "), "{output}");
-    for line in ["events ", "on device ", "in file ", "kernel ", "trace "] {
-        assert!(output.lines().any(|found| found.starts_with(line)), "no line `{line}` in\n{output}");
-    }
+    let lines: Vec<&str> = output.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(
+        lines,
+        [
+            "recorded",
+            "input",
+            "events",
+            "on device",
+            "in file",
+            "kernels",
+            "copy",
+            "write",
+            "whole run",
+            "result",
+            "trace"
+        ]
+    );
+    assert!(output.contains("every pixel as on the CPU (1,024)"), "{output}");
     assert!(path.metadata().unwrap().len() > 0);
     assert_eq!(folder.files(), ["a.wtrc"], "nothing but the trace is left");
 }
@@ -22,11 +37,16 @@ fn every_way_to_record_verifies() {
         ("raw", &["--codec", "raw"][..]),
         ("ecl", &["--codec", "ecl"]),
         ("parameters", &["--ecl", "6,3,7"]),
+        ("predict", &["--codec", "predict"]),
+        ("predict beside raw", &["--codec", "predict", "--dual"]),
+        ("four slots", &["--codec", "predict", "--predict", "2"]),
+        ("counted", &["--codec", "predict", "--counted"]),
+        ("counted beside raw", &["--codec", "predict", "--counted", "--dual"]),
         ("shared", &["--tables", "shared"]),
         ("dual", &["--dual"]),
         ("small chunks", &["--chunk-bytes", "512"]),
         ("not compressed", &["--zstd", "0"]),
-        ("seed", &["--seed", "7"]),
+        ("seed", &["--sim-seed", "7"]),
     ] {
         let path = folder.recorded(name, more);
         let (code, output, errors) = run(&["verify", text(&path)]);
@@ -42,9 +62,31 @@ fn the_same_seed_gives_the_same_events() {
         let path = folder.recorded(name, more);
         run(&["decode", text(&path), "--format", "csv"]).1
     };
-    let first = decoded("a.wtrc", &["--seed", "1"]);
+    let first = decoded("a.wtrc", &["--sim-seed", "1"]);
     assert!(first.lines().count() > 100);
-    assert_eq!(first, decoded("b.wtrc", &["--seed", "1", "--codec", "raw"]));
+    assert_eq!(first, decoded("b.wtrc", &["--sim-seed", "1", "--codec", "raw"]));
+    assert_eq!(first, decoded("c.wtrc", &["--sim-seed", "1", "--codec", "predict"]));
+    assert_eq!(first, decoded("d.wtrc", &["--sim-seed", "1", "--codec", "predict", "--counted"]));
+}
+
+#[test]
+fn raw_is_not_compared_with_itself() {
+    let folder = Folder::new();
+    let device_line = |codec: &str| {
+        let (_, (code, output, _)) = folder.record("a.wtrc", &["--codec", codec]);
+        assert_eq!(code, 0);
+        output.lines().find(|line| line.starts_with("on device")).unwrap().to_owned()
+    };
+    assert!(device_line("raw").ends_with(", five bytes an event"), "{}", device_line("raw"));
+    assert!(device_line("ecl").ends_with(" times less than raw"), "{}", device_line("ecl"));
+}
+
+#[test]
+fn the_check_can_be_left_out() {
+    let folder = Folder::new();
+    let (_, (code, output, _)) = folder.record("a.wtrc", &["--no-check"]);
+    assert_eq!(code, 0);
+    assert!(!output.contains("result"), "{output}");
 }
 
 #[test]

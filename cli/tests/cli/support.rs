@@ -44,9 +44,18 @@ impl Folder {
 
     /// Records the small picture into `name` with more arguments; answers its path and what the tool answered.
     pub(crate) fn record(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
+        self.record_program("fractal", name, &[&SMALL[..], more].concat())
+    }
+
+    /// Records a program with its arguments.
+    pub(crate) fn record_program(
+        &self,
+        program: &str,
+        name: &str,
+        more: &[&str],
+    ) -> (PathBuf, (i32, String, String)) {
         let path = self.at(name);
-        let mut arguments = vec!["record", "fractal", "--device", "sim", "-o", text(&path)];
-        arguments.extend(SMALL);
+        let mut arguments = vec!["record", program, "--device", "sim", "-o", text(&path)];
         arguments.extend(more);
         if !more.contains(&"--pool-mib") {
             // The simulator zeroes the whole pool, which these tests need little of.

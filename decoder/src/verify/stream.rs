@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_format::Event;
-use warptrace_format::codec::{CodecSpec, Decoder};
+use warptrace_format::codec::{CodecSpec, Decoder, Item};
 
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
@@ -100,19 +100,25 @@ fn check_feeds<F: ChunkFeed>(
             }
             _ => None,
         };
-        let found = check_stream(rules, stream, decoder, feed(track), &mut |number, event| {
-            let Some(reader) = &mut twin else { return };
-            match reader.next_event() {
-                Some(Ok(other)) => {
-                    check.compared += 1;
-                    if other != event {
-                        check.difference = Some(Difference { event: number, trace: event, twin: other });
-                        twin = None;
-                    }
-                }
-                // The track's own check reports its errors.
-                Some(Err(_)) | None => twin = None,
+        let found = check_stream(rules, stream, decoder, feed(track), &mut |first, item| {
+            if twin.is_none() {
+                return;
             }
+            let mut numbers = first..;
+            item.for_each(&mut |event| {
+                let (Some(number), Some(reader)) = (numbers.next(), &mut twin) else { return };
+                match reader.next_event() {
+                    Some(Ok(other)) => {
+                        check.compared += 1;
+                        if other != event {
+                            check.difference = Some(Difference { event: number, trace: event, twin: other });
+                            twin = None;
+                        }
+                    }
+                    // The track's own check reports its errors.
+                    Some(Err(_)) | None => twin = None,
+                }
+            });
         });
         check.tracks.push(found);
     }
@@ -124,7 +130,7 @@ fn check_stream<F: ChunkFeed>(
     stream: Stream,
     decoder: &mut Decoder,
     mut feed: F,
-    each: &mut impl FnMut(u64, Event),
+    each: &mut impl FnMut(u64, Item<'_>),
 ) -> StreamCheck {
     let lanes = rules.lanes(stream.warp);
     let mut check = StreamCheck::default();
@@ -139,17 +145,19 @@ fn check_stream<F: ChunkFeed>(
             return check.fail(error);
         }
         let mut number = check.events;
-        let result = decoder.decode(&chunk.payload, chunk.events, &mut |event| {
-            if !rules.known[usize::from(event.location)] {
-                let count = check.unknown.entry(event.location).or_insert(Count { events: 0, first: number });
-                count.events += 1;
+        let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
+            let times = u64::from(item.times());
+            for (place, &event) in (number..).zip(item.body()) {
+                let first = Count { events: 0, first: place };
+                if !rules.known[usize::from(event.location)] {
+                    check.unknown.entry(event.location).or_insert(first).events += times;
+                }
+                if event.mask & !lanes != 0 {
+                    check.outside.get_or_insert((first, event.mask)).0.events += times;
+                }
             }
-            if event.mask & !lanes != 0 {
-                let first = Count { events: 0, first: number };
-                check.outside.get_or_insert((first, event.mask)).0.events += 1;
-            }
-            each(number, event);
-            number += 1;
+            each(number, item);
+            number += item.events();
         });
         if let Err(error) = result {
             return check.fail(chunk.error(stream, error));

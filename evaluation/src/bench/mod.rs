@@ -1,6 +1,7 @@
 //! `bench`: how long tracing takes and how small traces become.
 
 mod compressors;
+mod overview;
 mod row;
 mod summary;
 mod writer;
@@ -13,21 +14,22 @@ use anyhow::Context;
 use warptrace_format::RAW_EVENT_BYTES;
 
 pub(crate) use self::compressors::COMPRESSORS;
+pub(crate) use self::overview::{Program, programs};
 pub(crate) use self::row::{Kind, Row, read};
-pub(crate) use self::summary::{Measurements, Subject};
+pub(crate) use self::summary::{Measurements, Subject, median};
 use self::writer::{Measured, Writer};
-use crate::arguments;
-use crate::codecs::{CODECS, RAW};
+use crate::codecs::{Codec, RAW};
 use crate::machine::Machine;
 use crate::record::{Bench, Recorded, Times};
 use crate::subject::Case;
 use crate::subjects::{self, Selection};
-use crate::{progress, table};
+use crate::{arguments, codecs, progress, table};
 
 /// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let target = &arguments.target;
-    let cases = subjects::cases(&Selection::of(target))?;
+    let cases = subjects::measured(&Selection::of(target))?;
+    let codecs = codecs::chosen(&target.codecs)?;
     let out = &arguments.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let mut bench = Bench::open(target)?;
@@ -48,7 +50,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
             continue;
         }
         // One program that fails does not take the others' numbers with it.
-        match measure(&mut bench, case, arguments.runs, device_deadline, &mut writer) {
+        match measure(&mut bench, case, &codecs, arguments.runs, device_deadline, &mut writer) {
             Ok((path, events)) if !arguments.no_compressors => {
                 let bytes = compressors::raw_prefix(&path, usize::try_from(limit)?)?;
                 traces.push((case, events, bytes));
@@ -83,6 +85,7 @@ fn is_past(deadline: Option<Instant>) -> bool {
 fn measure(
     bench: &mut Bench,
     case: &Case,
+    codecs: &[&'static Codec],
     runs: u32,
     deadline: Option<Instant>,
     writer: &mut Writer,
@@ -100,7 +103,7 @@ fn measure(
         if turn > 0 {
             writer.add(case, Measured::untraced(turn, run.launches, times))?;
         }
-        for (number, codec) in CODECS.iter().enumerate() {
+        for (number, codec) in codecs.iter().enumerate() {
             let file = if codec.name == RAW { format!("{RAW}.wtrc") } else { format!("codec-{number}.wtrc") };
             let Recorded { run, report, summary, times, path } =
                 bench.traced_whole(&name, subject, codec, false, &file)?;

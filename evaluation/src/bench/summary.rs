@@ -1,6 +1,7 @@
 //! Medians, ratios and overheads, and the tables of them.
 
 use super::compressors::COMPRESSORS;
+use super::overview;
 use super::row::{Kind, Row};
 use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::table::{Table, count, digits, seconds};
@@ -54,6 +55,11 @@ impl Subject {
         self.median(codec, Row::ratio)
     }
 
+    /// How many times smaller than raw a codec's file is.
+    pub(crate) fn ratio_at_rest(&self, codec: &str) -> Option<f64> {
+        self.median(codec, |row| row.raw_bytes as f64 / row.file_bytes as f64)
+    }
+
     /// The line of another compressor.
     pub(crate) fn compressor(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.kind == Kind::Compressor && row.codec == name)
@@ -73,7 +79,7 @@ impl Subject {
 }
 
 /// The middle number, or the mean of the two in the middle.
-fn median(mut numbers: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_unstable_by(f64::total_cmp);
     let middle = numbers.len() / 2;
     match numbers.len() {
@@ -84,7 +90,7 @@ fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 /// A number, or a dash where there is none.
-fn cell(number: Option<f64>) -> String {
+pub(super) fn cell(number: Option<f64>) -> String {
     number.map_or_else(|| "-".to_owned(), digits)
 }
 
@@ -163,6 +169,7 @@ impl Measurements {
                  measured, is in `docs/evaluation.md`.\n";
         text +=
             &format!("\n## Ratios beside the thesis's\n\n{}\n{}", self.ratios().markdown(), self.prefixes());
+        text += &format!("\n## Overview\n\n{}\n{}", overview::HEAD, overview::table(self).markdown());
         text += &format!("\n## Times\n\n{}", self.times().markdown());
         text += &format!("\n## Sizes\n\n{}", self.sizes().markdown());
         let compressors = self.compressors();

@@ -10,36 +10,51 @@ use warptrace_decoder::{DecodeError, TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
 
 use super::report::Report;
-use crate::codecs::{CODECS, MAIN};
+use crate::codecs::Codec;
 use crate::machine;
 use crate::record::Bench;
-use crate::subject::{Case, LaneReference, Subject};
+use crate::subject::{Case, LaneReference};
 use crate::table::count;
 
 /// Warps that a thread decodes at a time.
 const WARPS_AT_ONCE: u32 = 2048;
 
-/// Runs a small case on this device and on the simulator, and compares their lanes with each other and with the CPU.
-pub(super) fn check_twins(bench: &mut Bench, case: &Case, report: &mut Report) -> anyhow::Result<()> {
+/// Seed of the simulated run that a simulated run is compared with, which has another.
+const OTHER_SEED: u64 = 1;
+
+/// Runs a small case on this device and on the simulator with each codec, and compares their lanes with each other and,
+/// where the program has a reference, with the CPU.
+pub(super) fn check_twins(
+    bench: &mut Bench,
+    case: &Case,
+    codecs: &[&'static Codec],
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    if report.leaves_out(case, "on two devices") {
+        return Ok(());
+    }
     let subject = &*case.make()?;
-    let codec = CODECS.iter().find(|codec| codec.name == MAIN).expect("the list has it");
-    let name = format!("twin {}", case.name());
-    let here = TraceFile::open(bench.traced_whole(&name, subject, codec, false, "here.wtrc")?.path)?;
-    report.add(case, "lanes as on the CPU", compare_with(&here, subject));
-    if machine::is_gpu(&*bench.device) {
-        let gpu = std::mem::replace(&mut bench.device, machine::simulator());
-        let simulated = bench.traced_whole(&format!("{name} simulated"), subject, codec, false, "there.wtrc");
-        bench.device = gpu;
-        let there = TraceFile::open(simulated?.path)?;
-        report.add(case, "lanes as on the CPU, simulator", compare_with(&there, subject));
-        report.add(case, "lanes of GPU and simulator", compare_traces(&here, &there));
+    let (other, both) = if machine::is_gpu(&*bench.device) {
+        ("simulator", "lanes of GPU and simulator")
+    } else {
+        ("another order", "lanes in two orders of blocks and warps")
+    };
+    for codec in codecs.iter().filter(|codec| codec.dual) {
+        let name = format!("twin {}", case.name());
+        let here = bench.traced_whole(&name, subject, codec, false, "here.wtrc")?.path;
+        let device = std::mem::replace(&mut bench.device, machine::simulator(OTHER_SEED));
+        let there = bench.traced_whole(&format!("{name}, {other}"), subject, codec, false, "there.wtrc");
+        bench.device = device;
+        let (here, there) = (TraceFile::open(here)?, TraceFile::open(there?.path)?);
+        let title = |what: &str| format!("{}: {what}", codec.name);
+        if let Some(reference) = subject.lanes() {
+            report.add(case, &title("lanes as on the CPU"), compare_with_reference(&here, reference));
+            let on_other = title(&format!("lanes as on the CPU, {other}"));
+            report.add(case, &on_other, compare_with_reference(&there, reference));
+        }
+        report.add(case, &title(both), compare_traces(&here, &there));
     }
     Ok(())
-}
-
-fn compare_with(trace: &TraceFile, subject: &dyn Subject) -> Result<String, String> {
-    let reference = subject.lanes().ok_or("the program has no reference for its lanes")?;
-    compare_with_reference(trace, reference)
 }
 
 /// Compares every lane of a trace with the reference.

@@ -5,50 +5,60 @@ mod recording;
 mod report;
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use self::report::Report;
-use crate::arguments;
 use crate::machine::Machine;
-use crate::progress;
 use crate::record::Bench;
 use crate::subjects::{self, Selection};
+use crate::{arguments, codecs, progress};
 
 /// Runs all checks; answers whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
     let selection = Selection::of(target);
-    let cases = subjects::cases(&selection)?;
+    let cases = subjects::checked(&selection)?;
     let twins = subjects::twins(&selection);
+    let codecs = codecs::chosen(&target.codecs)?;
     let mut bench = Bench::open(target)?;
     let machine = Machine::of(&*bench.device);
     println!("device     {} (driver {})", machine.name, machine.driver);
 
-    let mut report = Report::new();
+    let table = arguments.out.as_ref().map(|folder| folder.join("check.md"));
+    if let Some(folder) = &arguments.out {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    // After each case, so that a run that is stopped leaves what it had.
+    let write = |report: &Report| match &table {
+        Some(path) => fs::write(path, report.markdown(&machine))
+            .with_context(|| format!("cannot write {}", path.display())),
+        None => Ok(()),
+    };
+    let time_limit = arguments.time_limit.map(Duration::from_secs);
+    let mut report = Report::new(time_limit.map(|limit| Instant::now() + limit));
     let bar = progress::steps((cases.len() + twins.len()) as u64);
     for case in &cases {
         bar.set_message(case.name());
-        if let Err(error) = recording::check(&mut bench, case, &mut report) {
+        if let Err(error) = recording::check(&mut bench, case, &codecs, &mut report) {
             report.add(case, "runs", Err(format!("{error:#}")));
         }
+        write(&report)?;
         bar.inc(1);
     }
     for case in &twins {
         bar.set_message(format!("{} on two devices", case.name()));
-        if let Err(error) = lanes::check_twins(&mut bench, case, &mut report) {
+        if let Err(error) = lanes::check_twins(&mut bench, case, &codecs, &mut report) {
             report.add(case, "runs on two devices", Err(format!("{error:#}")));
         }
+        write(&report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
 
     println!("\n{}", report.summary());
-    if let Some(folder) = &arguments.out {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let path = folder.join("check.md");
-        fs::write(&path, report.markdown(&machine))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+    if let Some(path) = &table {
         println!("table      {}", path.display());
     }
     Ok(report.all_passed())

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use warptrace_decoder::{Problem, TraceFile, TwinReport, VerifyReport, WarpFilter};
+use warptrace_format::Event;
 use warptrace_host::LaunchReport;
 
 use super::lanes;
 use super::report::Report;
-use crate::codecs::{CODECS, Codec, MAIN};
+use crate::codecs::Codec;
 use crate::record::{Bench, Recorded};
 use crate::subject::{Case, RunResult, Subject};
 use crate::table::count;
@@ -15,27 +16,42 @@ use crate::table::count;
 /// The chunks that a pool too small has, of those that would be needed.
 const SMALL_POOL: u64 = 4;
 
-pub(super) fn check(bench: &mut Bench, case: &Case, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn check(
+    bench: &mut Bench,
+    case: &Case,
+    codecs: &[&'static Codec],
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    if report.leaves_out(case, "all") {
+        return Ok(());
+    }
     let subject = &*case.make()?;
     let (untraced, _) = bench.untraced(subject)?;
     report.add(case, "untraced: result", untraced.result.check());
     let expected = Expected {
         result: untraced.result.bytes().into_owned(),
         events: untraced.result.expected_events(),
+        lanes: untraced.result.expected_lanes(),
         rounds: untraced.result.expected_rounds(),
     };
 
-    let mut chunks = 0;
-    for codec in CODECS {
+    // Chunks of each codec's whole trace.
+    let mut chunks = Vec::new();
+    for codec in codecs {
+        if report.leaves_out(case, codec.name) {
+            return Ok(());
+        }
         let recorded = bench.traced_whole(&case.name(), subject, codec, false, "trace.wtrc")?;
         report.add(case, codec.name, expected.check_recorded(&recorded));
-        if codec.name == MAIN {
-            chunks = recorded.report.chunks;
-        }
+        chunks.push(recorded.report.chunks);
     }
-    for codec in CODECS.iter().filter(|codec| codec.dual) {
+    for codec in codecs.iter().filter(|codec| codec.dual) {
+        let title = format!("{} beside raw", codec.name);
+        if report.leaves_out(case, &title) {
+            return Ok(());
+        }
         let recorded = bench.traced_whole(&case.name(), subject, codec, true, "dual.wtrc")?;
-        report.add(case, &format!("{} beside raw", codec.name), expected.check_dual(&recorded));
+        report.add(case, &title, expected.check_dual(&recorded));
         if let Some(reference) = subject.lanes() {
             let trace = TraceFile::open(&recorded.path)?;
             report.add(
@@ -45,8 +61,12 @@ pub(super) fn check(bench: &mut Bench, case: &Case, report: &mut Report) -> anyh
             );
         }
     }
-    for codec in CODECS.iter().filter(|codec| codec.name == MAIN) {
-        report.add(case, "pool too small", check_small_pool(bench, subject, codec, chunks, &expected));
+    for (codec, chunks) in codecs.iter().zip(chunks).filter(|(codec, _)| codec.dual) {
+        let title = format!("{}: pool too small", codec.name);
+        if report.leaves_out(case, &title) {
+            return Ok(());
+        }
+        report.add(case, &title, check_small_pool(bench, subject, codec, chunks, &expected));
     }
     Ok(())
 }
@@ -55,6 +75,7 @@ pub(super) fn check(bench: &mut Bench, case: &Case, report: &mut Report) -> anyh
 struct Expected {
     result: Vec<u8>,
     events: Option<u64>,
+    lanes: Option<u64>,
     rounds: Option<(u16, u64)>,
 }
 
@@ -93,7 +114,7 @@ impl Expected {
         if extra == 0 || early(attempted, expected) > MOST_EARLY_EXITS {
             return Err(wrong);
         }
-        let found = events_at(recorded, location)?;
+        let found = sum_over_events(recorded, |event| u64::from(event.location == location))?;
         if found != rounds {
             return Err(format!("{wrong}; {} rounds of the loop, not {}", count(found), count(rounds)));
         }
@@ -103,6 +124,16 @@ impl Expected {
             count(rounds),
             count(extra)
         ))
+    }
+
+    /// What the masks add up to, in words that continue those on the events; nothing where it is not known.
+    fn check_lanes(&self, recorded: &Recorded<'_>) -> Result<String, String> {
+        let Some(expected) = self.lanes else { return Ok(String::new()) };
+        let found = sum_over_events(recorded, |event| u64::from(event.mask.count_ones()))?;
+        if found != expected {
+            return Err(format!("{} lanes in all masks, not {}", count(found), count(expected)));
+        }
+        Ok(format!("; {} lanes in all masks, as on the CPU", count(found)))
     }
 
     fn check_recorded(&self, recorded: &Recorded<'_>) -> Result<String, String> {
@@ -123,7 +154,8 @@ impl Expected {
         if verified.events != attempted {
             return Err(format!("{} events decoded of {}", count(verified.events), count(attempted)));
         }
-        Ok(format!("{result}; {events}; verify: clean, {} warps", count(verified.warps)))
+        let lanes = self.check_lanes(recorded)?;
+        Ok(format!("{result}; {events}{lanes}; verify: clean, {} warps", count(verified.warps)))
     }
 
     fn check_dual(&self, recorded: &Recorded<'_>) -> Result<String, String> {
@@ -149,17 +181,19 @@ fn early(attempted: u64, expected: u64) -> f64 {
     attempted.saturating_sub(expected) as f64 / expected.max(1) as f64
 }
 
-/// Events of a location in the first launch.
-fn events_at(recorded: &Recorded<'_>, location: u16) -> Result<u64, String> {
+/// The sum of a number over all events of all launches.
+fn sum_over_events(recorded: &Recorded<'_>, number: impl Fn(&Event) -> u64) -> Result<u64, String> {
     let trace = TraceFile::open(&recorded.path).map_err(|error| error.to_string())?;
-    let mut found = 0;
-    let _ = trace
-        .decode_all(0, 0, &WarpFilter::all(), &mut |block| {
-            found += block.events.iter().filter(|event| event.location == location).count() as u64;
-            ControlFlow::Continue(())
-        })
-        .map_err(|error| error.to_string())?;
-    Ok(found)
+    let mut sum = 0;
+    for info in trace.launches() {
+        let _ = trace
+            .decode_all(info.number(), 0, &WarpFilter::all(), &mut |block| {
+                sum += block.events.iter().map(&number).sum::<u64>();
+                ControlFlow::Continue(())
+            })
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(sum)
 }
 
 fn verify(recorded: &Recorded<'_>) -> Result<VerifyReport, String> {
@@ -218,16 +252,17 @@ fn check_small_pool(
 mod tests {
     use std::borrow::Cow;
     use std::sync::atomic::{AtomicU8, Ordering};
+    use std::time::{Duration, Instant};
 
     use warptrace_decoder::lanes::LaneDigest;
-    use warptrace_host::Launcher;
+    use warptrace_host::{DeviceChoice, Launcher};
     use warptrace_kernels::fractal::at;
     use warptrace_workloads::ProgramInfo;
     use warptrace_workloads::fractal::{self, FractalOptions};
 
     use super::*;
     use crate::arguments::Target;
-    use crate::machine::DeviceChoice;
+    use crate::codecs::{self, CODECS};
     use crate::subject::{LaneReference, Run};
 
     /// What is wrong with a subject.
@@ -247,6 +282,8 @@ mod tests {
         /// It records an event too many, and nobody knows how many rounds there should be.
         EventTooMany,
         LaneAstray,
+        /// A mask has a lane too many.
+        LaneTooMany,
     }
 
     struct Faulty {
@@ -314,6 +351,12 @@ mod tests {
             })
         }
 
+        fn expected_lanes(&self) -> Option<u64> {
+            let pixels = u64::from(self.options.width) * u64::from(self.options.width);
+            let passed = |thread| fractal::lane_locations(&self.options, thread).len() as u64;
+            Some((0..pixels).map(passed).sum::<u64>() - u64::from(self.fault == Fault::LaneTooMany))
+        }
+
         fn expected_rounds(&self) -> Option<(u16, u64)> {
             let slowest = |warp: &[u32]| u64::from(warp.iter().copied().max().unwrap_or(0));
             let rounds = self.image.chunks(32).map(slowest).sum::<u64>();
@@ -327,10 +370,15 @@ mod tests {
 
     /// The checks that fail for a subject with this fault.
     fn failures(fault: Fault) -> Vec<String> {
+        failures_before(None, fault)
+    }
+
+    fn failures_before(deadline: Option<Instant>, fault: Fault) -> Vec<String> {
         let target = Target {
             device: DeviceChoice::Simulator,
             quick: true,
             programs: Vec::new(),
+            codecs: Vec::new(),
             grid: None,
             inputs: None,
             scratch: None,
@@ -339,18 +387,30 @@ mod tests {
         let mut bench = Bench::open(&target).unwrap();
         let options = FractalOptions::new(32, 40);
         let case = Case::new("faulty", "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
-        let mut report = Report::new();
-        check(&mut bench, &case, &mut report).unwrap();
+        let mut report = Report::new(deadline);
+        check(&mut bench, &case, &codecs::chosen(&[]).unwrap(), &mut report).unwrap();
         assert_eq!(report.all_passed(), report.failures().is_empty());
         report.failures().to_vec()
+    }
+
+    #[test]
+    fn what_is_left_out_has_failed() {
+        assert_eq!(failures_before(Some(Instant::now()), Fault::None), ["all"]);
+        assert_eq!(failures_before(Some(Instant::now() + Duration::from_secs(3600)), Fault::None), [""; 0]);
     }
 
     #[test]
     fn each_fault_fails_the_checks_that_look_for_it() {
         assert_eq!(failures(Fault::None), [""; 0]);
         assert_eq!(failures(Fault::Wrong), ["untraced: result"]);
-        let whole = ["raw", "ecl", "ecl, global memory", "ecl beside raw"];
-        let all = [&whole[..], &["pool too small"]].concat();
+        let named = |what: &str| {
+            let compared = CODECS.iter().filter(|codec| codec.dual);
+            compared.map(|codec| format!("{}{what}", codec.name)).collect()
+        };
+        let beside: Vec<String> = named(" beside raw");
+        let whole: Vec<String> = CODECS.iter().map(|codec| codec.name.to_owned()).chain(beside).collect();
+        let small: Vec<String> = named(": pool too small");
+        let all = [&whole[..], &small].concat();
         assert_eq!(failures(Fault::ChangesWhenTraced), all);
         assert_eq!(failures(Fault::EventMissing), all);
         assert_eq!(failures(Fault::EarlyExit), [""; 0]);
@@ -358,6 +418,8 @@ mod tests {
         // Rounds are counted in what was decoded, and a pool too small loses some.
         assert_eq!(failures(Fault::RoundTooMany), whole);
         assert_eq!(failures(Fault::EventTooMany), whole);
-        assert_eq!(failures(Fault::LaneAstray), ["ecl: lanes as on the CPU"]);
+        assert_eq!(failures(Fault::LaneTooMany), whole);
+        let lanes: Vec<String> = named(": lanes as on the CPU");
+        assert_eq!(failures(Fault::LaneAstray), lanes);
     }
 }

@@ -1,5 +1,7 @@
 //! What the checks found.
 
+use std::time::Instant;
+
 use crate::date;
 use crate::machine::Machine;
 use crate::subject::Case;
@@ -10,15 +12,27 @@ pub(super) struct Report {
     table: Table,
     passed: u32,
     failures: Vec<String>,
+    deadline: Option<Instant>,
 }
 
 impl Report {
-    pub(super) fn new() -> Self {
+    /// Nothing so far. Checks that would begin after the deadline are left out.
+    pub(super) fn new(deadline: Option<Instant>) -> Self {
         Self {
             table: Table::new(5, ["program", "input", "check", "result", "what was found"]),
             passed: 0,
             failures: Vec::new(),
+            deadline,
         }
+    }
+
+    /// Whether a check has to be left out, because the deadline has passed. It then counts as failed.
+    pub(super) fn leaves_out(&mut self, case: &Case, check: &str) -> bool {
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if late {
+            self.add(case, check, Err("left out, the time limit is reached".to_owned()));
+        }
+        late
     }
 
     /// Adds what a check found, or what is wrong.

@@ -1,18 +1,19 @@
 //! The figures' numbers. The thesis's figure numbers are kept; a figure shows the same quantity, on our programs and
-//! inputs, with every codec of the table.
+//! inputs, with every codec of the table. The overviews show each program once.
 
 use plotters::style::RGBColor;
 
 use super::chart::{Band, Chart, Fill, Series, Value};
-use crate::bench::{COMPRESSORS, Measurements, Row, Subject};
+use crate::bench::{COMPRESSORS, Measurements, Program, Row, Subject, programs};
 use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::thesis::{self, Ratios};
 
 /// Colours that remain distinct for colour-blind readers: Okabe and Ito, "Color Universal Design" (2008).
+/// Codecs and compressors share none, since they stand side by side.
 const CODEC_COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(86, 180, 233), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const COMPRESSOR_COLOURS: [RGBColor; 4] =
-    [RGBColor(230, 159, 0), RGBColor(0, 158, 115), RGBColor(213, 94, 0), RGBColor(204, 121, 167)];
+    [RGBColor(230, 159, 0), RGBColor(240, 228, 66), RGBColor(213, 94, 0), RGBColor(96, 64, 32)];
 const RAW_COLOUR: RGBColor = RGBColor(120, 120, 120);
 
 const OVER_UNTRACED: &str = "time over the untraced program's";
@@ -35,6 +36,10 @@ pub(super) fn charts(measurements: &Measurements) -> Vec<(&'static str, Chart)> 
         ("figure-08-ratio", content.ratio()),
         ("figure-09-ratio-of-other-compressors", content.ratio_of_others()),
         ("figure-10-time-of-other-compressors", content.time_of_others()),
+        ("overview-kernel-time", content.times_by_program("Kernel time while traced, by program", kernel)),
+        ("overview-whole-time", content.times_by_program("Whole time while traced, by program", whole)),
+        ("overview-device-ratio", content.device_ratio_by_program()),
+        ("overview-ratio-at-rest", content.ratio_at_rest_by_program()),
     ]
 }
 
@@ -187,6 +192,66 @@ impl Content<'_> {
         let name = format!("thesis, bzip2 on the regular programs: {factor}");
         chart.band = Some(Band { name, low: factor, high: factor });
         chart
+    }
+
+    /// A chart with a group for each program, and one for all.
+    fn chart_by_program(&self, title: &str, axis: &'static str, series: Vec<Series>) -> Chart {
+        let mut chart = self.chart(title, axis, series);
+        chart.groups = programs(self.measurements).iter().map(Program::label).collect();
+        chart
+            .notes
+            .insert(0, "geometric means: of a program's inputs, and of the thesis's programs".to_owned());
+        chart
+    }
+
+    fn by_program(
+        &self,
+        name: &str,
+        colour: RGBColor,
+        value: impl Fn(&Program<'_>) -> Option<Value>,
+    ) -> Series {
+        let values = programs(self.measurements).iter().map(value).collect();
+        Series { name: name.to_owned(), colour, fill: Fill::Full, values }
+    }
+
+    fn times_by_program(&self, title: &str, time: fn(&Row) -> f64) -> Chart {
+        let series = std::iter::once((RAW, RAW_COLOUR)).chain(self.codecs());
+        let series = series
+            .map(|(codec, colour)| {
+                self.by_program(codec, colour, |program| {
+                    plain(program.mean(|subject| subject.overhead(codec, time)))
+                })
+            })
+            .collect();
+        self.chart_by_program(title, OVER_UNTRACED, series)
+    }
+
+    fn device_ratio_by_program(&self) -> Chart {
+        let series = self
+            .codecs()
+            .map(|(codec, colour)| {
+                self.by_program(codec, colour, |program| plain(program.mean(|subject| subject.ratio(codec))))
+            })
+            .collect();
+        let title = "Compression ratio on the device, by program";
+        self.chart_by_program(title, "raw bytes over device bytes", series)
+    }
+
+    fn ratio_at_rest_by_program(&self) -> Chart {
+        let codecs = self.codecs().map(|(codec, colour)| {
+            self.by_program(codec, colour, |program| {
+                plain(program.mean(|subject| subject.ratio_at_rest(codec)))
+            })
+        });
+        let others = COMPRESSORS.iter().zip(COMPRESSOR_COLOURS).map(|(compressor, colour)| {
+            self.by_program(compressor.name, colour, |program| {
+                let (number, starred) = program.compressor(compressor.name)?;
+                Some(Value { number, starred })
+            })
+        });
+        let series = codecs.chain(others).collect();
+        let title = "Size at rest: the file, and other compressors on the raw trace";
+        self.chart_by_program(title, "raw bytes over bytes of the file", series)
     }
 
     fn thesis(&self, name: &str, colour: RGBColor, of: fn(&Ratios) -> f64) -> Series {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use anyhow::Context;
 use warptrace_host::Launcher;
-use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::check::mesh::{self as checker, Parameters};
 use warptrace_workloads::dmr::{self, DmrOptions, Refined};
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
+use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::{SEED, Selection};
 use crate::subject::{Case, Run, RunResult, Subject};
@@ -32,6 +32,16 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
         }));
     }
     cases
+}
+
+/// A refinement on a grid that is the same on every device: its number of threads decides the result.
+pub(super) fn twin(quick: bool) -> Case {
+    let points = if quick { 100 } else { 2_000 };
+    let grid = Grid::new(4, 64).expect("a block has two warps");
+    Case::new(NAME, format!("r1M-like, {} points, grid {grid}", crate::table::count(points)), move || {
+        let options = DmrOptions { grid: Some(grid), ..DmrOptions::default() };
+        Ok(Dmr { mesh: generate::mesh_r1m_like(points as usize, SEED)?, options })
+    })
 }
 
 fn case(

@@ -12,7 +12,7 @@ use warptrace_workloads::fractal::{self, FractalOptions};
 
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
 
-pub(super) const NAME: &str = "fractal";
+pub(crate) const NAME: &str = "fractal";
 
 /// The thesis's three depths at a width of 2,048.
 const FULL: [(u32, &str); 3] = [
@@ -21,18 +21,27 @@ const FULL: [(u32, &str); 3] = [
     (4096, "fractal 2048, depth 4096"),
 ];
 
+/// Depths for the simulator.
+const QUICK: [u32; 3] = [64, 128, 256];
+
 pub(super) fn cases(quick: bool) -> Vec<Case> {
+    let cases = sizes(quick).into_iter().map(|(width, depth)| case(width, depth));
     if quick {
-        return [64, 128, 256].map(|depth| case(128, depth)).into();
+        return cases.collect();
     }
-    FULL.map(|(depth, thesis)| case(2048, depth).like(thesis)).into()
+    cases.zip(FULL).map(|(case, (_, thesis))| case.like(thesis)).collect()
+}
+
+/// Widths and depths of the cases.
+pub(crate) fn sizes(quick: bool) -> Vec<(u32, u32)> {
+    if quick { QUICK.map(|depth| (128, depth)).into() } else { FULL.map(|(depth, _)| (2048, depth)).into() }
 }
 
 pub(super) fn twin(quick: bool) -> Case {
     if quick { case(96, 64) } else { case(512, 256) }
 }
 
-fn case(width: u32, depth: u32) -> Case {
+pub(crate) fn case(width: u32, depth: u32) -> Case {
     let options = FractalOptions::new(width, depth);
     Case::new(NAME, format!("{width} x {width}, depth {depth}"), move || Ok(Fractal::new(options)))
 }
@@ -78,6 +87,8 @@ impl Subject for Fractal {
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
+        // Lanes are asked for in parallel. A task that computed the paths then would wait for others, which wait for it.
+        self.paths();
         Some(self)
     }
 }

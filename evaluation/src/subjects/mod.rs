@@ -1,11 +1,13 @@
 //! The programs, a file each, and the lists of inputs.
 
 mod dmr;
-mod fractal;
+pub(crate) mod fractal;
 mod graphs;
+pub(crate) mod matmul;
 mod mis;
 mod mst;
-mod nbody;
+pub(crate) mod nbody;
+mod stress;
 
 use std::path::{Path, PathBuf};
 
@@ -42,31 +44,52 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// What to run.
-pub(crate) fn cases(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
-    let Selection { quick, programs, .. } = *selection;
-    let lists = [
-        fractal::cases(quick),
-        nbody::cases(quick),
-        mis::cases(selection),
-        mst::cases(selection),
-        dmr::cases(selection),
-    ];
-    let mut cases: Vec<Case> = lists.into_iter().flatten().collect();
-    let known = [fractal::NAME, nbody::NAME, mis::NAME, mst::NAME, dmr::NAME];
+/// What to measure.
+pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
+    selected(measured_lists(selection), selection.programs)
+}
+
+/// What to check: all that is measured, and what is only there to be hard to trace.
+pub(crate) fn checked(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
+    let mut lists = measured_lists(selection);
+    lists.push((stress::NAME, stress::cases(selection.quick)));
+    selected(lists, selection.programs)
+}
+
+/// The thesis's five programs, and after them the others.
+fn measured_lists(selection: &Selection<'_>) -> Vec<(&'static str, Vec<Case>)> {
+    let quick = selection.quick;
+    vec![
+        (fractal::NAME, fractal::cases(quick)),
+        (nbody::NAME, nbody::cases(quick)),
+        (mis::NAME, mis::cases(selection)),
+        (mst::NAME, mst::cases(selection)),
+        (dmr::NAME, dmr::cases(selection)),
+        (matmul::NAME, matmul::cases(quick)),
+    ]
+}
+
+/// The cases of the chosen programs, of all if none is chosen.
+fn selected(lists: Vec<(&'static str, Vec<Case>)>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
+    let known: Vec<&str> = lists.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = programs.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!("there is no program `{unknown}`; the programs are {}", known.join(", "));
     }
-    if !programs.is_empty() {
-        cases.retain(|case| programs.iter().any(|name| name == case.program));
-    }
-    Ok(cases)
+    let is_chosen = |name: &str| programs.is_empty() || programs.iter().any(|program| program == name);
+    Ok(lists.into_iter().filter(|(name, _)| is_chosen(name)).flat_map(|(_, cases)| cases).collect())
 }
 
-/// The deterministic programs on inputs small enough to be run on the simulator as well and compared lane by lane.
+/// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run on the
+/// simulator as well and compared lane by lane. (MIS and MST are asynchronous.)
 pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
     let Selection { quick, programs, .. } = *selection;
-    let mut cases = vec![fractal::twin(quick), nbody::twin(quick)];
+    let mut cases = vec![
+        fractal::twin(quick),
+        nbody::twin(quick),
+        dmr::twin(quick),
+        matmul::twin(quick),
+        stress::twin(quick),
+    ];
     cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
     cases
 }

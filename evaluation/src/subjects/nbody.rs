@@ -5,42 +5,106 @@ use std::borrow::Cow;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
-use warptrace_workloads::nbody::{self, Bodies, Float4, NbodyOptions};
+use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions};
 
 use super::SEED;
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::table::count;
 
-pub(super) const NAME: &str = "nbody";
+pub(crate) const NAME: &str = "nbody";
 
-/// Steps, as the sizes of the thesis's traces imply.
-const STEPS: u32 = 2;
+/// How much is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) bodies: u32,
+    /// Only so many bodies attract; all of them if not given.
+    pub(crate) sources: Option<u32>,
+    pub(crate) steps: u32,
+}
+
+impl Size {
+    /// All bodies on all, with the steps that the sizes of the thesis's traces imply.
+    const fn all_on_all(bodies: u32) -> Self {
+        Self { bodies, sources: None, steps: 2 }
+    }
+
+    const fn few_on_all(bodies: u32, sources: u32) -> Self {
+        Self { bodies, sources: Some(sources), steps: 1 }
+    }
+
+    fn options(self) -> NbodyOptions {
+        NbodyOptions { sources: self.sources, ..NbodyOptions::new(self.steps) }
+    }
+
+    fn name(self) -> String {
+        let Self { bodies, sources, steps } = self;
+        let sources =
+            sources.map_or_else(String::new, |sources| format!(" x {} sources", count(sources.into())));
+        let plural = if steps == 1 { "" } else { "s" };
+        format!("{} bodies{sources}, {steps} step{plural}", count(bodies.into()))
+    }
+}
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
+    let [few, many, sources] = sizes(quick).map(case);
     if quick {
-        return vec![case(500), case(800)];
+        return vec![few, many, sources];
     }
-    vec![case(50_000).like("N-body, 50,000 bodies"), case(60_000).like("N-body, 60,000 bodies")]
+    vec![few.like("N-body, 50,000 bodies"), many.like("N-body, 60,000 bodies"), sources]
+}
+
+/// The sizes of the cases. The thesis's fill less than half of a large GPU; the third has whole blocks enough for all
+/// of it, and as much to do.
+pub(crate) fn sizes(quick: bool) -> [Size; 3] {
+    if quick {
+        [Size::all_on_all(500), Size::all_on_all(800), Size::few_on_all(1_024, 200)]
+    } else {
+        [Size::all_on_all(50_000), Size::all_on_all(60_000), Size::few_on_all(270_336, 16_384)]
+    }
 }
 
 pub(super) fn twin(quick: bool) -> Case {
-    case(if quick { 300 } else { 3_000 })
+    case(Size::all_on_all(if quick { 300 } else { 3_000 }))
 }
 
-fn case(bodies: u32) -> Case {
-    let input = format!("{} bodies, {STEPS} steps", crate::table::count(bodies.into()));
-    Case::new(NAME, input, move || {
-        Ok(Nbody { bodies: nbody::plummer(bodies as usize, SEED), options: NbodyOptions::new(STEPS) })
-    })
+pub(crate) fn case(size: Size) -> Case {
+    Case::new(NAME, size.name(), move || Ok(Nbody::new(size)))
 }
 
 struct Nbody {
     bodies: Bodies,
     options: NbodyOptions,
+    counts: EventCounts,
+    lanes: Lanes,
+}
+
+/// The digests of all lanes: those with a body go one way, those without another.
+#[derive(Clone, Copy, Debug)]
+struct Lanes {
+    bodies: u64,
+    /// Of `nbody_force` with a body, in the first step and in later ones.
+    force: [LaneDigest; 2],
+    /// Of `nbody_integrate` with a body.
+    integrate: LaneDigest,
+    /// Of both kernels without a body.
+    without: [LaneDigest; 2],
 }
 
 impl Nbody {
-    fn count(&self) -> u32 {
-        self.bodies.positions.len() as u32
+    fn new(size: Size) -> Self {
+        let options = size.options();
+        let counts = EventCounts::of(size.bodies, &options);
+        let without = u64::from(size.bodies);
+        let lanes = Lanes {
+            bodies: without,
+            force: [0, 1].map(|step| LaneDigest::of(counts.force_lane(step, 0))),
+            integrate: LaneDigest::of(counts.integrate_lane(0)),
+            without: [
+                LaneDigest::of(counts.force_lane(0, without)),
+                LaneDigest::of(counts.integrate_lane(without)),
+            ],
+        };
+        Self { bodies: nbody::plummer(size.bodies as usize, SEED), options, counts, lanes }
     }
 }
 
@@ -56,17 +120,18 @@ impl Subject for Nbody {
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
-        Some(self)
+        Some(&self.lanes)
     }
 }
 
-impl LaneReference for Nbody {
+impl LaneReference for Lanes {
     fn lane(&self, launch: u32, thread: u64) -> LaneDigest {
-        LaneDigest::of(if launch.is_multiple_of(2) {
-            nbody::force_lane_locations(self.count(), launch / 2, thread)
-        } else {
-            nbody::integrate_lane_locations(self.count(), thread)
-        })
+        let (step, kernel) = (launch / 2, launch % 2);
+        match (thread < self.bodies, kernel) {
+            (true, 0) => self.force[usize::from(step > 0)],
+            (true, _) => self.integrate,
+            (false, _) => self.without[kernel as usize],
+        }
     }
 }
 
@@ -83,7 +148,7 @@ impl RunResult for Moved<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        let Nbody { bodies, options } = self.subject;
+        let Nbody { bodies, options, .. } = self.subject;
         let deviation = nbody::deviation(bodies, options, &self.bodies, &self.accelerations);
         let words = format!(
             "from double precision: positions {:.1e}, velocities {:.1e}, accelerations {:.1e}",
@@ -93,6 +158,37 @@ impl RunResult for Moved<'_> {
     }
 
     fn expected_events(&self) -> Option<u64> {
-        Some(nbody::expected_events(self.subject.count(), STEPS, self.subject.options.block))
+        Some(self.subject.counts.total())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_the_programs_lanes() {
+        for size in [Size::all_on_all(70), Size::few_on_all(70, 9)] {
+            let subject = Nbody::new(size);
+            for thread in [0, 1, 69, 70, 127] {
+                for launch in [0, 2, 4] {
+                    let force = LaneDigest::of(subject.counts.force_lane(launch / 2, thread));
+                    assert_eq!(subject.lanes.lane(launch, thread), force, "{size:?}, thread {thread}");
+                    let integrate = LaneDigest::of(subject.counts.integrate_lane(thread));
+                    assert_eq!(
+                        subject.lanes.lane(launch + 1, thread),
+                        integrate,
+                        "{size:?}, thread {thread}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_have_names() {
+        let names = sizes(false).map(Size::name);
+        assert_eq!(names[0], "50,000 bodies, 2 steps");
+        assert_eq!(names[2], "270,336 bodies x 16,384 sources, 1 step");
     }
 }

@@ -1,5 +1,6 @@
 //! Whole streams and chunks in memory: for tests, benchmarks and tools.
 
+use super::item::{Coalescer, Item};
 use super::predict::encoder::MAX_PUSH_GROWTH;
 use super::{
     CodecError, CodecSpec, EclDecoder, EclState, PredictDecoder, PredictState, RawDecoder, RawState,
@@ -58,6 +59,30 @@ impl Decoder {
         }
     }
 
+    /// As [`decode`](Self::decode), but gives runs and cycles of events as one item each: expanded
+    /// ([`Item::for_each`]), they are the same events.
+    ///
+    /// For `predict` the cost is that of the compressed bytes: what repeats is found in the decoder's state, without
+    /// going through it. For the other codecs each event is decoded, and repetitions of up to 16 events are found on
+    /// the way. Which of several ways to cut a stream into items is chosen may change between versions.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
+    pub fn decode_items(
+        &mut self,
+        payload: &[u8],
+        events: u32,
+        sink: &mut impl FnMut(Item<'_>),
+    ) -> Result<(), CodecError> {
+        if let Kind::Predict(decoder) = &mut self.0 {
+            return decoder.decode_items(payload, events, sink);
+        }
+        let mut coalescer = Coalescer::new();
+        let result = self.decode(payload, events, &mut |event| coalescer.push(event, sink));
+        coalescer.finish(sink);
+        result
+    }
+
     /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
     /// tracers recorded.
     ///
@@ -99,7 +124,7 @@ impl Decoder {
 /// number of its events and its payload.
 ///
 /// # Panics
-/// If `chunk_capacity` cannot hold one event (12 bytes are always enough), an event's location is beyond
+/// If `chunk_capacity` cannot hold one event (16 bytes are always enough), an event's location is beyond
 /// [`CodecSpec::max_location`], or [`CodecSpec::check`] refuses `spec`.
 pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> Vec<(u32, Vec<u8>)> {
     spec.check().expect("a codec with valid parameters");

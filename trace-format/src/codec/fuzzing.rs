@@ -1,7 +1,7 @@
 //! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
 
 use super::ecl::reference;
-use super::{CodecSpec, Decoder, EclParams, PredictDecoder, PredictParams, encode_stream};
+use super::{CodecSpec, Decoder, EclParams, MAX_BODY, PredictDecoder, PredictParams, encode_stream};
 use crate::event::{Event, RAW_EVENT_BYTES};
 
 /// Takes three bytes of `data` as parameters of `ecl`, each brought into its range, and gives the rest.
@@ -42,6 +42,17 @@ pub fn round_trip(data: &[u8]) {
             }
         }
         assert_eq!(decoded, events, "{spec:?}: decoded events differ");
+        if events.iter().all(|event| event.location != 0 && event.mask != 0) {
+            let mut expanded = Vec::with_capacity(events.len());
+            for (count, payload) in &chunks {
+                decoder
+                    .decode_items(payload, *count, &mut |item| {
+                        item.for_each(&mut |event| expanded.push(event));
+                    })
+                    .expect("what the encoder wrote decodes");
+            }
+            assert_eq!(expanded, events, "{spec:?}: items expand to other events");
+        }
     }
 }
 
@@ -109,11 +120,12 @@ fn decode_arbitrary_predict(params: PredictParams, announced: u32, payload: &[u8
         }
         let mut checked = Vec::new();
         let checked_result = decoder.decode(payload, events, &mut |event| checked.push(event));
-        let mut repeated = Vec::new();
-        let repeats_result = decoder.decode_repeats(payload, events, &mut |event, times| {
-            repeated.extend(std::iter::repeat_n(event, times as usize));
+        let mut expanded = Vec::new();
+        let items_result = decoder.decode_items(payload, events, &mut |item| {
+            assert!(item.times() > 0 && item.body().len() <= MAX_BODY, "{item:?}");
+            item.for_each(&mut |event| expanded.push(event));
         });
-        assert_eq!((&checked, checked_result), (&repeated, repeats_result));
+        assert_eq!((&checked, checked_result), (&expanded, items_result));
         assert!(checked.iter().all(|event| event.location != 0 && event.mask != 0));
         if checked_result.is_ok() {
             assert_eq!((&checked, result), (&decoded, Ok(())), "the checked decoder differs");

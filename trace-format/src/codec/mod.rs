@@ -7,6 +7,8 @@ pub mod ecl;
 mod error;
 #[cfg(feature = "std")]
 pub mod fuzzing;
+#[cfg(feature = "std")]
+mod item;
 mod params;
 pub mod predict;
 pub mod raw;
@@ -18,6 +20,8 @@ pub use ecl::EclDecoder;
 pub use ecl::{EclParams, EclState};
 #[cfg(feature = "std")]
 pub use error::CodecError;
+#[cfg(feature = "std")]
+pub use item::{Item, MAX_BODY};
 pub use params::ParamError;
 #[cfg(feature = "std")]
 pub use predict::PredictDecoder;

@@ -51,9 +51,41 @@ impl RawState {
         self.length += RAW_EVENT_BYTES;
     }
 
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers how often.
+    ///
+    /// [`has_room`](Self::has_room) has said that it fits once. Whole words are written where the payload has them; it
+    /// is 4-byte aligned.
+    #[inline(always)]
+    pub fn push_run<O: Memory>(&mut self, out: &mut O, event: Event, count: u32, capacity: u32) -> u32 {
+        let room = (capacity - self.length) / RAW_EVENT_BYTES;
+        let taken = if count < room { count } else { room };
+        let end = self.length + taken * RAW_EVENT_BYTES;
+        // The bytes that come next, lowest first, over and over.
+        let [a, b, c, d, e] = event.cut();
+        let mut next = u64::from(u32::from_le_bytes([a, b, c, d])) | u64::from(e) << 32;
+        while self.length < end {
+            if self.length.is_multiple_of(4) && self.length + 4 <= end {
+                out.set32(self.length, next as u32);
+                self.length += 4;
+                next = (next >> 32 | next << 8) & 0xff_ffff_ffff;
+            } else {
+                out.set8(self.length, next as u8);
+                self.length += 1;
+                next = (next >> 8 | next << 32) & 0xff_ffff_ffff;
+            }
+        }
+        taken
+    }
+
     /// Ends the chunk and gives the payload's length in bytes.
     #[inline(always)]
     pub fn finish_chunk(&mut self) -> u32 {
+        self.length
+    }
+
+    /// Bytes of payload so far.
+    #[inline(always)]
+    pub const fn length(&self) -> u32 {
         self.length
     }
 

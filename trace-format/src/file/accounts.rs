@@ -9,24 +9,37 @@
 //!     16     1  compression      0 none, 1 zstd
 //!     17     3  zero
 //!     20     4  header checksum  CRC-32 of the 20 bytes before
-//!     24     …  accounts, compressed or not; each:
-//!            8    attempted events
-//!            8    recorded events
-//!            8    lost events
-//!            4    chunks
-//!            4    finished       0 or 1
+//!     24     …  accounts, compressed or not
 //! ```
+//!
+//! The accounts are five columns of one number a warp, as varints:
+//!
+//! ```text
+//! recorded     events in chunks
+//! lost         events that found no room
+//! attempted    less recorded and lost, as zigzag: 0 in a sound trace
+//! chunks
+//! unfinished   0 when the warp's last lane left the kernel and the stream was flushed, else 1
+//! ```
+//!
+//! A column begins with a number: 0, and the value of all warps follows once; 1, and the value of each follows.
 
 use super::error::FormatError;
-use super::fields::{Fields, push_crc};
+use super::fields::{Fields, push_crc, push_varint, unzigzag, zigzag};
 use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_ACCOUNTS;
 use crate::pool::WarpAccount;
 
 /// Bytes of the fixed part of an accounting section's body.
 pub const ACCOUNTS_HEADER_BYTES: usize = 24;
-/// Bytes of one warp's account.
-pub const ACCOUNT_BYTES: usize = 32;
+/// Most bytes of one warp's account before compression: three numbers of 64 bits, one of 32 and one of 1.
+const MOST_ACCOUNT_BYTES: usize = 3 * 10 + 5 + 1;
+/// Most bytes of the columns' beginnings.
+const MOST_COLUMN_BYTES: usize = 5 * 11;
+/// The value of all warps follows once.
+const ALL_EQUAL: u8 = 0;
+/// The value of each warp follows.
+const EACH: u8 = 1;
 
 const SECTION: &str = "ACCT";
 
@@ -94,13 +107,9 @@ pub fn encode_accounts(
     compression: Compression,
 ) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(accounts.len()).unwrap_or(u32::MAX);
-    let mut plain = Vec::with_capacity(accounts.len() * ACCOUNT_BYTES);
-    for account in accounts {
-        plain.extend_from_slice(&account.attempted.to_le_bytes());
-        plain.extend_from_slice(&account.recorded.to_le_bytes());
-        plain.extend_from_slice(&account.lost.to_le_bytes());
-        plain.extend_from_slice(&account.chunks.to_le_bytes());
-        plain.extend_from_slice(&account.finished.to_le_bytes());
+    let mut plain = Vec::with_capacity(accounts.len() * 2 + MOST_COLUMN_BYTES);
+    for column in COLUMNS {
+        push_column(&mut plain, accounts.iter().map(column.value));
     }
     let (stored_as, stored) = compress(SECTION, plain, compression)?;
     let mut body = Vec::with_capacity(ACCOUNTS_HEADER_BYTES + stored.len());
@@ -133,25 +142,92 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<(AccountsHeader, Vec<Warp
     let header = AccountsHeader::parse(body, at)?;
     let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
     let stored_at = at.saturating_add(ACCOUNTS_HEADER_BYTES as u64);
-    let plain =
-        decompress(SECTION, header.stored_as, stored, header.warps as usize * ACCOUNT_BYTES, stored_at)?;
+    let most = header.warps as usize * MOST_ACCOUNT_BYTES + MOST_COLUMN_BYTES;
+    let plain = decompress(SECTION, header.stored_as, stored, most, stored_at)?;
     let mut fields = Fields::new(SECTION, &plain, stored_at);
-    let mut accounts = Vec::with_capacity(header.warps as usize);
-    for _ in 0..header.warps {
-        let account = WarpAccount {
-            attempted: fields.u64("attempted")?,
-            recorded: fields.u64("recorded")?,
-            lost: fields.u64("lost")?,
-            chunks: fields.u32("chunks")?,
-            finished: fields.u32("finished")?,
-        };
-        if account.finished > 1 {
-            return Err(fields.invalid("finished", stored_at, u64::from(account.finished), "0 or 1"));
+    let mut accounts = vec![WarpAccount::default(); header.warps as usize];
+    for Column { name, set, .. } in COLUMNS {
+        let form_at = fields.offset();
+        let form = fields.u8(name)?;
+        if form > EACH {
+            return Err(fields.invalid(name, form_at, u64::from(form), "0 or 1 at the start of the column"));
         }
-        accounts.push(account);
+        let mut value = 0;
+        for (index, account) in accounts.iter_mut().enumerate() {
+            let offset = fields.offset();
+            if form == EACH || index == 0 {
+                value = fields.varint(name)?;
+            }
+            if !set(account, value) {
+                return Err(fields.invalid(name, offset, value, "a number in the column's range"));
+            }
+        }
     }
     fields.end()?;
     Ok((header, accounts))
+}
+
+/// One number of each account.
+struct Column {
+    name: &'static str,
+    value: fn(&WarpAccount) -> u64,
+    /// Sets the number, after those of the columns before; false if it cannot be.
+    set: fn(&mut WarpAccount, u64) -> bool,
+}
+
+const COLUMNS: [Column; 5] = [
+    Column {
+        name: "recorded",
+        value: |account| account.recorded,
+        set: |account, value| {
+            account.recorded = value;
+            true
+        },
+    },
+    Column {
+        name: "lost",
+        value: |account| account.lost,
+        set: |account, value| {
+            account.lost = value;
+            true
+        },
+    },
+    Column {
+        name: "attempted",
+        // Wrapping, so that the accounts of a damaged device memory can be kept as they were found.
+        value: |account| {
+            zigzag(account.attempted.wrapping_sub(account.recorded).wrapping_sub(account.lost) as i64)
+        },
+        set: |account, value| {
+            account.attempted =
+                account.recorded.wrapping_add(account.lost).wrapping_add(unzigzag(value) as u64);
+            true
+        },
+    },
+    Column {
+        name: "chunks",
+        value: |account| u64::from(account.chunks),
+        set: |account, value| u32::try_from(value).map(|chunks| account.chunks = chunks).is_ok(),
+    },
+    Column {
+        name: "unfinished",
+        value: |account| u64::from(1 - account.finished.min(1)),
+        set: |account, value| {
+            account.finished = u32::from(value == 0);
+            value <= 1
+        },
+    },
+];
+
+fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone) {
+    let first = values.clone().next().unwrap_or(0);
+    if values.clone().all(|value| value == first) {
+        plain.push(ALL_EQUAL);
+        push_varint(plain, first);
+    } else {
+        plain.push(EACH);
+        values.for_each(|value| push_varint(plain, value));
+    }
 }
 
 #[cfg(test)]
@@ -166,15 +242,20 @@ mod tests {
     fn body_bytes_are_frozen() {
         let body = encode_accounts(1, 0, 5, &[account(0x0102)], Compression::None).unwrap();
         assert_eq!(body[..20], [1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(
-            body[24..],
-            [2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0]
-        );
+        assert_eq!(body[24..], [0, 0x81, 2, 0, 1, 0, 0, 0, 2, 0, 0]);
+        let two = [account(2), WarpAccount { finished: 0, attempted: 9, ..account(2) }];
+        let body = encode_accounts(1, 0, 5, &two, Compression::None).unwrap();
+        assert_eq!(body[24..], [0, 1, 0, 1, 1, 0, 14, 0, 2, 1, 0, 1]);
     }
 
     #[test]
     fn accounts_round_trip_with_and_without_compression() {
-        let accounts: Vec<_> = (1..5000).map(account).collect();
+        let mut accounts: Vec<_> = (1..5000).map(account).collect();
+        // As a broken kernel may leave them.
+        let worst =
+            WarpAccount { attempted: 0, recorded: u64::MAX, lost: u64::MAX, chunks: u32::MAX, finished: 0 };
+        accounts[7] = worst;
+        accounts[8] = WarpAccount { attempted: u64::MAX, recorded: 0, lost: 1, ..worst };
         for compression in [Compression::None, Compression::Zstd(3)] {
             let body = encode_accounts(4, 1, 70_000, &accounts, compression).unwrap();
             let (header, found) = decode_accounts(&body, 0).unwrap();
@@ -196,5 +277,18 @@ mod tests {
         let body = encode_accounts(0, 0, 0, &one, Compression::None).unwrap();
         assert!(decode_accounts(&body[..body.len() - 1], 0).is_err());
         assert!(decode_accounts(&[&body[..], &[0]].concat(), 0).is_err());
+        // The columns: a form of 2, chunks over 32 bits, neither finished nor not.
+        let odd = |at: usize, bytes: &[u8]| {
+            let bad = [&body[..24 + at], bytes, &body[24 + at + 1..]].concat();
+            decode_accounts(&bad, 0).unwrap_err()
+        };
+        let field = |error| match error {
+            FormatError::Invalid { field, .. } => field,
+            other => panic!("{other}"),
+        };
+        assert_eq!(field(odd(0, &[2])), "recorded");
+        assert_eq!(field(odd(7, &[0xff, 0xff, 0xff, 0xff, 0x10])), "chunks");
+        assert_eq!(field(odd(9, &[2])), "unfinished");
+        assert_eq!(field(odd(1, &[0xff; 11])), "recorded");
     }
 }

@@ -56,6 +56,39 @@ impl<'a> Fields<'a> {
     integer!(u32);
     integer!(u64);
 
+    /// Reads a number of seven bits a byte, the lowest first; at most 64 bits.
+    pub(super) fn varint(&mut self, field: &'static str) -> Result<u64, FormatError> {
+        let offset = self.offset();
+        // Most numbers of a table are below 128.
+        let first = self.u8(field)?;
+        let mut value = u64::from(first & 0x7f);
+        let mut more = first >= 0x80;
+        let mut shift = 7;
+        while more {
+            let byte = self.u8(field)?;
+            let bits = u64::from(byte & 0x7f);
+            if shift > 63 || (bits << shift) >> shift != bits {
+                return Err(self.invalid(field, offset, u64::MAX, "a number of at most 64 bits"));
+            }
+            value |= bits << shift;
+            more = byte >= 0x80;
+            shift += 7;
+        }
+        Ok(value)
+    }
+
+    /// Reads a number as [`varint`](Self::varint) that has at most 32 bits.
+    pub(super) fn varint32(&mut self, field: &'static str) -> Result<u32, FormatError> {
+        let offset = self.offset();
+        let value = self.varint(field)?;
+        u32::try_from(value).map_err(|_| self.invalid(field, offset, value, "a number of at most 32 bits"))
+    }
+
+    /// Bytes that have not been read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+
     /// Reads `N` bytes that must be zero.
     pub(super) fn zero<const N: usize>(&mut self, field: &'static str) -> Result<(), FormatError> {
         let offset = self.offset();
@@ -113,8 +146,59 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Appends a number as [`Fields::varint`] reads it.
+pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// A difference as a number that is small when the difference is: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.
+pub(super) const fn zigzag(difference: i64) -> u64 {
+    ((difference << 1) ^ (difference >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+pub(super) const fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 /// Appends the CRC-32 of everything in `bytes` from `from` on.
 pub(super) fn push_crc(bytes: &mut Vec<u8>, from: usize) {
     let crc = crc32fast::hash(&bytes[from..]);
     bytes.extend_from_slice(&crc.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_come_back() {
+        let mut bytes = Vec::new();
+        let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), 1 << 63, u64::MAX];
+        numbers.iter().for_each(|&number| push_varint(&mut bytes, number));
+        let mut fields = Fields::new("test", &bytes, 0);
+        for number in numbers {
+            assert_eq!(fields.varint("number"), Ok(number));
+        }
+        assert_eq!(fields.end(), Ok(()));
+        for difference in [0, -1, 1, -2, i64::MAX, i64::MIN] {
+            assert_eq!(unzigzag(zigzag(difference)), difference);
+        }
+        assert_eq!([0, -1, 1, -2, 2].map(zigzag), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn numbers_of_more_than_64_bits_and_cut_ones_are_refused() {
+        let read = |bytes: &[u8]| Fields::new("test", bytes, 0).varint("number");
+        assert!(matches!(read(&[0xff; 9]), Err(FormatError::Short { .. })));
+        let over = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert!(matches!(read(&over), Err(FormatError::Invalid { .. })));
+        assert!(matches!(read(&[0x80; 12]), Err(FormatError::Invalid { .. })));
+        let wide = Fields::new("test", &[0x80, 0x80, 0x80, 0x80, 0x10], 0).varint32("number");
+        assert!(matches!(wide, Err(FormatError::Invalid { value: 0x1_0000_0000, .. })));
+    }
 }

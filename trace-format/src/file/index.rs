@@ -6,17 +6,23 @@
 //! offset  size  field
 //!      0     4  first     number of the first entry here, counted over all index sections
 //!      4     4  entries   1..=65,536
-//!      8     8  reserved  zero
-//!     16    48  × entries, in file order; each:
-//!            8    offset      of the section's header in the file
-//!            8    length      of the section, header included
-//!            4    tag         LNCH, FRAM or ACCT
-//!            4    launch
-//!            4    track       0 for LNCH
-//!            4    first warp  0 for LNCH
-//!            4    last warp   0 for LNCH
-//!            4    chunks      FRAM only, else 0
-//!            8    events      FRAM only, else 0
+//!      8     1  compression  0 none, 1 zstd
+//!      9     7  zero
+//!     16     …  entries, compressed or not
+//! ```
+//!
+//! The entries, in file order, are nine columns of one varint an entry:
+//!
+//! ```text
+//! offset      of the section's header in the file, less the end of the entry before; of the first entry as it is
+//! length      of the section, header included
+//! kind        0 LNCH, 1 FRAM, 2 ACCT
+//! launch      less the one before, as zigzag
+//! track       0 for LNCH
+//! first warp  0 for LNCH
+//! last warp   less the first warp
+//! chunks      FRAM only, else 0
+//! events      FRAM only, else 0
 //! ```
 //!
 //! The `TAIL` body, always the file's last 24 bytes:
@@ -29,14 +35,17 @@
 //! ```
 
 use super::error::FormatError;
-use super::fields::Fields;
+use super::fields::{Fields, push_varint, unzigzag, zigzag};
+use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::{MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS};
-use super::section::{SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section};
+use super::section::{SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, encode_section};
 
 /// Bytes of the fixed part of an index section's body.
 pub const INDEX_HEADER_BYTES: usize = 16;
-/// Bytes of one index entry.
-pub const INDEX_ENTRY_BYTES: usize = 48;
+/// Most bytes of an entry before compression: three numbers of 64 bits, one of 2 and five of 32 (one of them with a sign).
+const MOST_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
+/// The kinds that an index lists, by their number.
+const KINDS: [SectionKind; 3] = [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts];
 /// Bytes of the whole trailer section.
 pub const TRAILER_BYTES: usize = SECTION_HEADER_BYTES + 24;
 
@@ -73,27 +82,60 @@ impl IndexEntry {
 /// The body of one index section: `entries` are the ones from number `first` on.
 ///
 /// # Errors
-/// No entry or too many of them.
-pub fn encode_index(first: u32, entries: &[IndexEntry]) -> Result<Vec<u8>, FormatError> {
+/// No entry or too many of them, sections that overlap or are of a kind that an index does not list, a range of warps
+/// that ends before it begins; the compressor failed.
+pub fn encode_index(
+    first: u32,
+    entries: &[IndexEntry],
+    compression: Compression,
+) -> Result<Vec<u8>, FormatError> {
+    let invalid = |field, value, expected: &'static str| {
+        let section = SectionKind::Index.name();
+        Err(FormatError::Invalid { section, field, offset: 0, value, expected: expected.into() })
+    };
     let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-    let mut body = Vec::with_capacity(INDEX_HEADER_BYTES + entries.len() * INDEX_ENTRY_BYTES);
+    let mut columns: [Vec<u8>; 9] = Default::default();
+    let (mut end, mut launch) = (0, 0);
+    for entry in entries {
+        let Some(gap) = entry.offset.checked_sub(end) else {
+            return invalid("offset", entry.offset, "at least the end of the entry before");
+        };
+        let Some(more_warps) = entry.last_warp.checked_sub(entry.first_warp) else {
+            return invalid("last warp", u64::from(entry.last_warp), "at least the first warp");
+        };
+        let Some(kind) = KINDS.iter().position(|&kind| kind == entry.kind) else {
+            return invalid("kind", 0, "LNCH, FRAM or ACCT");
+        };
+        let launch_step = i64::from(entry.launch) - i64::from(launch);
+        (end, launch) = (entry.end(), entry.launch);
+        let [track, first_warp, last_warp, chunks] =
+            [entry.track, entry.first_warp, more_warps, entry.chunks].map(u64::from);
+        let numbers = [
+            gap,
+            entry.length,
+            kind as u64,
+            zigzag(launch_step),
+            track,
+            first_warp,
+            last_warp,
+            chunks,
+            entry.events,
+        ];
+        for (column, number) in columns.iter_mut().zip(numbers) {
+            push_varint(column, number);
+        }
+    }
+    let (stored_as, stored) = compress(SectionKind::Index.name(), columns.concat(), compression)?;
+    let mut body = Vec::with_capacity(INDEX_HEADER_BYTES + stored.len());
     body.extend_from_slice(&first.to_le_bytes());
     body.extend_from_slice(&count.to_le_bytes());
-    body.extend_from_slice(&[0; 8]);
+    body.extend_from_slice(&[stored_as.to_byte(), 0, 0, 0, 0, 0, 0, 0]);
     parse_header(&mut Fields::new(SectionKind::Index.name(), &body, 0))?;
-    for entry in entries {
-        body.extend_from_slice(&entry.offset.to_le_bytes());
-        body.extend_from_slice(&entry.length.to_le_bytes());
-        body.extend_from_slice(&entry.kind.tag().0);
-        for word in [entry.launch, entry.track, entry.first_warp, entry.last_warp, entry.chunks] {
-            body.extend_from_slice(&word.to_le_bytes());
-        }
-        body.extend_from_slice(&entry.events.to_le_bytes());
-    }
+    body.extend_from_slice(&stored);
     Ok(body)
 }
 
-fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32), FormatError> {
+fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatError> {
     let first = fields.u32("first")?;
     let count_at = fields.offset();
     let count = fields.u32("entries")?;
@@ -101,51 +143,91 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32), FormatError> {
     if count == 0 {
         return Err(fields.invalid("entries", count_at, 0, "at least 1"));
     }
-    fields.zero::<8>("reserved")?;
-    Ok((first, count))
+    let compression_at = fields.offset();
+    let compression = fields.u8("compression")?;
+    fields.zero::<7>("reserved")?;
+    let stored_as = StoredAs::from_byte(compression)
+        .ok_or_else(|| fields.invalid("compression", compression_at, u64::from(compression), "0 or 1"))?;
+    Ok((first, count, stored_as))
 }
 
-/// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries.
+/// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries. Offsets in
+/// errors about entries count from their start as if they were stored uncompressed.
 ///
 /// # Errors
-/// A wrong length, a count over the limit, a tag that an index does not list, a range of warps that ends before
-/// it begins.
+/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range.
 pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), FormatError> {
-    let mut fields = Fields::new(SectionKind::Index.name(), body, at);
-    let (first, count) = parse_header(&mut fields)?;
-    // Each entry takes 48 bytes of the body, which is there already: the vector cannot outgrow it.
-    let mut entries = Vec::with_capacity((count as usize).min(body.len() / INDEX_ENTRY_BYTES));
-    for _ in 0..count {
-        entries.push(parse_entry(&mut fields)?);
+    let section = SectionKind::Index.name();
+    let header = &body[..body.len().min(INDEX_HEADER_BYTES)];
+    let (first, count, stored_as) = parse_header(&mut Fields::new(section, header, at))?;
+    let stored = body.get(INDEX_HEADER_BYTES..).unwrap_or_default();
+    let stored_at = at.saturating_add(INDEX_HEADER_BYTES as u64);
+    let plain = decompress(section, stored_as, stored, count as usize * MOST_ENTRY_BYTES, stored_at)?;
+    let mut fields = Fields::new(section, &plain, stored_at);
+    let none = IndexEntry {
+        kind: SectionKind::Launch,
+        offset: 0,
+        length: 0,
+        launch: 0,
+        track: 0,
+        first_warp: 0,
+        last_warp: 0,
+        chunks: 0,
+        events: 0,
+    };
+    // At most MAX_INDEX_ENTRIES, checked with the header.
+    let mut entries = vec![none; count as usize];
+    for entry in &mut entries {
+        entry.offset = fields.varint("offset")?;
+    }
+    let mut end = 0u64;
+    for entry in &mut entries {
+        let offset = fields.offset();
+        entry.length = fields.varint("length")?;
+        let gap = entry.offset;
+        let placed = end.checked_add(gap).and_then(|at| Some((at, at.checked_add(entry.length)?)));
+        (entry.offset, end) =
+            placed.ok_or_else(|| fields.invalid("offset", offset, gap, "an end within 64 bits"))?;
+    }
+    for entry in &mut entries {
+        let offset = fields.offset();
+        let kind = fields.varint("kind")?;
+        entry.kind = usize::try_from(kind)
+            .ok()
+            .and_then(|kind| KINDS.get(kind).copied())
+            .ok_or_else(|| fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM) or 2 (ACCT)"))?;
+    }
+    let mut launch = 0;
+    for entry in &mut entries {
+        let offset = fields.offset();
+        let step = fields.varint("launch")?;
+        launch = i64::from(launch)
+            .checked_add(unzigzag(step))
+            .and_then(|launch| u32::try_from(launch).ok())
+            .ok_or_else(|| fields.invalid("launch", offset, step, "a step to a number of 32 bits"))?;
+        entry.launch = launch;
+    }
+    for entry in &mut entries {
+        entry.track = fields.varint32("track")?;
+    }
+    for entry in &mut entries {
+        entry.first_warp = fields.varint32("first warp")?;
+    }
+    for entry in &mut entries {
+        let offset = fields.offset();
+        let more = fields.varint32("last warp")?;
+        entry.last_warp = entry.first_warp.checked_add(more).ok_or_else(|| {
+            fields.invalid("last warp", offset, u64::from(more), "a step to a number of 32 bits")
+        })?;
+    }
+    for entry in &mut entries {
+        entry.chunks = fields.varint32("chunks")?;
+    }
+    for entry in &mut entries {
+        entry.events = fields.varint("events")?;
     }
     fields.end()?;
     Ok((first, entries))
-}
-
-fn parse_entry(fields: &mut Fields<'_>) -> Result<IndexEntry, FormatError> {
-    let offset = fields.u64("offset")?;
-    let length = fields.u64("length")?;
-    let tag_at = fields.offset();
-    let tag = Tag(fields.take("tag")?);
-    let kind = match SectionKind::from_tag(tag) {
-        Some(kind @ (SectionKind::Launch | SectionKind::Frame | SectionKind::Accounts)) => kind,
-        _ => {
-            let value = u64::from(u32::from_le_bytes(tag.0));
-            return Err(fields.invalid("tag", tag_at, value, "LNCH, FRAM or ACCT"));
-        }
-    };
-    let launch = fields.u32("launch")?;
-    let track = fields.u32("track")?;
-    let first_warp = fields.u32("first warp")?;
-    let last_at = fields.offset();
-    let last_warp = fields.u32("last warp")?;
-    if last_warp < first_warp {
-        let expected = format!("at least the first warp, {first_warp}");
-        return Err(fields.invalid("last warp", last_at, u64::from(last_warp), expected));
-    }
-    let chunks = fields.u32("chunks")?;
-    let events = fields.u64("events")?;
-    Ok(IndexEntry { kind, offset, length, launch, track, first_warp, last_warp, chunks, events })
 }
 
 /// The section at the very end of a finished file.
@@ -234,14 +316,10 @@ mod tests {
 
     #[test]
     fn index_bytes_are_frozen() {
-        let body = encode_index(3, &[entry()]).unwrap();
+        let body = encode_index(3, &[entry()], Compression::None).unwrap();
         assert_eq!(
             body,
-            [
-                3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0,
-                0, b'F', b'R', b'A', b'M', 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 9, 0,
-                0, 0, 0, 0, 0, 0
-            ]
+            [3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x82, 2, 0x84, 6, 1, 10, 1, 6, 1, 8, 9]
         );
         assert_eq!(decode_index(&body, 0), Ok((3, vec![entry()])));
         for length in 0..body.len() {
@@ -250,13 +328,65 @@ mod tests {
     }
 
     #[test]
+    fn entries_come_back_with_and_without_compression() {
+        let entries: Vec<_> = (0..2000u32)
+            .map(|number| IndexEntry {
+                kind: KINDS[number as usize % 3],
+                // Some gaps, for sections that an index does not list.
+                offset: u64::from(number) * 0x400 + 24,
+                length: 0x400 - u64::from(number % 5 / 4),
+                launch: if number % 7 == 0 { u32::MAX } else { number / 3 },
+                track: number % 2,
+                first_warp: if number == 99 { u32::MAX } else { number },
+                last_warp: u32::MAX,
+                chunks: u32::MAX - number,
+                events: u64::MAX - u64::from(number),
+            })
+            .collect();
+        for compression in [Compression::None, Compression::Zstd(3)] {
+            let body = encode_index(9, &entries, compression).unwrap();
+            assert_eq!(decode_index(&body, 0), Ok((9, entries.clone())));
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_their_range_are_refused() {
+        let good = encode_index(0, &[entry()], Compression::None).unwrap();
+        let refused = |at: usize, bytes: &[u8], old: usize, name: &str| {
+            let bad = [&good[..at], bytes, &good[at + old..]].concat();
+            match decode_index(&bad, 0) {
+                Err(FormatError::Invalid { field, .. }) => assert_eq!(field, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        let over32 = [0xff, 0xff, 0xff, 0xff, 0x1f];
+        let most64 = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        refused(8, &[2], 1, "compression");
+        refused(9, &[1], 1, "reserved");
+        refused(16, &most64, 2, "offset");
+        refused(20, &[3], 1, "kind");
+        refused(21, &[1], 1, "launch");
+        refused(21, &most64, 1, "launch");
+        for (at, name) in [(22, "track"), (23, "first warp"), (24, "last warp"), (25, "chunks")] {
+            refused(at, &over32, 1, name);
+        }
+        refused(24, &[0xff, 0xff, 0xff, 0xff, 0xf], 1, "last warp");
+        let overlapping = [entry(), IndexEntry { offset: entry().offset + 1, ..entry() }];
+        assert!(encode_index(0, &overlapping, Compression::None).is_err());
+        let backwards = [IndexEntry { last_warp: 5, ..entry() }];
+        assert!(encode_index(0, &backwards, Compression::None).is_err());
+        let unlisted = [IndexEntry { kind: SectionKind::Trailer, ..entry() }];
+        assert!(encode_index(0, &unlisted, Compression::None).is_err());
+    }
+
+    #[test]
     fn a_count_that_the_body_does_not_hold_is_refused() {
-        let mut body = encode_index(0, &[entry()]).unwrap();
+        let mut body = encode_index(0, &[entry()], Compression::None).unwrap();
         body[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(matches!(decode_index(&body, 0), Err(FormatError::TooLarge { field: "entries", .. })));
         body[4..8].copy_from_slice(&2u32.to_le_bytes());
-        assert!(matches!(decode_index(&body, 0), Err(FormatError::Short { field: "offset", .. })));
-        assert!(encode_index(0, &[]).is_err());
+        assert!(decode_index(&body, 0).is_err());
+        assert!(encode_index(0, &[], Compression::None).is_err());
     }
 
     #[test]

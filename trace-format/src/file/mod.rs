@@ -40,15 +40,13 @@ mod metadata;
 mod preamble;
 mod section;
 
-pub use accounts::{ACCOUNT_BYTES, ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
+pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
 pub use error::FormatError;
 pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Compression, EncodedFrame, FRAME_HEADER_BYTES, Frame,
     FrameHeader, StoredAs, encode_frame,
 };
-pub use index::{
-    INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index,
-};
+pub use index::{INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, MetadataError};
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};

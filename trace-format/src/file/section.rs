@@ -91,12 +91,18 @@ impl SectionKind {
 
     /// The section version that this build writes.
     pub const fn version(self) -> u16 {
-        1
+        match self {
+            Self::Frame | Self::Accounts | Self::Index => 2,
+            Self::Metadata | Self::Launch | Self::Trailer => 1,
+        }
     }
 
     /// The section versions that this build reads.
     pub const fn readable_versions(self) -> &'static [u16] {
-        &[1]
+        match self {
+            Self::Frame | Self::Accounts | Self::Index => &[2],
+            Self::Metadata | Self::Launch | Self::Trailer => &[1],
+        }
     }
 }
 
@@ -250,15 +256,15 @@ mod tests {
     #[test]
     fn tags_and_versions_are_frozen() {
         let frozen = SectionKind::ALL.map(|kind| (kind.tag().0, kind.version(), kind.readable_versions()));
-        let one: &[u16] = &[1];
+        let (one, two): (&[u16], &[u16]) = (&[1], &[2]);
         assert_eq!(
             frozen,
             [
                 (*b"META", 1, one),
                 (*b"LNCH", 1, one),
-                (*b"FRAM", 1, one),
-                (*b"ACCT", 1, one),
-                (*b"INDX", 1, one),
+                (*b"FRAM", 2, two),
+                (*b"ACCT", 2, two),
+                (*b"INDX", 2, two),
                 (*b"TAIL", 1, one),
             ]
         );
@@ -307,10 +313,10 @@ mod tests {
         assert_eq!(header.kind(70), Err(FormatError::UnknownSection { tag: Tag(*b"NEW!"), offset: 70 }));
         header.flags = FLAG_OPTIONAL;
         assert_eq!(header.kind(70), Ok(None));
-        header = SectionHeader { tag: Tag(*b"ACCT"), version: 2, flags: 0, length: 0, body_crc: 0 };
+        header = SectionHeader { tag: Tag(*b"ACCT"), version: 3, flags: 0, length: 0, body_crc: 0 };
         assert!(matches!(
             header.kind(70),
-            Err(FormatError::Version { section: "ACCT", offset: 74, found: 2, .. })
+            Err(FormatError::Version { section: "ACCT", offset: 74, found: 3, .. })
         ));
         header.flags = 2;
         assert_eq!(

@@ -76,29 +76,44 @@ pub(crate) fn starting_lanes() -> u32 {
     if left >= WARP_LANES { u32::MAX } else { (1 << left) - 1 }
 }
 
-/// Whether this lane is the lowest of `mask`, to which it belongs.
+/// Whether this lane is the lowest of `mask`.
 #[cfg(recording)]
 #[inline(always)]
 pub(crate) fn is_leader(mask: u32) -> bool {
-    mask & ((1 << lane()) - 1) == 0
+    let own = 1 << lane();
+    mask & (own | (own - 1)) == own
 }
 
-/// Makes sure that the lanes of `mask` go on together, and after what each of them did.
-///
-/// Lanes that are still together need nothing: the vote that finds this out is one instruction, and as a convergent
-/// operation it also keeps the compiler from moving the code after it into the paths before it. Only a group that the
-/// hardware has split waits. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on sm_90, and
-/// does not bring split lanes together again.)
+/// Lets other groups of the warp run for a while.
+#[cfg(all(recording, target_arch = "nvptx64"))]
+pub(crate) use nvptx::pause;
+
+/// Waits for the lanes of `group` if they have come apart. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on
+/// sm_90, and does not bring separated lanes together again.)
 #[cfg(recording)]
 #[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub(crate) fn settle(mask: u32) {
+pub(crate) fn settle(group: u32) {
     #[cfg(target_arch = "nvptx64")]
-    if active_mask() != mask {
-        sync_warp(mask);
+    if active_mask() != group {
+        sync_warp(group);
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    let _ = mask;
+    let _ = group;
+}
+
+/// Whether the lowest lane of `group` is among the lanes that execute this together.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn has_leader(group: u32) -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        active_mask() & group & group.wrapping_neg() != 0
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = group;
+        true
+    }
 }
 
 /// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.

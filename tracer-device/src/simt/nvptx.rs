@@ -88,9 +88,21 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
     unsafe { llvm_match_any_sync(mask, value) }
 }
 
-/// Says that this lane waits for memory that another thread will write. Free on the GPU.
+/// Says that this lane waits for memory that another thread will write, perhaps one of its own warp: sleeps for a moment, so that
+/// other groups of the warp get their turn.
 #[inline(always)]
-pub fn spin_hint() {}
+pub fn spin_hint() {
+    pause(50);
+}
+
+/// Suspends the group for about so many nanoseconds.
+#[inline(always)]
+pub(crate) fn pause(nanoseconds: u32) {
+    // SAFETY: nothing but time passes.
+    unsafe {
+        core::arch::asm!("nanosleep.u32 {};", in(reg32) nanoseconds, options(nomem, nostack, preserves_flags))
+    };
+}
 
 /// Multiprocessor times warps of a multiprocessor, plus the warp's place there.
 #[cfg(global_work)]

@@ -4,6 +4,8 @@
 //! of [`Device`] has finished when it returns.
 
 mod driver;
+mod gather;
+mod registers;
 mod staging;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,12 +13,13 @@ use std::ffi::{CString, c_void};
 use std::time::Duration;
 
 use cudarc::driver::{result, sys};
-use warptrace_device::{DEVICE_ECL, KernelCall, WARP_STATE_BYTES};
+use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT, KernelCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::pool::{POOL_SYMBOL, PoolDescriptor};
 
 use self::driver::Called;
+use self::gather::Gather;
 use self::staging::Staging;
 use crate::{
     Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, PtxTable, Recording, Tracing,
@@ -41,8 +44,13 @@ pub struct CudaDevice {
     /// Length of each allocation, by address.
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
+    gather: Option<Gather>,
+    /// One pinned word, where each traced launch leaves the pool's counter.
+    claimed: *mut c_void,
     start: sys::CUevent,
     end: sys::CUevent,
+    /// After the copy of the pool's counter.
+    counted: sys::CUevent,
 }
 
 impl std::fmt::Debug for CudaDevice {
@@ -125,9 +133,28 @@ impl CudaDevice {
             modules: HashMap::new(),
             allocations: BTreeMap::new(),
             staging: None,
+            gather: None,
+            // SAFETY: a plain pinned allocation, freed in `drop`.
+            claimed: unsafe { result::malloc_host(size_of::<u32>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
             end: event()?,
+            counted: event()?,
         })
+    }
+
+    /// The limit for each kernel of a traced module, from what the untraced one takes.
+    fn register_limits(&mut self, ptx: &'static str) -> Result<HashMap<&'static str, u32>, DeviceError> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
+        let mut limits = HashMap::new();
+        for kernel in registers::kernels(ptx) {
+            let function = self.function(Variant::Untraced, kernel)?;
+            // SAFETY: the function is loaded.
+            let taken =
+                unsafe { result::function::get_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS) }
+                    .called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
+            limits.insert(kernel, registers::limit(u32::try_from(taken).unwrap_or(0)));
+        }
+        Ok(limits)
     }
 
     /// The module for `variant`, loaded when it is first asked for.
@@ -137,7 +164,13 @@ impl CudaDevice {
                 let available = self.ptx.iter().map(|module| module.variant).collect::<Vec<_>>().join(", ");
                 return Err(DeviceError::NoSuchVariant { variant: variant.to_string(), available });
             };
-            let handle = driver::load_module(found.variant, found.text)?;
+            let handle = if variant == Variant::Untraced {
+                driver::load_module(found.variant, found.text)?
+            } else {
+                let limits = self.register_limits(found.text)?;
+                let text = registers::limited(found.text, |kernel| limits.get(kernel).copied());
+                driver::load_module(found.variant, &text)?
+            };
             let pool = if variant == Variant::Untraced {
                 None
             } else {
@@ -186,16 +219,25 @@ impl CudaDevice {
     }
 }
 
+/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some for a kernel's own
+/// static part.
+const ASKED_FOR_ABOVE: i32 = 16 << 10;
+
 /// The variant, after a look whether compiled kernels can do what is asked.
 fn variant_of(tracing: Option<(Recording, Placement)>) -> Result<Variant, DeviceError> {
-    if let Some((Recording { codec: CodecSpec::Ecl(params), .. }, _)) = tracing
-        && params != DEVICE_ECL
-    {
-        return Err(DeviceError::Unsupported {
-            problem: format!(
-                "compiled kernels encode `ecl` with {DEVICE_ECL:?}, not with {params:?}; other parameters run on the simulator"
-            ),
-        });
+    if let Some((Recording { codec, .. }, _)) = tracing {
+        let compiled = match codec {
+            CodecSpec::Ecl(_) => CodecSpec::Ecl(DEVICE_ECL),
+            CodecSpec::Predict(_) => CodecSpec::Predict(DEVICE_PREDICT),
+            other => other,
+        };
+        if codec != compiled {
+            return Err(DeviceError::Unsupported {
+                problem: format!(
+                    "compiled kernels record with {compiled:?}, not with {codec:?}; other parameters run on the simulator"
+                ),
+            });
+        }
     }
     Variant::of(tracing).map_err(|problem| DeviceError::Unsupported { problem })
 }
@@ -244,14 +286,22 @@ impl Device for CudaDevice {
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.check_inside(address, bytes.len() as u64)?;
-        if bytes.len() < staging::WORTH_STAGING {
-            // SAFETY: inside an allocation; the call is synchronous.
-            return unsafe { result::memcpy_dtoh_sync(bytes, address) }.called("cuMemcpyDtoH");
-        }
-        if self.staging.is_none() {
-            self.staging = Some(Staging::new()?);
-        }
-        self.staging.as_mut().expect("made above").read(address, bytes)
+        staging::read(&mut self.staging, address, bytes)
+    }
+
+    fn collect(
+        &mut self,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
+        self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
+        let gather = match &mut self.gather {
+            Some(gather) => gather,
+            None => self.gather.insert(Gather::new()?),
+        };
+        gather.collect(&mut self.staging, first, chunk_bytes, count, to)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -262,6 +312,15 @@ impl Device for CudaDevice {
     }
 
     fn prepare(&mut self, kernel: &str, tracing: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+        if tracing.is_some() {
+            // What a drain needs takes milliseconds to make.
+            if self.staging.is_none() {
+                self.staging = Some(Staging::new()?);
+            }
+            if self.gather.is_none() {
+                self.gather = Some(Gather::new()?);
+            }
+        }
         self.function(variant_of(tracing)?, kernel).map(|_| ())
     }
 
@@ -275,9 +334,9 @@ impl Device for CudaDevice {
         let variant = variant_of(tracing.map(|tracing| (tracing.recording, tracing.placement)))?;
         let function = self.function(variant, kernel)?;
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
-        if variant.tables_in_shared() {
+        if variant != Variant::Untraced {
             dynamic_shared = dynamic_shared.next_multiple_of(16)
-                + shape.warps_per_block() * u64::from(DEVICE_ECL.work_bytes());
+                + shape.warps_per_block() * u64::from(variant.warp_bytes());
         }
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
@@ -290,7 +349,7 @@ impl Device for CudaDevice {
         let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
             problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
         })?;
-        if dynamic_shared > (48 << 10) - 32 * WARP_STATE_BYTES as i32 {
+        if dynamic_shared > ASKED_FOR_ABOVE {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function is loaded.
             unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
@@ -298,9 +357,13 @@ impl Device for CudaDevice {
         }
         if let Some(pool) = self.modules[&variant].pool {
             let descriptor = tracing.map_or_else(PoolDescriptor::default, |tracing| tracing.pool);
+            // Asynchronous, for a program of short launches: memory that is not pinned is taken over before the call
+            // returns, and the kernel comes after the copy on the same stream.
             // SAFETY: the global has the descriptor's size, checked when the module was loaded.
-            unsafe { result::memcpy_htod_sync(pool, std::slice::from_ref(&descriptor)) }
-                .called("cuMemcpyHtoD(pool descriptor)")?;
+            unsafe {
+                result::memcpy_htod_async(pool, std::slice::from_ref(&descriptor), result::stream::null())
+            }
+            .called("cuMemcpyHtoDAsync(pool descriptor)")?;
         }
         let mut arguments: Vec<*mut c_void> =
             call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
@@ -308,7 +371,8 @@ impl Device for CudaDevice {
         let [bx, by, bz] = shape.block;
         let stream = result::stream::null();
         // SAFETY: events and stream are alive; the argument bytes live in `call` and have the layout that the
-        // kernel was compiled with; the caller promises the memory behind them.
+        // kernel was compiled with; the caller promises the memory behind them. The pinned word is nobody else's, and
+        // read after the event behind its copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
             result::launch_kernel(
@@ -321,10 +385,19 @@ impl Device for CudaDevice {
             )
             .called_for("cuLaunchKernel", kernel)?;
             result::event::record(self.end, stream).called("cuEventRecord")?;
-            result::event::synchronize(self.end).called_for("cuEventSynchronize", kernel)?;
+            let mut last = self.end;
+            if let Some(tracing) = tracing {
+                let word = std::slice::from_raw_parts_mut(self.claimed.cast::<u32>(), 1);
+                result::memcpy_dtoh_async(word, tracing.pool.next_chunk, stream)
+                    .called("cuMemcpyDtoHAsync(claimed chunks)")?;
+                last = self.counted;
+                result::event::record(last, stream).called("cuEventRecord")?;
+            }
+            result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
-            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3) })
+            let claimed = if tracing.is_some() { self.claimed.cast::<u32>().read() } else { 0 };
+            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claimed })
         }
     }
 }
@@ -333,6 +406,7 @@ impl Drop for CudaDevice {
     fn drop(&mut self) {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         self.staging = None;
+        self.gather = None;
         for &address in self.allocations.keys() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };
@@ -344,6 +418,8 @@ impl Drop for CudaDevice {
             }
             let _ = result::event::destroy(self.start);
             let _ = result::event::destroy(self.end);
+            let _ = result::event::destroy(self.counted);
+            let _ = result::free_host(self.claimed);
             let _ = result::primary_ctx::release(self.ordinal);
         }
     }

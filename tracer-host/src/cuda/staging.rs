@@ -9,7 +9,7 @@ use super::driver::Called;
 use crate::DeviceError;
 
 /// Shorter copies go directly.
-pub(super) const WORTH_STAGING: usize = 1 << 20;
+const WORTH_STAGING: usize = 1 << 20;
 /// Size of each pinned buffer.
 const BUFFER_BYTES: usize = 16 << 20;
 
@@ -18,6 +18,19 @@ pub(super) struct Staging {
     buffers: [*mut c_void; 2],
     done: [sys::CUevent; 2],
     stream: sys::CUstream,
+}
+
+/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked; the buffers are made when they
+/// are first needed.
+pub(super) fn read(staging: &mut Option<Staging>, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+    if bytes.len() < WORTH_STAGING {
+        // SAFETY: the caller has checked the source; the call is synchronous.
+        return unsafe { result::memcpy_dtoh_sync(bytes, from) }.called("cuMemcpyDtoH");
+    }
+    match staging {
+        Some(staging) => staging.read(from, bytes),
+        None => staging.insert(Staging::new()?).read(from, bytes),
+    }
 }
 
 impl Staging {
@@ -32,8 +45,7 @@ impl Staging {
         Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?], stream })
     }
 
-    /// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked.
-    pub(super) fn read(&mut self, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+    fn read(&mut self, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let pieces = bytes.len().div_ceil(BUFFER_BYTES);
         let length = |piece: usize| BUFFER_BYTES.min(bytes.len() - piece * BUFFER_BYTES);
         let lengths: Vec<usize> = (0..pieces).map(length).collect();

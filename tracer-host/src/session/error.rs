@@ -37,17 +37,23 @@ pub enum SessionError {
         /// What is wrong and what is allowed.
         problem: String,
     },
-    /// A chunk in device memory is not one that this launch wrote.
+    /// A chunk in device memory is not one that a launch wrote.
     #[error(
-        "chunk {index} of launch {launch} is damaged: {problem}; the kernel, or another program, wrote into the trace pool"
+        "a chunk of launch {launch}, warp {warp}, is damaged: {problem}; the kernel, or another program, wrote into the trace pool"
     )]
     DamagedChunk {
-        /// The chunk's place in the pool.
-        index: u32,
-        /// The launch.
+        /// The launch that it names.
         launch: u32,
+        /// The warp that it names.
+        warp: u32,
         /// What is wrong.
         problem: String,
+    },
+    /// The thread that writes the file could not be started.
+    #[error("cannot start the thread that writes the trace: {source}")]
+    Thread {
+        /// The system's error.
+        source: std::io::Error,
     },
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]

@@ -3,6 +3,7 @@
 mod drain;
 mod error;
 mod pool;
+mod worker;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,8 +15,9 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 
 pub use self::error::SessionError;
 use self::pool::Pool;
+use self::worker::Worker;
 use crate::writer::{Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,8 @@ pub struct SessionOptions {
     pub codec: CodecSpec,
     /// Record every event raw as well, on track 1.
     pub dual: bool,
+    /// Count the iterations of loops, and record them where the loop ends.
+    pub counted: bool,
     /// Where compiled kernels keep the encoder's tables.
     pub placement: Placement,
     /// Bytes of a chunk, header included: a power of two from 512 B to 1 MiB.
@@ -53,6 +57,7 @@ impl SessionOptions {
         Self {
             codec,
             dual: false,
+            counted: false,
             placement: Placement::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
@@ -63,7 +68,7 @@ impl SessionOptions {
     }
 }
 
-/// What one traced launch cost and yielded.
+/// What traced launches cost and yielded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchReport {
     /// Events that reached a trace point.
@@ -78,41 +83,41 @@ pub struct LaunchReport {
     pub payload_bytes: u64,
     /// The kernel alone.
     pub kernel: Duration,
-    /// Copying from the device.
+    /// Copying from the device, while the program waits.
     pub copy: Duration,
-    /// Sorting, compressing and writing.
+    /// Sorting, compressing and writing, on a thread of its own while the program goes on.
     pub write: Duration,
 }
 
 impl LaunchReport {
-    fn add(&mut self, other: &Self) {
-        self.attempted += other.attempted;
-        self.recorded += other.recorded;
-        self.lost += other.lost;
-        self.chunks += other.chunks;
-        self.payload_bytes += other.payload_bytes;
-        self.kernel += other.kernel;
-        self.copy += other.copy;
-        self.write += other.write;
+    /// Takes over what the writer counts; kernel and copy are counted by the session.
+    fn written(&mut self, writer: &Self) {
+        let Self { kernel, copy, .. } = *self;
+        *self = Self { kernel, copy, ..*writer };
     }
 }
 
 /// Records launches of one program on one device into one file.
 ///
-/// A launch that fails leaves the session unusable; what was written before it is a readable file.
-pub struct Session<'d, W: Write> {
+/// What launches leave in device memory is drained when it is worth it, or when room is short, and written by a thread
+/// while the program goes on: a short launch costs no more than itself. A launch that fails leaves the session unusable;
+/// what was recorded before it is written, and makes a readable file. So it does when a session is dropped.
+pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
-    writer: TraceWriter<W>,
+    /// `None` after the end.
+    worker: Option<Worker<W>>,
     pool: Pool,
     recording: Recording,
     placement: Placement,
     kernels: Vec<String>,
     launches: u32,
+    /// Launches since the last drain.
+    pending: Vec<LaunchInfo>,
     failed: bool,
     total: LaunchReport,
 }
 
-impl<W: Write> std::fmt::Debug for Session<'_, W> {
+impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
             .field("recording", &self.recording)
@@ -121,7 +126,7 @@ impl<W: Write> std::fmt::Debug for Session<'_, W> {
     }
 }
 
-impl<'d, W: Write> Session<'d, W> {
+impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Allocates the pool and starts the file.
     ///
     /// # Errors
@@ -132,109 +137,172 @@ impl<'d, W: Write> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
-        if !matches!(options.codec, CodecSpec::Raw | CodecSpec::Ecl(_)) {
-            let problem =
-                format!("kernels record with `raw` or `ecl`, not yet with `{}`", options.codec.name());
-            return Err(DeviceError::Unsupported { problem }.into());
-        }
-        let recording = Recording { codec: options.codec, dual: options.dual };
+        let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
         let chunk_count = pool::chunk_count(options)?;
         let metadata = metadata(&*device, program, options, chunk_count);
         metadata.check()?;
         for (kernel, _) in program.kernels {
             device.prepare(kernel, Some((recording, options.placement)))?;
         }
-        let pool = Pool::new(device, options, chunk_count)?;
+        let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
+            worker: Some(Worker::start(writer, options.chunk_bytes, if options.dual { 2 } else { 1 })?),
             device,
-            writer,
             pool,
             recording,
             placement: options.placement,
             kernels: program.kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
             launches: 0,
+            pending: Vec::new(),
             failed: false,
             total: LaunchReport::default(),
         })
     }
 
-    /// Runs a kernel, waits for it, and writes what it recorded.
+    /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
     ///
     /// # Safety
     /// The arguments name memory of the session's device that is valid for what the kernel does with it.
     ///
     /// # Errors
     /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel fails,
-    /// or the file cannot be written.
+    /// or the file cannot be written (which may have been found out about an earlier launch).
     pub unsafe fn record(
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-    ) -> Result<LaunchReport, SessionError> {
+    ) -> Result<LaunchTime, SessionError> {
+        self.guarded(|session| {
+            // SAFETY: the caller's promise.
+            unsafe { session.record_launch(call, shape) }
+        })
+    }
+
+    /// Does something after which, if it fails, nothing more can be recorded.
+    fn guarded<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
         if self.failed {
             return Err(SessionError::Unusable);
         }
         self.failed = true;
-        // SAFETY: the caller's promise.
-        let report = unsafe { self.record_launch(call, shape) }?;
+        let value = run(self)?;
         self.failed = false;
-        self.total.add(&report);
-        Ok(report)
+        Ok(value)
     }
 
     unsafe fn record_launch(
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-    ) -> Result<LaunchReport, SessionError> {
+    ) -> Result<LaunchTime, SessionError> {
         let kernel = self.kernels.iter().position(|name| name == call.name()).ok_or_else(|| {
             SessionError::UnknownKernel { kernel: call.name().to_owned(), known: self.kernels.join(", ") }
         })?;
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
+        if !self.pending.is_empty() && !self.pool.has_room(&info) {
+            self.drain(None)?;
+        }
         let resident = self.device.resident_warps(shape);
         let descriptor = self.pool.prepare(self.device, &info, resident)?;
         let tracing = Tracing { recording: self.recording, placement: self.placement, pool: descriptor };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
-        let time = unsafe { self.device.launch(call, shape, Some(&tracing)) }?;
+        let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
+            Ok(time) => time,
+            Err(error) => {
+                // What came before may still be there: on the simulator it is, on a GPU mostly not.
+                let mut claimed = [0; 4];
+                if self.device.read(descriptor.next_chunk, &mut claimed).is_ok() {
+                    self.pool.failed(u32::from_le_bytes(claimed));
+                    let _ = self.drain(Some(info.number()));
+                }
+                return Err(error.into());
+            }
+        };
         self.launches += 1;
-
-        let mut report = LaunchReport { kernel: time.kernel, ..LaunchReport::default() };
-        self.writer.begin_launch(&info)?;
-        drain::chunks(self.device, &self.pool, &info, &mut self.writer, &mut report)?;
-        drain::accounts(self.device, &self.pool, &info, self.recording.dual, &mut self.writer, &mut report)?;
-        Ok(report)
+        self.pending.push(info);
+        self.pool.launched(&info, time.claimed);
+        self.total.kernel += time.kernel;
+        if self.pool.should_drain() {
+            self.drain(None)?;
+        }
+        Ok(time)
     }
 
-    /// Sum of all launches so far.
+    /// Brings what is on the device to the writer.
+    fn drain(&mut self, skip: Option<u32>) -> Result<(), SessionError> {
+        let pending = std::mem::take(&mut self.pending);
+        let Some(worker) = self.worker.as_mut().filter(|_| !pending.is_empty()) else { return Ok(()) };
+        let started = Instant::now();
+        drain::drain(self.device, &mut self.pool, pending, skip, worker)?;
+        self.total.copy += started.elapsed();
+        Ok(())
+    }
+
+    /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
+    ///
+    /// # Errors
+    /// If the device or the file fails.
+    pub fn flush(&mut self) -> Result<(), SessionError> {
+        self.guarded(|session| {
+            session.drain(None)?;
+            if let Some(worker) = &mut session.worker {
+                let written = worker.flush()?;
+                session.total.written(&written);
+            }
+            Ok(())
+        })
+    }
+
+    /// Sums over all launches: the times of kernels and copies up to now, the rest up to the last
+    /// [`flush`](Self::flush).
     pub fn total(&self) -> &LaunchReport {
         &self.total
     }
 
-    /// Writes the index and ends the file.
+    /// Writes what is left and the index, and ends the file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the device fails, the file cannot be written, or an earlier call failed.
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
+        self.guarded(|session| session.drain(None))?;
+        let worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        // Before the thread's answer, so that no error of the file leaves memory behind.
         self.pool.free(self.device)?;
+        let (writer, written) = worker.finish()?;
+        self.total.written(&written);
         let started = Instant::now();
-        let (output, summary) = self.writer.finish()?;
+        let (output, summary) = writer.finish()?;
         self.total.write += started.elapsed();
         Ok((output, summary, self.total))
     }
 }
 
-impl<W: Write> Launcher for Session<'_, W> {
+impl<W: Write + Send + 'static> Drop for Session<'_, W> {
+    fn drop(&mut self) {
+        // Errors have nowhere to go here. After `finish` there is no worker, and the pool is free.
+        if self.worker.is_some() {
+            if !self.failed {
+                let _ = self.drain(None);
+            }
+            self.worker = None;
+            let _ = self.pool.free(self.device);
+        }
+    }
+}
+
+impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     fn device(&mut self) -> &mut dyn Device {
         self.device
     }
 
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
         // SAFETY: the caller's promise.
-        let report = unsafe { self.record(call, shape) }?;
-        Ok(LaunchTime { kernel: report.kernel })
+        unsafe { self.record(call, shape) }
     }
 }
 
@@ -269,3 +337,6 @@ fn metadata(
     metadata.properties = options.properties.clone();
     metadata
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,14 +8,27 @@ use warptrace_format::pool::{PoolDescriptor, WarpAccount};
 use super::{SessionError, SessionOptions};
 use crate::{Allocation, Device, Placement};
 
-/// Device memory of a session. Grows with the launches that need more, never shrinks.
+/// Accounts are kept in a block of at least so many bytes: 524,288 of them.
+const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
+/// Claimed chunks, in bytes of the pool, from which on it is drained: a launch as large as that is worth a drain of its own,
+/// and its trace is written while the program goes on. Smaller launches share one.
+const DRAIN_BYTES: u64 = 128 << 20;
+
+/// Device memory of a session: chunks and accounts of the launches since the last drain. Grows with the launches that
+/// need more, never shrinks.
 pub(super) struct Pool {
     pub(super) chunks: Allocation,
     pub(super) chunk_bytes: u32,
     pub(super) chunk_count: u32,
     /// The counter of claimed chunks.
-    pub(super) next_chunk: Allocation,
-    pub(super) accounts: Option<Allocation>,
+    next_chunk: Allocation,
+    /// What the counter said after the last launch.
+    counter: u32,
+    /// Most chunks that a launch of each kernel has claimed.
+    most_claimed: Vec<u32>,
+    /// All zero behind `accounts_used`.
+    accounts: Option<Allocation>,
+    accounts_used: u64,
     tracks: u32,
     /// Bytes of tables a resident warp needs in global memory; 0 for none.
     work_bytes: u32,
@@ -52,18 +65,24 @@ impl Pool {
         device: &mut dyn Device,
         options: &SessionOptions,
         chunk_count: u32,
+        kernels: usize,
     ) -> Result<Self, SessionError> {
         let chunk_bytes = options.chunk_bytes;
         let work_bytes = match (options.codec, options.placement) {
             (CodecSpec::Raw, _) | (_, Placement::Shared) => 0,
             (codec, Placement::Global) => codec.work_bytes(),
         };
+        let next_chunk = device.allocate(size_of::<u32>() as u64)?;
+        device.fill(next_chunk.address, next_chunk.bytes, 0)?;
         Ok(Self {
             chunks: device.allocate(u64::from(chunk_count) * u64::from(chunk_bytes))?,
             chunk_bytes,
             chunk_count,
-            next_chunk: device.allocate(size_of::<u32>() as u64)?,
+            next_chunk,
+            counter: 0,
+            most_claimed: vec![0; kernels],
             accounts: None,
+            accounts_used: 0,
             tracks: if options.dual { 2 } else { 1 },
             // The simulator keeps all tables in its one kind of memory.
             work_bytes: if work_bytes == 0 && device.info().compute_capability.is_none() {
@@ -76,7 +95,67 @@ impl Pool {
         })
     }
 
-    /// Makes the pool ready for a launch with at most `resident` warps on the device at once.
+    fn account_bytes(&self, info: &LaunchInfo) -> u64 {
+        u64::from(self.tracks) * u64::from(info.warps()) * size_of::<WarpAccount>() as u64
+    }
+
+    /// Whether a launch should find room behind those before it. (How many chunks a launch needs is known only
+    /// afterwards; launches of the same kernel are taken to need up to twice as many as one before.)
+    pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
+        let most = self.most_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
+        let chunks = u64::from(self.counter) + 2 * u64::from(most) <= u64::from(self.chunk_count);
+        let accounts = self
+            .accounts
+            .is_some_and(|accounts| self.accounts_used + self.account_bytes(info) <= accounts.bytes);
+        chunks && accounts
+    }
+
+    /// Takes note of a launch that left the counter at `counter`.
+    pub(super) fn launched(&mut self, info: &LaunchInfo, counter: u32) {
+        if let Some(most) = self.most_claimed.get_mut(info.kernel() as usize) {
+            *most = (*most).max(counter.saturating_sub(self.counter));
+        }
+        self.counter = counter;
+        self.accounts_used += self.account_bytes(info);
+    }
+
+    /// Takes note of a launch that failed and left the counter at `counter`.
+    pub(super) fn failed(&mut self, counter: u32) {
+        self.counter = counter;
+    }
+
+    /// Chunks that were claimed since the last drain.
+    pub(super) fn claimed(&self) -> u32 {
+        self.counter.min(self.chunk_count)
+    }
+
+    /// Whether the pool should be drained before another launch.
+    pub(super) fn should_drain(&self) -> bool {
+        let bytes = u64::from(self.chunk_bytes);
+        u64::from(self.claimed()) * bytes >= (u64::from(self.chunk_count) * bytes / 4).min(DRAIN_BYTES)
+    }
+
+    /// The accounts of all launches since the last drain.
+    pub(super) fn read_accounts(&self, device: &mut dyn Device) -> Result<Vec<u8>, SessionError> {
+        let mut bytes = vec![0; usize::try_from(self.accounts_used).unwrap_or(0)];
+        if let Some(accounts) = self.accounts {
+            device.read(accounts.address, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Makes the pool empty.
+    pub(super) fn reset(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        device.fill(self.next_chunk.address, self.next_chunk.bytes, 0)?;
+        if let Some(accounts) = self.accounts {
+            device.fill(accounts.address, self.accounts_used, 0)?;
+        }
+        (self.counter, self.accounts_used) = (0, 0);
+        Ok(())
+    }
+
+    /// Makes the pool ready for a launch with at most `resident` warps on the device at once. Unless it
+    /// [has room](Self::has_room), it has been drained.
     pub(super) fn prepare(
         &mut self,
         device: &mut dyn Device,
@@ -84,10 +163,16 @@ impl Pool {
         resident: u32,
     ) -> Result<PoolDescriptor, SessionError> {
         let warps = info.warps();
-        let account_bytes = u64::from(self.tracks) * u64::from(warps) * size_of::<WarpAccount>() as u64;
-        let accounts = grow(device, &mut self.accounts, account_bytes)?;
-        device.fill(accounts.address, account_bytes, 0)?;
-        device.fill(self.next_chunk.address, self.next_chunk.bytes, 0)?;
+        let account_bytes = self.account_bytes(info);
+        if self.accounts.is_none_or(|accounts| self.accounts_used + account_bytes > accounts.bytes) {
+            if let Some(small) = self.accounts.take() {
+                device.free(small)?;
+            }
+            let accounts = device.allocate(account_bytes.max(LEAST_ACCOUNT_BYTES))?;
+            self.accounts = Some(accounts);
+            device.fill(accounts.address, accounts.bytes, 0)?;
+        }
+        let accounts = self.accounts.map_or(0, |accounts| accounts.address) + self.accounts_used;
         if self.work_bytes != 0 && self.work_slots < resident {
             let slots = resident.div_ceil(32) * 32;
             if let Some((tables, bitmap)) = self.work.take() {
@@ -104,7 +189,7 @@ impl Pool {
         Ok(PoolDescriptor {
             chunks: self.chunks.address,
             next_chunk: self.next_chunk.address,
-            accounts: accounts.address,
+            accounts,
             work: self.work.map_or(0, |(tables, _)| tables.address),
             work_slots: self.work.map_or(0, |(_, bitmap)| bitmap.address),
             work_slot_count: self.work_slots,
@@ -129,18 +214,4 @@ impl Pool {
         }
         Ok(())
     }
-}
-
-fn grow(
-    device: &mut dyn Device,
-    allocation: &mut Option<Allocation>,
-    bytes: u64,
-) -> Result<Allocation, SessionError> {
-    if let Some(enough) = allocation.filter(|found| found.bytes >= bytes) {
-        return Ok(enough);
-    }
-    if let Some(small) = allocation.take() {
-        device.free(small)?;
-    }
-    Ok(*allocation.insert(device.allocate(bytes)?))
 }

@@ -1,10 +1,10 @@
 //! What has been announced and written so far, so that misuse is refused before a byte is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptrace_format::file::{ChunkRef, IndexEntry, LaunchInfo, Metadata, SectionKind};
-use warptrace_format::pool::WarpAccount;
 
+use super::TrackEnd;
 use super::error::WriteError;
 
 /// One track of an open launch.
@@ -57,11 +57,20 @@ impl Launches {
         Ok(())
     }
 
-    /// Checks chunks sorted by (track, warp, sequence) and takes note of them; of all or, on error, of none.
-    pub(super) fn accept(&mut self, launch: u32, sorted: &[ChunkRef<'_>]) -> Result<(), WriteError> {
+    /// Whether a launch was registered.
+    pub(super) fn contains(&self, launch: u32) -> bool {
+        self.launches.contains_key(&launch)
+    }
+
+    /// Checks chunks, launch by launch, sorted by (track, warp, sequence).
+    pub(super) fn accept(&self, sorted: &[(u32, &[ChunkRef<'_>])]) -> Result<(), WriteError> {
+        sorted.iter().try_for_each(|&(launch, chunks)| self.accept_launch(launch, chunks))
+    }
+
+    fn accept_launch(&self, launch: u32, sorted: &[ChunkRef<'_>]) -> Result<(), WriteError> {
         let tracks = self.tracks;
         let capacity = self.payload_capacity;
-        let open = self.launches.get_mut(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let mut before: Option<&ChunkRef<'_>> = None;
         for chunk in sorted {
             let &ChunkRef { track, warp, sequence, events, payload } = chunk;
@@ -91,30 +100,51 @@ impl Launches {
             }
             before = Some(chunk);
         }
-        for chunk in sorted {
-            if let Some(Track::Open(seen)) = open.tracks.get_mut(chunk.track as usize) {
-                let warp = chunk.warp as usize;
-                if seen.len() <= warp {
-                    seen.resize(warp + 1, 0);
+        Ok(())
+    }
+
+    /// Takes note of chunks that were accepted.
+    pub(super) fn note(&mut self, sorted: &[(u32, &[ChunkRef<'_>])]) {
+        for (launch, chunks) in sorted {
+            let Some(open) = self.launches.get_mut(launch) else { continue };
+            for chunk in *chunks {
+                if let Some(Track::Open(seen)) = open.tracks.get_mut(chunk.track as usize) {
+                    let warp = chunk.warp as usize;
+                    if seen.len() <= warp {
+                        seen.resize(warp + 1, 0);
+                    }
+                    seen[warp] = u64::from(chunk.sequence) + 1;
                 }
-                seen[warp] = u64::from(chunk.sequence) + 1;
+            }
+        }
+    }
+
+    /// Ends tracks; of all or, on error, of none.
+    pub(super) fn end(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
+        let mut named = BTreeSet::new();
+        for end in ends {
+            let &TrackEnd { launch, track, .. } = end;
+            self.check_end(end)?;
+            if !named.insert((launch, track)) {
+                return Err(WriteError::TrackEnded { launch, track });
+            }
+        }
+        for end in ends {
+            let track =
+                self.launches.get_mut(&end.launch).and_then(|open| open.tracks.get_mut(end.track as usize));
+            if let Some(track) = track {
+                *track = Track::Ended;
             }
         }
         Ok(())
     }
 
-    /// Ends one track of a launch.
-    pub(super) fn end(
-        &mut self,
-        launch: u32,
-        track: u32,
-        accounts: &[WarpAccount],
-    ) -> Result<(), WriteError> {
+    fn check_end(&self, &TrackEnd { launch, track, accounts }: &TrackEnd<'_>) -> Result<(), WriteError> {
         let tracks = self.tracks;
-        let open = self.launches.get_mut(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let warps = open.warps;
         let state =
-            open.tracks.get_mut(track as usize).ok_or(WriteError::UnknownTrack { launch, track, tracks })?;
+            open.tracks.get(track as usize).ok_or(WriteError::UnknownTrack { launch, track, tracks })?;
         if matches!(state, Track::Ended) {
             return Err(WriteError::TrackEnded { launch, track });
         }
@@ -126,7 +156,6 @@ impl Launches {
             let finished = accounts[warp].finished;
             return Err(WriteError::AccountFinished { launch, track, warp, finished });
         }
-        *state = Track::Ended;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Fractal: the Mandelbrot set in double precision, one thread a pixel.
 
 use warptrace_device::math::fma_f64;
-use warptrace_device::{Global, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{Global, kernel, simt, trace_loc, trace_loop, trace_points};
 
 trace_points! {
     /// The decisions of [`fractal`](super::fractal()).
@@ -47,14 +47,16 @@ kernel! {
         let (mut x, mut y) = (cx, cy);
         let mut steps = 0;
         let mut size;
+        let mut iterations = trace_loop(at::ITERATE);
         loop {
-            trace_loc(at::ITERATE);
+            iterations.tick();
             (x, y, size) = step(x, y, cx, cy);
             steps += 1;
             if steps >= depth || size > ESCAPE {
                 break;
             }
         }
+        drop(iterations);
         if size > ESCAPE {
             trace_loc(at::ESCAPED);
         } else {

@@ -9,7 +9,7 @@
 //!
 //! The graph is symmetric and without self-loops; repeated arcs do no harm.
 
-use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
 use crate::hash::scramble;
 
@@ -123,21 +123,22 @@ kernel! {
                     // SAFETY: one offset more than nodes; nobody writes them.
                     let (begin, end) = unsafe { (offsets.get(row), offsets.get(row + 1)) };
                     let standing = ordered(own, node);
+                    // Computed, and not set to `true` where the loop is left: the compiler would then end the trace of
+                    // the loop twice, for lanes that are blocked and for those that are not.
                     let mut blocked = false;
                     let mut arc = begin;
-                    while arc < end {
-                        trace_loc(at::COMPARE);
+                    let mut compared = trace_loop(at::COMPARE);
+                    while arc < end && !blocked {
+                        compared.tick();
                         // SAFETY: arcs of a row, whose neighbours are nodes.
                         let (neighbour, theirs) = unsafe {
                             let neighbour = neighbours.get(u64::from(arc));
                             (neighbour, atomic::load_u32(status.at(u64::from(neighbour))))
                         };
-                        if ordered(theirs, neighbour) > standing {
-                            blocked = true;
-                            break;
-                        }
+                        blocked = ordered(theirs, neighbour) > standing;
                         arc += 1;
                     }
+                    drop(compared);
                     if blocked {
                         trace_loc(at::BLOCKED);
                         waits = true;
@@ -145,8 +146,9 @@ kernel! {
                         trace_loc(at::JOINS);
                         // The neighbours go out first: who sees this node in may rely on nothing else.
                         let mut arc = begin;
+                        let mut removed = trace_loop(at::REMOVE);
                         while arc < end {
-                            trace_loc(at::REMOVE);
+                            removed.tick();
                             // SAFETY: as above.
                             unsafe {
                                 let neighbour = neighbours.get(u64::from(arc));
@@ -154,6 +156,7 @@ kernel! {
                             }
                             arc += 1;
                         }
+                        drop(removed);
                         trace_loc(at::JOINED);
                         // SAFETY: as above.
                         unsafe { atomic::store_u32(status.at(row), IN) };

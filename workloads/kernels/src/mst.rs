@@ -11,7 +11,7 @@
 //!   compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set Union", 2016). A
 //!   node's number would not do: on a path whose weights rise it builds one long chain.
 
-use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
 use crate::hash::scramble;
 
@@ -157,8 +157,9 @@ kernel! {
             // SAFETY: below the list's length; nobody writes it.
             let mut edge = unsafe { edges.get(u64::from(index)) };
             // Both ends at once: two loads in flight instead of one.
+            let mut walked = trace_loop(at::WALK);
             loop {
-                trace_loc(at::WALK);
+                walked.tick();
                 // SAFETY: ends and parents are nodes.
                 let above = unsafe {
                     (parents.get(u64::from(edge.first)), parents.get(u64::from(edge.second)))
@@ -169,6 +170,7 @@ kernel! {
                     break;
                 }
             }
+            drop(walked);
             if edge.first == edge.second {
                 trace_loc(at::INSIDE);
             } else {

@@ -5,7 +5,7 @@
 //! reads from what the launch before wrote, so no launch reads what it writes.
 
 use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
-use warptrace_device::{Global, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{Global, kernel, simt, trace_loc, trace_loop, trace_points};
 
 trace_points! {
     /// The decisions of [`nbody_force`](super::nbody_force()) and
@@ -22,20 +22,7 @@ trace_points! {
     }
 }
 
-/// Four numbers that travel in one 16-byte access.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(not(target_arch = "nvptx64"), derive(bytemuck::Pod, bytemuck::Zeroable))]
-pub struct Float4 {
-    /// Along x.
-    pub x: f32,
-    /// Along y.
-    pub y: f32,
-    /// Along z.
-    pub z: f32,
-    /// A body's mass; 0 in velocities and accelerations.
-    pub w: f32,
-}
+pub use crate::float4::Float4;
 
 /// Adds to `sum` the acceleration that `other` (position and mass, G = 1) gives a body at `here`.
 ///
@@ -79,15 +66,16 @@ pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
 }
 
 kernel! {
-    /// Sums into `accelerations[i]` the pull of all `bodies` (position and mass) on body i.
+    /// Sums into `accelerations[i]` the pull of the first `sources` of `bodies` (position and mass) on body i.
     ///
     /// From the second step on (`step` above 0) it adds half a step's change of acceleration to `velocities[i]`.
     /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element a
-    /// body.
+    /// body. `sources` is at most the number of bodies.
     pub fn nbody_force(
         bodies: Global<Float4>,
         velocities: Global<Float4>,
         accelerations: Global<Float4>,
+        sources: u32,
         step: u32,
         half_step: f32,
         softening_squared: f32,
@@ -103,13 +91,35 @@ kernel! {
         // SAFETY: the index was checked.
         let here = unsafe { bodies.get(index) };
         let mut sum = Float4::default();
+        let whole = sources - sources % 4;
         let mut other = 0;
-        while other < count {
-            trace_loc(at::INTERACT);
+        let mut pulls = trace_loop(at::INTERACT);
+        // Four bodies a round, read in pairs. A loop with a trace point is not unrolled by the compiler.
+        while other != whole {
+            let first = u64::from(other);
             // SAFETY: below the length; this launch writes no position.
+            let [a, b] = unsafe { [bodies.get(first), bodies.get(first + 1)] };
+            pulls.tick();
+            sum = attract(sum, here, a, softening_squared);
+            pulls.tick();
+            sum = attract(sum, here, b, softening_squared);
+            // SAFETY: as above.
+            let [c, d] = unsafe { [bodies.get(first + 2), bodies.get(first + 3)] };
+            pulls.tick();
+            sum = attract(sum, here, c, softening_squared);
+            pulls.tick();
+            sum = attract(sum, here, d, softening_squared);
+            other += 4;
+        }
+        let mut left = sources % 4;
+        while left != 0 {
+            pulls.tick();
+            // SAFETY: as above.
             sum = attract(sum, here, unsafe { bodies.get(u64::from(other)) }, softening_squared);
             other += 1;
+            left -= 1;
         }
+        drop(pulls);
         if step > 0 {
             trace_loc(at::LATER_STEP);
             // SAFETY: each thread has its own elements.

@@ -1,63 +1,116 @@
 //! How many events a run has, exactly.
 //!
-//! With n bodies, s steps and blocks of b threads a launch has W = ceil(n / b) * b / 32 warps. Of these
-//! A = ceil(n / 32) have a body, and P = W - floor(n / 32) have a lane without one (the last with bodies may have
-//! both). All lanes of a warp take the same path but for the bounds check, so a step has
+//! With n bodies, of which the first m attract, s steps and blocks of b threads a launch has W = ceil(n / b) * b / 32
+//! warps. Of these A = ceil(n / 32) have a body, and P = W - floor(n / 32) have a lane without one (the last with bodies
+//! may have both). All lanes of a warp take the same path but for the bounds check, so a step has
 //!
 //! ```text
-//! nbody_force      W * FORCE_ENTER + P * FORCE_OUTSIDE + A * (n * INTERACT + FIRST_STEP or LATER_STEP)
+//! nbody_force      W * FORCE_ENTER + P * FORCE_OUTSIDE + A * (m * INTERACT + FIRST_STEP or LATER_STEP)
 //! nbody_integrate  W * MOVE_ENTER  + P * MOVE_OUTSIDE  + A * MOVE
 //! ```
 //!
-//! and the run s * (2 W + 2 P + A * (n + 2)) events.
+//! and the run s * (2 W + 2 P + A * (m + 2)) events.
 
 use warptrace_kernels::nbody::at;
 
+use super::NbodyOptions;
+
 const WARP: u64 = 32;
 
-/// Whether warp `warp` has lanes with a body, and lanes without.
-fn lanes(bodies: u32, warp: u64) -> (bool, bool) {
-    (warp * WARP < u64::from(bodies), (warp + 1) * WARP > u64::from(bodies))
+/// The events of a run: in all, of each warp and of each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventCounts {
+    bodies: u32,
+    sources: u32,
+    steps: u32,
+    block: u32,
 }
 
-/// Events of warp `warp` (its index in the launch) in one launch of `nbody_force`.
+impl EventCounts {
+    /// Those of a run with `bodies` bodies.
+    pub fn of(bodies: u32, options: &NbodyOptions) -> Self {
+        let NbodyOptions { steps, block, .. } = *options;
+        Self { bodies, sources: options.sources_of(bodies), steps, block }
+    }
+
+    /// Events of the whole run.
+    ///
+    /// # Panics
+    /// If the blocks have no thread.
+    pub fn total(&self) -> u64 {
+        let (n, block) = (u64::from(self.bodies), u64::from(self.block));
+        let warps = n.div_ceil(block) * block / WARP;
+        let with = n.div_ceil(WARP);
+        let without = warps - n / WARP;
+        u64::from(self.steps) * (2 * warps + 2 * without + with * (u64::from(self.sources) + 2))
+    }
+
+    /// Events of warp `warp` (its index in the launch) in one launch of `nbody_force`.
+    pub fn force_warp(&self, warp: u64) -> u64 {
+        let (with, without) = self.lanes(warp);
+        1 + u64::from(without) + if with { u64::from(self.sources) + 1 } else { 0 }
+    }
+
+    /// Events of warp `warp` (its index in the launch) in one launch of `nbody_integrate`.
+    pub fn integrate_warp(&self, warp: u64) -> u64 {
+        let (with, without) = self.lanes(warp);
+        1 + u64::from(without) + u64::from(with)
+    }
+
+    /// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in order.
+    pub fn force_lane(&self, step: u32, thread: u64) -> Vec<u16> {
+        if thread >= u64::from(self.bodies) {
+            return vec![at::FORCE_ENTER, at::FORCE_OUTSIDE];
+        }
+        let mut locations = vec![at::FORCE_ENTER];
+        locations.resize(1 + self.sources as usize, at::INTERACT);
+        locations.push(if step > 0 { at::LATER_STEP } else { at::FIRST_STEP });
+        locations
+    }
+
+    /// The locations that thread `thread` passes in a launch of `nbody_integrate`, in order.
+    pub fn integrate_lane(&self, thread: u64) -> Vec<u16> {
+        vec![at::MOVE_ENTER, if thread < u64::from(self.bodies) { at::MOVE } else { at::MOVE_OUTSIDE }]
+    }
+
+    /// Whether warp `warp` has lanes with a body, and lanes without.
+    fn lanes(&self, warp: u64) -> (bool, bool) {
+        let bodies = u64::from(self.bodies);
+        (warp * WARP < bodies, (warp + 1) * WARP > bodies)
+    }
+}
+
+/// The counts where all bodies attract.
+fn all_on_all(bodies: u32, steps: u32, block: u32) -> EventCounts {
+    EventCounts { bodies, sources: bodies, steps, block }
+}
+
+/// [`EventCounts::force_warp`] where all bodies attract.
 pub fn force_warp_events(bodies: u32, warp: u64) -> u64 {
-    let (with, without) = lanes(bodies, warp);
-    1 + u64::from(without) + if with { u64::from(bodies) + 1 } else { 0 }
+    all_on_all(bodies, 1, 32).force_warp(warp)
 }
 
-/// Events of warp `warp` (its index in the launch) in one launch of `nbody_integrate`.
+/// [`EventCounts::integrate_warp`].
 pub fn integrate_warp_events(bodies: u32, warp: u64) -> u64 {
-    let (with, without) = lanes(bodies, warp);
-    1 + u64::from(without) + u64::from(with)
+    all_on_all(bodies, 1, 32).integrate_warp(warp)
 }
 
-/// Events of a run: `bodies` bodies, `steps` steps, blocks of `block` threads.
+/// [`EventCounts::total`] where all bodies attract: `bodies` bodies, `steps` steps, blocks of `block` threads.
 ///
 /// # Panics
 /// If `block` is 0.
 pub fn expected_events(bodies: u32, steps: u32, block: u32) -> u64 {
-    let (n, block) = (u64::from(bodies), u64::from(block));
-    let warps = n.div_ceil(block) * block / WARP;
-    let with = n.div_ceil(WARP);
-    let without = warps - n / WARP;
-    u64::from(steps) * (2 * warps + 2 * without + with * (n + 2))
+    all_on_all(bodies, steps, block).total()
 }
 
-/// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in order.
+/// [`EventCounts::force_lane`] where all bodies attract.
 pub fn force_lane_locations(bodies: u32, step: u32, thread: u64) -> Vec<u16> {
-    if thread >= u64::from(bodies) {
-        return vec![at::FORCE_ENTER, at::FORCE_OUTSIDE];
-    }
-    let mut locations = vec![at::FORCE_ENTER];
-    locations.resize(1 + bodies as usize, at::INTERACT);
-    locations.push(if step > 0 { at::LATER_STEP } else { at::FIRST_STEP });
-    locations
+    all_on_all(bodies, 1, 32).force_lane(step, thread)
 }
 
-/// The locations that thread `thread` passes in a launch of `nbody_integrate`, in order.
+/// [`EventCounts::integrate_lane`].
 pub fn integrate_lane_locations(bodies: u32, thread: u64) -> Vec<u16> {
-    vec![at::MOVE_ENTER, if thread < u64::from(bodies) { at::MOVE } else { at::MOVE_OUTSIDE }]
+    all_on_all(bodies, 1, 32).integrate_lane(thread)
 }
 
 #[cfg(test)]
@@ -68,10 +121,13 @@ mod tests {
     fn the_total_is_the_sum_over_warps() {
         for (bodies, block) in [(1, 32), (31, 32), (32, 32), (33, 64), (100, 256), (1000, 128), (1024, 1024)]
         {
-            let warps = u64::from(u32::div_ceil(bodies, block) * block / 32);
-            let step: u64 =
-                (0..warps).map(|w| force_warp_events(bodies, w) + integrate_warp_events(bodies, w)).sum();
-            assert_eq!(expected_events(bodies, 3, block), 3 * step, "{bodies} bodies in blocks of {block}");
+            for sources in [None, Some(1), Some(1 + bodies / 2)] {
+                let options = NbodyOptions { sources, block, ..NbodyOptions::new(3) };
+                let counts = EventCounts::of(bodies, &options);
+                let warps = u64::from(u32::div_ceil(bodies, block) * block / 32);
+                let step: u64 = (0..warps).map(|w| counts.force_warp(w) + counts.integrate_warp(w)).sum();
+                assert_eq!(counts.total(), 3 * step, "{bodies} bodies in blocks of {block}, {sources:?}");
+            }
         }
     }
 
@@ -80,5 +136,12 @@ mod tests {
         // 391 blocks of 4 warps; 1,562 warps are full, one has 16 bodies, one none.
         assert_eq!(expected_events(50_000, 2, 128), 2 * (2 * 1_564 + 2 * 2 + 1_563 * 50_002));
         assert_eq!(expected_events(50_000, 2, 128), 156_312_516);
+    }
+
+    #[test]
+    fn many_bodies_and_few_sources_in_numbers() {
+        // 2,112 blocks of 4 full warps.
+        let options = NbodyOptions { sources: Some(16_384), ..NbodyOptions::new(1) };
+        assert_eq!(EventCounts::of(270_336, &options).total(), 2 * 8_448 + 8_448 * (16_384 + 2));
     }
 }

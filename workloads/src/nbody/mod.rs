@@ -1,4 +1,4 @@
-//! N-body: the gravity of all on all, by direct summation in single precision, one thread a body.
+//! N-body: the gravity of all (or of the first) bodies on all, by direct summation in single precision, one thread a body.
 //!
 //! Each step is two launches, `nbody_force` and `nbody_integrate`. The control flow does not depend on the numbers,
 //! so [`expected_events`] is exact.
@@ -13,7 +13,8 @@ use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::nbody::{nbody_force, nbody_integrate};
 
 pub use self::events::{
-    expected_events, force_lane_locations, force_warp_events, integrate_lane_locations, integrate_warp_events,
+    EventCounts, expected_events, force_lane_locations, force_warp_events, integrate_lane_locations,
+    integrate_warp_events,
 };
 pub use self::plummer::plummer;
 pub use self::reference::{Deviation, deviation, reference};
@@ -54,13 +55,20 @@ pub struct NbodyOptions {
     pub softening: f32,
     /// Threads of a block: a multiple of 32, at most 1,024.
     pub block: u32,
+    /// Only so many bodies attract, the first ones; all of them unless given. 1 to the number of bodies.
+    pub sources: Option<u32>,
 }
 
 impl NbodyOptions {
     /// Steps of 0.025 with a softening of 0.05, in blocks of 128: 50,000 bodies are 391 of them, which 132
     /// multiprocessors share more evenly than 196 of 256.
     pub const fn new(steps: u32) -> Self {
-        Self { steps, time_step: 0.025, softening: 0.05, block: 128 }
+        Self { steps, time_step: 0.025, softening: 0.05, block: 128, sources: None }
+    }
+
+    /// How many of `bodies` bodies attract.
+    pub fn sources_of(&self, bodies: u32) -> u32 {
+        self.sources.unwrap_or(bodies)
     }
 
     fn softening_squared(&self) -> f32 {
@@ -81,6 +89,14 @@ impl NbodyOptions {
             let problem =
                 format!("{} velocities for {count} bodies; give one a body", bodies.velocities.len());
             return Err(WorkloadError::Input { program: PROGRAM.name, problem });
+        }
+        if self.sources.is_some_and(|sources| sources == 0 || sources as usize > count) {
+            let sources = self.sources_of(count as u32);
+            return error(
+                "sources",
+                sources.to_string(),
+                "as many bodies attract as there are, or fewer, but one",
+            );
         }
         if self.steps == 0 {
             return error("steps", self.steps.to_string(), "there is at least 1 step");
@@ -132,11 +148,13 @@ pub fn run(
     let accelerations = Buffer::<Float4>::filled(run.device(), count, 0)?;
     let arrays = (positions.global(), velocities.global(), accelerations.global());
     let shape = LaunchShape::linear(count as u64, options.block);
+    let (sources, half_step) = (options.sources_of(count as u32), options.half_step());
     for step in 0..options.steps {
-        let force =
-            nbody_force(arrays.0, arrays.1, arrays.2, step, options.half_step(), options.softening_squared());
-        let integrate = nbody_integrate(arrays.0, arrays.1, arrays.2, options.time_step, options.half_step());
-        // SAFETY: three arrays of one element a body, which outlive the launches, and a thread a body.
+        let softening = options.softening_squared();
+        let force = nbody_force(arrays.0, arrays.1, arrays.2, sources, step, half_step, softening);
+        let integrate = nbody_integrate(arrays.0, arrays.1, arrays.2, options.time_step, half_step);
+        // SAFETY: three arrays of one element a body, which outlive the launches, a thread a body, and no more sources
+        // than bodies.
         unsafe {
             run.launch(&force, &shape)?;
             run.launch(&integrate, &shape)?;

@@ -10,12 +10,14 @@ use super::{Bodies, Float4, NbodyOptions};
 pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4>) {
     let Bodies { mut positions, mut velocities } = bodies.clone();
     let (half, softening) = (options.half_step(), options.softening_squared());
+    let sources = options.sources_of(positions.len() as u32) as usize;
     let mut accelerations = vec![Float4::default(); positions.len()];
     for step in 0..options.steps {
         let sums: Vec<Float4> = positions
             .par_iter()
             .map(|&here| {
-                positions.iter().fold(Float4::default(), |sum, &other| attract(sum, here, other, softening))
+                let pull = |sum, &other| attract(sum, here, other, softening);
+                positions[..sources].iter().fold(Float4::default(), pull)
             })
             .collect();
         if step > 0 {
@@ -58,7 +60,8 @@ impl Deviation {
     }
 }
 
-/// Compares what became of `bodies` with the same steps in double precision. Takes `steps` times bodies squared.
+/// Compares what became of `bodies` with the same steps in double precision. Takes `steps` times bodies times
+/// sources.
 ///
 /// # Panics
 /// If there are not as many results as bodies.
@@ -73,9 +76,10 @@ pub fn deviation(
     let mut velocities: Vec<[f64; 3]> = bodies.velocities.iter().map(wide).collect();
     let (whole, softening) = (f64::from(options.time_step), f64::from(options.softening));
     let mut last = vec![[0.0; 3]; positions.len()];
+    let sources = options.sources_of(positions.len() as u32) as usize;
     for step in 0..options.steps {
-        let sums: Vec<[f64; 3]> =
-            positions.par_iter().map(|here| pull(here, &positions, &masses, softening * softening)).collect();
+        let attract = |here| pull(here, &positions[..sources], &masses, softening * softening);
+        let sums: Vec<[f64; 3]> = positions.par_iter().map(attract).collect();
         for (body, sum) in sums.iter().enumerate() {
             for axis in 0..3 {
                 let velocity = &mut velocities[body][axis];

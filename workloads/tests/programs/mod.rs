@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use warptrace_decoder::{TraceFile, WarpFilter};
-use warptrace_format::codec::CodecSpec;
-use warptrace_host::{Launcher, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_device::DEVICE_ECL;
+use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_host::{Launcher, Recording, Session, SessionOptions, SimDevice, SimOptions};
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::generate::{
     Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,
@@ -26,7 +27,26 @@ pub(crate) fn record<T>(
     dual: bool,
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
-    let options = SessionOptions { dual, pool_bytes: 64 << 20, ..SessionOptions::new(codec) };
+    record_as(device, program, &Recording { codec, dual, counted: false }, run)
+}
+
+/// The ways to record, each codec in one of them.
+pub(crate) const RECORDINGS: [Recording; 4] = [
+    Recording { codec: CodecSpec::Raw, dual: false, counted: false },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counted: false },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counted: false },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counted: true },
+];
+
+/// As [`record`].
+pub(crate) fn record_as<T>(
+    device: &mut SimDevice,
+    program: &ProgramInfo,
+    recording: &Recording,
+    run: impl FnOnce(&mut dyn Launcher) -> T,
+) -> (T, TraceFile) {
+    let Recording { codec, dual, counted } = *recording;
+    let options = SessionOptions { dual, counted, pool_bytes: 64 << 20, ..SessionOptions::new(codec) };
     let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();

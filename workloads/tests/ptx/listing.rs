@@ -20,21 +20,17 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
     entries
 }
 
-/// The locations that a kernel's body hands to the function that encodes an event, where it is a function:
-/// the constants in the last argument of its calls.
+/// The locations that a kernel's body hands to the function that records whatever does not repeat the event before: the
+/// constants in the second argument of its calls.
 ///
 /// # Panics
 /// If a location is no constant: then two trace points have become one.
 pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
     let mut locations = Vec::new();
-    for call in body.split("// callseq ").filter(|call| call.contains("warp10append_ecl")) {
-        let arguments = call.lines().filter_map(|line| line.trim().strip_prefix("st.param.b32"));
-        let mut arguments: Vec<(&str, &str)> = arguments
-            .filter_map(|line| line.trim().trim_start_matches('[').trim_end_matches(';').split_once("], "))
-            .collect();
-        // By number: `param10` comes after `param9`.
-        arguments.sort_unstable_by_key(|(parameter, _)| (parameter.len(), *parameter));
-        let (_, location) = arguments.last().expect("the encoder takes arguments");
+    for call in body.split("// callseq ").filter(|call| call.contains("warp4miss")) {
+        let mut arguments = call.lines().filter_map(|line| line.trim().strip_prefix("st.param.b32"));
+        let location = arguments.find_map(|line| line.trim().strip_prefix("[param1], ")?.strip_suffix(';'));
+        let location = location.expect("the function takes a location");
         let location = location.parse().unwrap_or_else(|_| panic!("the location is computed: {location}"));
         locations.push(location);
     }
@@ -50,8 +46,9 @@ fn reads_entries_and_locations() {
 {
 	{ // callseq 5, 0
 	st.param.b32 	[param0], %r1;
-	st.param.b32 	[param4], 165;
-	call.uni _RNv14warptrace_device4warp10append_ecl, (param0, param4);
+	st.param.b32 	[param3], 1;
+	st.param.b32 	[param1], 165;
+	call.uni _RNv14warptrace_device4warp4miss, (param0, param1, param3);
 	} // callseq 5
 	// begin inline asm
 	{

@@ -13,10 +13,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use warptrace_build::{ARCHITECTURES, Ptxas, VARIANTS};
 use warptrace_host::PtxModule;
-use warptrace_workloads::{PTX, ProgramInfo, dmr, fractal, mis, mst, nbody};
+use warptrace_workloads::{PTX, ProgramInfo, dmr, fractal, matmul, mis, mst, nbody, stress};
 
-const PROGRAMS: [ProgramInfo; 5] =
-    [fractal::PROGRAM, nbody::PROGRAM, mis::PROGRAM, mst::PROGRAM, dmr::PROGRAM];
+const PROGRAMS: [ProgramInfo; 7] = [
+    fractal::PROGRAM,
+    nbody::PROGRAM,
+    mis::PROGRAM,
+    mst::PROGRAM,
+    dmr::PROGRAM,
+    matmul::PROGRAM,
+    stress::PROGRAM,
+];
 
 /// Trace points in loops of a constant number of rounds, which every lane of the warp takes: LLVM may unroll them in
 /// full. Each copy is then one round, and records what the round in a loop would.
@@ -87,69 +94,48 @@ fn the_untraced_module_holds_nothing_of_the_tracer() {
     let Some(modules) = modules() else { return };
     let untraced =
         modules.iter().find(|module| module.variant == "untraced").expect("the variant is compiled");
-    for word in ["WARPTRACE_", "warptrace_state", "warptrace_dynamic", "warptrace_format", "activemask"] {
+    for word in [
+        "WARPTRACE_",
+        "warptrace_none",
+        "warptrace_dynamic",
+        "warptrace_drain",
+        "warptrace_format",
+        "activemask",
+    ] {
         assert!(!untraced.text.contains(word), "the untraced module contains `{word}`");
         let everywhere = traced(modules).all(|module| module.text.contains(word));
-        assert!(everywhere || word == "warptrace_dynamic", "`{word}` says nothing: no traced module has it");
+        assert!(everywhere, "`{word}` says nothing: not every traced module has it");
     }
 }
 
-/// A trace point reads the active lanes a fixed number of times, and so does the rest of the tracer in a kernel.
-/// Two kernels tell these numbers, and all kernels must agree with them.
-#[test]
-fn no_trace_point_is_lost_merged_or_copied() {
-    let Some(modules) = modules() else { return };
-    let points_of = |kernel: &str| {
-        let program = PROGRAMS.iter().find(|program| program.kernels.iter().any(|(name, _)| *name == kernel));
-        source::trace_points(program.expect("a program has the kernel"), kernel)
-    };
-    for module in traced(modules) {
-        let reads: BTreeMap<&str, usize> = listing::entries(module.text)
-            .into_iter()
-            .map(|(kernel, body)| (kernel, body.matches("activemask").count()))
-            .collect();
-        let (few, many) = ("nbody_integrate", "fractal");
-        let (few_points, many_points) = (points_of(few).len(), points_of(many).len());
-        let per_point = (reads[many] - reads[few]) / (many_points - few_points);
-        let per_kernel = reads[few] - per_point * few_points;
-        assert!(per_point >= 1, "`{}`: trace points do not read the active lanes", module.variant);
-        for (kernel, found) in reads {
-            let points = points_of(kernel);
-            let names: Vec<&str> = points.iter().map(|point| point.name).collect();
-            let unrolled: usize =
-                UNROLLED.iter().filter(|(name, _)| names.contains(name)).map(|(_, rounds)| rounds - 1).sum();
-            let expected = per_kernel + per_point * names.len();
-            assert!(
-                found == expected || found == expected + per_point * unrolled,
-                "`{}`: {kernel} reads the active lanes {found} times; its {} trace points should, {expected} times: {names:?}",
-                module.variant,
-                names.len()
-            );
-        }
-    }
-}
-
-/// `ecl` hands the location to a function, so that the id stands in the PTX as a constant.
+/// What does not repeat the event before goes to a function that is not inlined, so the id stands in the PTX as a constant,
+/// once for each place in the source: no trace point is lost, merged or copied.
 #[test]
 fn each_trace_point_records_its_own_location() {
     let Some(modules) = modules() else { return };
-    for module in traced(modules).filter(|module| module.variant.starts_with("ecl")) {
+    for module in traced(modules) {
         let entries = listing::entries(module.text);
+        let counted = module.variant.contains("counted");
         for program in &PROGRAMS {
             for (kernel, _) in program.kernels {
                 let mut found: BTreeMap<u16, usize> = BTreeMap::new();
                 for id in listing::recorded_locations(entries[kernel]) {
                     *found.entry(id).or_default() += 1;
                 }
-                for point in source::trace_points(program, kernel) {
-                    let copies = found.remove(&point.id);
-                    let unrolled =
-                        UNROLLED.iter().find(|(name, _)| *name == point.name).map(|(_, rounds)| *rounds);
+                let mut written: BTreeMap<u16, (&str, usize)> = BTreeMap::new();
+                for place in source::places(program, kernel, counted) {
+                    // A counted loop ends in two ways: with all lanes of the warp, and with some.
+                    let ways = if place.ends_loop { 2 } else { 1 };
+                    written.entry(place.point.id).or_insert((place.point.name, 0)).1 += ways;
+                }
+                for (id, (name, places)) in written {
+                    let copies = found.remove(&id).unwrap_or(0);
+                    let rounds =
+                        UNROLLED.iter().find(|(unrolled, _)| *unrolled == name).map_or(1, |all| all.1);
                     assert!(
-                        copies == Some(1) || (copies.is_some() && copies == unrolled),
-                        "`{}`: {kernel} records {} at {copies:?} places",
+                        copies == places || (!counted && copies == places * rounds),
+                        "`{}`: {kernel} records {name} at {copies} places, its source at {places}",
                         module.variant,
-                        point.name
                     );
                 }
                 assert!(
@@ -168,8 +154,8 @@ fn every_declared_trace_point_is_in_some_kernel() {
         let used: BTreeSet<u16> = program
             .kernels
             .iter()
-            .flat_map(|(kernel, _)| source::trace_points(program, kernel))
-            .map(|point| point.id)
+            .flat_map(|(kernel, _)| source::places(program, kernel, false))
+            .map(|place| place.point.id)
             .collect();
         let declared: BTreeSet<u16> =
             program.points.iter().flat_map(|table| table.points).map(|point| point.id).collect();

@@ -5,22 +5,49 @@
 use warptrace_device::{TracePoint, TracePoints};
 use warptrace_workloads::ProgramInfo;
 
-/// The trace points that `kernel` passes, one for each place in the source and each call that leads there.
+/// A place in the source that records events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its trace point.
+    pub(crate) point: TracePoint,
+    /// Whether it is the end of a loop whose iterations are counted.
+    pub(crate) ends_loop: bool,
+}
+
+/// The places that `kernel` passes, one for each place in the source and each call that leads there. A traced loop has a
+/// place for each `tick`, or one at its end if loops are `counted`.
 ///
 /// # Panics
-/// If there is no such kernel, or the source names a trace point that is not declared.
-pub(crate) fn trace_points(program: &ProgramInfo, kernel: &str) -> Vec<TracePoint> {
+/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that is no traced
+/// loop.
+pub(crate) fn places(program: &ProgramInfo, kernel: &str, counted: bool) -> Vec<Place> {
     let functions: Vec<Function> = program.points.iter().flat_map(functions).collect();
     let kernel = functions.iter().find(|function| function.name == kernel);
-    let mut points = Vec::new();
-    collect(kernel.expect("the kernel's source is one with trace points"), &functions, 0, &mut points);
-    points
+    let mut places = Vec::new();
+    collect(
+        kernel.expect("the kernel's source is one with trace points"),
+        &functions,
+        counted,
+        0,
+        &mut places,
+    );
+    places
 }
 
 struct Function {
     name: String,
     body: String,
     points: TracePoints,
+}
+
+impl Function {
+    /// The trace point that `arguments` begin with.
+    fn point(&self, arguments: &str) -> TracePoint {
+        let argument = arguments.split(')').next().unwrap_or_default();
+        let constant = argument.rsplit("::").next().unwrap_or_default();
+        let point = self.points.points.iter().find(|point| point.name == constant);
+        *point.unwrap_or_else(|| panic!("{}: `{argument}` is not declared", self.name))
+    }
 }
 
 fn functions(points: &TracePoints) -> Vec<Function> {
@@ -46,23 +73,30 @@ fn functions(points: &TracePoints) -> Vec<Function> {
     found
 }
 
-fn collect(function: &Function, functions: &[Function], depth: u32, points: &mut Vec<TracePoint>) {
+fn collect(function: &Function, functions: &[Function], counted: bool, depth: u32, places: &mut Vec<Place>) {
     assert!(depth < 8, "{} calls itself", function.name);
     for (at, _) in function.body.match_indices('(') {
         let before = &function.body[..at];
         let name_at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         let name = &before[name_at..];
         if name == "trace_loc" {
-            let argument = function.body[at + 1..].split(')').next().unwrap_or_default();
-            let constant = argument.rsplit("::").next().unwrap_or_default();
-            let point = function.points.points.iter().find(|point| point.name == constant);
-            points.push(*point.unwrap_or_else(|| panic!("{}: `{argument}` is not declared", function.name)));
+            places.push(Place { point: function.point(&function.body[at + 1..]), ends_loop: false });
+        } else if name == "trace_loop" && counted {
+            places.push(Place { point: function.point(&function.body[at + 1..]), ends_loop: true });
+        } else if name == "tick" && before[..name_at].ends_with('.') {
+            let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
+            let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
+            let start = before.rfind(&opened).unwrap_or_else(|| panic!("{}: no `{opened}`", function.name));
+            if !counted {
+                let point = function.point(&before[start + opened.len()..]);
+                places.push(Place { point, ends_loop: false });
+            }
         } else if !before[..name_at].ends_with('.') {
             // The file's own functions first, as Rust has it.
             let of_file = |called: &&Function| called.points.file == function.points.file;
             let mut named = functions.iter().filter(|called| called.name == name);
             if let Some(called) = named.clone().find(of_file).or_else(|| named.next()) {
-                collect(called, functions, depth + 1, points);
+                collect(called, functions, counted, depth + 1, places);
             }
         }
     }
@@ -77,13 +111,21 @@ fn follows_calls_to_where_the_trace_points_are() {
             pub fn kernel(a: u32) {
                 trace_loc(at::ENTER); // trace_loc(at::GONE)
                 if a > 0 { a.helper(); helper(); }
+                let mut rounds = trace_loop(at::ROUND);
+                while more() { rounds.tick(); rounds.tick(); }
+                drop(rounds);
+                let mut rounds = trace_loop(at::STEP);
+                while more() { rounds.tick(); }
             }",
         points: &[
             TracePoint { id: 1, name: "ENTER", what: "" },
             TracePoint { id: 2, name: "STEP", what: "" },
+            TracePoint { id: 3, name: "ROUND", what: "" },
         ],
     };
     let program = ProgramInfo { name: "p", kernels: &[("kernel", "a.rs")], points: &[POINTS] };
-    let ids: Vec<u16> = trace_points(&program, "kernel").iter().map(|point| point.id).collect();
-    assert_eq!(ids, [1, 2]);
+    let ids =
+        |counted| places(&program, "kernel", counted).iter().map(|place| place.point.id).collect::<Vec<_>>();
+    assert_eq!(ids(false), [1, 2, 3, 3, 2]);
+    assert_eq!(ids(true), [1, 2, 3, 2]);
 }

@@ -105,6 +105,40 @@ impl EclState {
         }
     }
 
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers how often.
+    ///
+    /// The payload is the one that as many [`push`](Self::push)es make. [`has_room`](Self::has_room) has said that the
+    /// event fits once.
+    #[inline(always)]
+    pub fn push_run<W: Memory, O: Memory>(
+        &mut self,
+        params: &EclParams,
+        work: &mut W,
+        out: &mut O,
+        event: Event,
+        count: u32,
+        capacity: u32,
+    ) -> u32 {
+        let bytes = event.cut();
+        let mut taken = 0;
+        // Whether the ring was left behind.
+        let mut skipped = false;
+        while taken < count && (taken == 0 || self.has_room(capacity)) {
+            let copies = self.lza2.take_copies(params, work, bytes, taken, count - taken);
+            if copies == 0 {
+                self.push(params, work, out, event);
+                taken += 1;
+            } else {
+                taken += copies;
+                skipped = true;
+            }
+        }
+        if skipped {
+            self.lza2.restore_ring(params, work, bytes, taken);
+        }
+        taken
+    }
+
     /// Ends the chunk (flushes the open match and the open group) and gives the payload's length in bytes.
     #[inline(always)]
     pub fn finish_chunk<W: Memory, O: Memory>(
@@ -116,6 +150,12 @@ impl EclState {
         let emitted = self.lza2.finish(params, work);
         self.emit(out, emitted);
         self.rle.finish(out)
+    }
+
+    /// Bytes of payload so far, without what is still open.
+    #[inline(always)]
+    pub const fn length(&self) -> u32 {
+        self.rle.length()
     }
 
     /// Whether one more event and the finish after it fit into `capacity` bytes of payload.

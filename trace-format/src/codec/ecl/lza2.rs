@@ -155,6 +155,77 @@ impl Lza2State {
         true
     }
 
+    /// Takes up to `left` more copies of an event of which `copies` have just been taken one by one, as long as the
+    /// open match goes on over all of them; answers how many. Leaves the ring behind: see
+    /// [`restore_ring`](Self::restore_ring).
+    ///
+    /// A match at a distance of one event predicts copies for ever. Of what the copies write to the table, only the last
+    /// one's positions stay, under the same five hashes again and again, because a hash forgets what is older than
+    /// ceil(L / s) bytes. Of the ring, the search for the next candidate reads at most the last two copies.
+    #[inline(always)]
+    pub fn take_copies<W: Memory>(
+        &mut self,
+        params: &EclParams,
+        work: &mut W,
+        event: [u8; RAW_EVENT_BYTES as usize],
+        copies: u32,
+        left: u32,
+    ) -> u32 {
+        let settled = copies >= 2 && copies * RAW_EVENT_BYTES >= params.hash_span();
+        if !settled || self.count == 0 || self.position - self.match_at != RAW_EVENT_BYTES {
+            return 0;
+        }
+        let room = (MAX_COUNT - self.count) / RAW_EVENT_BYTES;
+        let chunk_room = (MAX_CHUNK_RAW_BYTES - self.taken()) / RAW_EVENT_BYTES;
+        let room = if room < chunk_room { room } else { chunk_room };
+        let taken = if left < room { left } else { room };
+        if taken == 0 {
+            return 0;
+        }
+        let bytes = taken * RAW_EVENT_BYTES;
+        self.position += bytes;
+        self.match_at += bytes;
+        self.count += bytes;
+        let mut i = 0;
+        while i < RAW_EVENT_BYTES {
+            work.set32(self.hash << 2, self.position - RAW_EVENT_BYTES + i);
+            self.hash = params.next_hash(self.hash, u32::from(event[i as usize]));
+            i += 1;
+        }
+        self.restore_ring(params, work, event, 2);
+        taken
+    }
+
+    /// Writes the last `copies` copies of `event`, just taken, into the ring again, or as many as it holds.
+    #[inline(always)]
+    pub fn restore_ring<W: Memory>(
+        &mut self,
+        params: &EclParams,
+        work: &mut W,
+        event: [u8; RAW_EVENT_BYTES as usize],
+        copies: u32,
+    ) {
+        let ring_at = params.ring_at();
+        let ring_mask = params.window() - 1;
+        let most = params.window() / RAW_EVENT_BYTES + 1;
+        let copies = if copies < most { copies } else { most };
+        let [a, b, c, d, e] = event;
+        // The bytes that come next, lowest first, over and over.
+        let mut next = u64::from(u32::from_le_bytes([a, b, c, d])) | u64::from(e) << 32;
+        let mut at = self.position - copies * RAW_EVENT_BYTES;
+        while at != self.position {
+            if at.is_multiple_of(4) && self.position - at >= 4 {
+                work.set32(ring_at + (at & ring_mask), next as u32);
+                at += 4;
+                next = (next >> 32 | next << 8) & 0xff_ffff_ffff;
+            } else {
+                work.set8(ring_at + (at & ring_mask), next as u8);
+                at += 1;
+                next = (next >> 8 | next << 32) & 0xff_ffff_ffff;
+            }
+        }
+    }
+
     /// Ends the chunk: an open match gives back its last byte, which becomes the literal after the count.
     /// Leaves the position in `work` for the next chunk.
     #[inline(always)]

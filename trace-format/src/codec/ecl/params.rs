@@ -123,6 +123,12 @@ impl EclParams {
         self.ring_at() + self.window()
     }
 
+    /// The last bytes that a hash depends on: ceil(L / s).
+    #[inline(always)]
+    pub(crate) const fn hash_span(self) -> u32 {
+        (self.hash_bits as u32).div_ceil(self.shift as u32)
+    }
+
     /// The hash after one more byte.
     #[inline(always)]
     pub(crate) const fn next_hash(self, hash: u32, byte: u32) -> u32 {

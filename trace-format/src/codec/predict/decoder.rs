@@ -1,9 +1,10 @@
 //! The decoder of `predict`: total over any bytes, in memory fixed by the parameters.
 
-use super::code::{FAR, FULL_RUN_BITS, LONG_RUN_WIDTH, NEAR};
+use super::code::{FAR, FULL_RUN_BITS, NEAR};
 use super::stack::{Relation, Stack};
 use super::{MAX_CHUNK_EVENTS, PredictParams, Slot, lanes};
 use crate::codec::error::{CodecError, check_event};
+use crate::codec::item::{Item, MAX_BODY};
 use crate::event::Event;
 
 /// Decodes chunks of one set of parameters, one after the other, in memory allocated once: the slots.
@@ -41,25 +42,21 @@ impl PredictDecoder {
         events: u32,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), CodecError> {
-        self.decode_repeats(payload, events, &mut |event, times| (0..times).for_each(|_| sink(event)))
+        self.run(payload, events, check_event, |item| item.for_each(sink))
     }
 
-    /// As [`decode`](Self::decode), but gives an event that follows itself by prediction once, with the number of
-    /// times it happened in a row (at least 1; the next call may bring the same event again).
+    /// As [`decode`](Self::decode), but gives events that repeat by prediction as one item: an event that follows
+    /// itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where they were.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
-    pub fn decode_repeats(
+    /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
+    pub fn decode_items(
         &mut self,
         payload: &[u8],
         events: u32,
-        sink: &mut impl FnMut(Event, u32),
+        sink: &mut impl FnMut(Item<'_>),
     ) -> Result<(), CodecError> {
-        self.run(payload, events, |number, event, times| {
-            check_event(number, event)?;
-            sink(event, times);
-            Ok(())
-        })
+        self.run(payload, events, check_event, sink)
     }
 
     /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
@@ -73,17 +70,15 @@ impl PredictDecoder {
         events: u32,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), CodecError> {
-        self.run(payload, events, |_, event, times| {
-            (0..times).for_each(|_| sink(event));
-            Ok(())
-        })
+        self.run(payload, events, |_, _| Ok(()), |item| item.for_each(sink))
     }
 
     fn run(
         &mut self,
         payload: &[u8],
         events: u32,
-        sink: impl FnMut(u32, Event, u32) -> Result<(), CodecError>,
+        check: impl Fn(u32, Event) -> Result<(), CodecError>,
+        sink: impl FnMut(Item<'_>),
     ) -> Result<(), CodecError> {
         if events > MAX_CHUNK_EVENTS {
             return Err(CodecError::TooLarge { events, max: MAX_CHUNK_EVENTS });
@@ -96,6 +91,7 @@ impl PredictDecoder {
             stack: Stack::EMPTY,
             last: 0,
             mask: u32::MAX,
+            check,
             sink,
         };
         if events != 0 {
@@ -123,44 +119,116 @@ impl PredictDecoder {
     }
 }
 
-/// What the encoder knew, and where events go: number of the first, event, times.
-struct Warp<'a, S> {
+/// Hits from which on it is worth to look for a cycle among them.
+const WORTH_A_SEARCH: u32 = 16;
+/// Events among which the first search for a cycle goes on; the next goes twice as far, up to [`MAX_BODY`].
+const FIRST_SEARCH: usize = 8;
+
+/// What the encoder knew, and where events go.
+struct Warp<'a, C, S> {
     params: PredictParams,
     slots: &'a mut [Slot],
     stack: Stack,
     last: u32,
     mask: u32,
+    /// Whether an event can be: its number, the event.
+    check: C,
     sink: S,
 }
 
-impl<S: FnMut(u32, Event, u32) -> Result<(), CodecError>> Warp<'_, S> {
-    /// Delivers an event and goes on from it.
-    fn enter(&mut self, number: u32, location: u32, mask: u32) -> Result<(), CodecError> {
+impl<C: Fn(u32, Event) -> Result<(), CodecError>, S: FnMut(Item<'_>)> Warp<'_, C, S> {
+    /// Goes on to an event.
+    #[inline(always)]
+    fn step(&mut self, number: u32, location: u32, mask: u32) -> Result<Event, CodecError> {
         self.stack = self.stack.after(self.mask, mask);
         (self.last, self.mask) = (location, mask);
-        self.deliver(number, 1)
+        let event = Event { location: location as u16, mask };
+        (self.check)(number, event)?;
+        Ok(event)
     }
 
-    fn deliver(&mut self, number: u32, times: u32) -> Result<(), CodecError> {
-        (self.sink)(number, Event { location: self.last as u16, mask: self.mask }, times)
+    /// Delivers an event and goes on from it.
+    #[inline(always)]
+    fn enter(&mut self, number: u32, location: u32, mask: u32) -> Result<(), CodecError> {
+        let event = self.step(number, location, mask)?;
+        (self.sink)(Item::Run { event, times: 1 });
+        Ok(())
     }
 
+    #[inline(always)]
     fn slot_index(&self) -> usize {
         (self.params.slot_at(self.last) / 8) as usize
     }
 
     /// So many events as the slots expect them.
-    fn hits(&mut self, mut number: u32, hits: u32) -> Result<(), CodecError> {
+    #[inline(always)]
+    fn hits(&mut self, number: u32, hits: u32) -> Result<(), CodecError> {
+        if hits >= WORTH_A_SEARCH { self.many_hits(number, hits) } else { self.few_hits(number, hits) }
+    }
+
+    #[inline(always)]
+    fn few_hits(&mut self, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
         while number < end {
             let slot = self.slots[self.slot_index()];
             if slot.expected == 0 {
-                // The same again, from the same slot: so it goes on.
-                return self.deliver(number, end - number);
+                self.same_again(end - number);
+                return Ok(());
             }
-            let mask = slot.mask(self.stack.base(slot.relation(), self.mask));
-            self.enter(number, self.last ^ slot.step(), mask)?;
+            let (location, mask) = self.expected(slot);
+            self.enter(number, location, mask)?;
             number += 1;
+        }
+        Ok(())
+    }
+
+    /// The event that a slot expects.
+    #[inline(always)]
+    fn expected(&self, slot: Slot) -> (u32, u32) {
+        (self.last ^ slot.step(), slot.mask(self.stack.base(slot.relation(), self.mask)))
+    }
+
+    /// The last event so many times more: its slot is empty, and stays so.
+    #[inline(always)]
+    fn same_again(&mut self, times: u32) {
+        (self.sink)(Item::Run { event: Event { location: self.last as u16, mask: self.mask }, times });
+    }
+
+    /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come back, so does
+    /// all that followed them. The state is compared with that at a mark, which moves on in growing steps, because the
+    /// first events may lead into the cycle without being part of it (Brent, "An improved Monte Carlo factorization
+    /// algorithm", 1980, section 3).
+    fn many_hits(&mut self, mut number: u32, hits: u32) -> Result<(), CodecError> {
+        let end = number + hits;
+        let mut body = [Event::default(); MAX_BODY];
+        let mut limit = FIRST_SEARCH;
+        while number < end {
+            let mark = (self.last, self.mask, self.stack);
+            let mut length = 0;
+            loop {
+                let slot = self.slots[self.slot_index()];
+                if slot.expected == 0 || length == limit || number == end {
+                    for &event in &body[..length] {
+                        (self.sink)(Item::Run { event, times: 1 });
+                    }
+                    if number < end && slot.expected == 0 {
+                        self.same_again(end - number);
+                        return Ok(());
+                    }
+                    break;
+                }
+                let (location, mask) = self.expected(slot);
+                body[length] = self.step(number, location, mask)?;
+                length += 1;
+                number += 1;
+                if self.last == mark.0 && self.mask == mark.1 && self.stack == mark.2 {
+                    let more = end - number;
+                    (self.sink)(Item::repeated(&body[..length], 1 + more / length as u32));
+                    number = end - more % length as u32;
+                    return self.few_hits(number, end - number);
+                }
+            }
+            limit = (2 * limit).min(MAX_BODY);
         }
         Ok(())
     }
@@ -209,44 +277,53 @@ impl<S: FnMut(u32, Event, u32) -> Result<(), CodecError>> Warp<'_, S> {
     }
 }
 
-/// See [`code::head`](super::code::head).
+/// See [`code::head`](super::code::head). Hits, and whether the location was the expected one.
+#[inline(always)]
 fn read_head(input: &mut Bits<'_>) -> Result<(u32, bool), CodecError> {
-    if input.bit()? {
-        return Ok((0, false));
+    let bits = input.window();
+    if bits & 0b11 != 0 {
+        let located = bits & 1 == 0;
+        input.skip(1 + u32::from(located))?;
+        return Ok((0, located));
     }
-    if input.bit()? {
-        return Ok((0, true));
-    }
-    let hits = if input.bit()? {
-        1
-    } else if input.bit()? {
-        2 + input.read(1)?
+    let low = bits as u32;
+    let (hits, length) = if low & 0b100 != 0 {
+        (1, 3)
+    } else if low & 0b1000 != 0 {
+        (2 + (low >> 4 & 1), 5)
     } else {
-        match input.read(LONG_RUN_WIDTH)? {
-            15 => input.read(FULL_RUN_BITS)?,
-            width => 3 + (1 << width) + input.read(width)?,
+        match low >> 4 & 15 {
+            15 => (low >> 8, 8 + FULL_RUN_BITS),
+            width => (3 + (1 << width) + (low >> 8 & ((1 << width) - 1)), 8 + width),
         }
     };
-    Ok((hits, input.bit()?))
+    input.skip(length + 1)?;
+    Ok((hits, bits >> length & 1 != 0))
 }
 
 /// See [`code::location`](super::code::location).
+#[inline(always)]
 fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     let start = input.at;
-    let difference = if input.bit()? {
-        1
-    } else if input.bit()? {
-        if input.bit()? { 2 } else { 0 }
-    } else if input.bit()? {
-        let index = input.read(4)? as i32;
-        if index < -NEAR.0 { NEAR.0 + index } else { NEAR.0 + 3 + index }
-    } else if input.bit()? {
-        let index = input.read(5)? as i32;
-        if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }
-    } else {
-        let width = if input.bit()? { 8 } else { 16 };
-        return input.read(width);
+    let bits = input.window() as u32;
+    let (difference, length) = match bits.trailing_zeros() {
+        0 => (1, 1),
+        1 => ((bits as i32 >> 2 & 1) * 2, 3),
+        2 => {
+            let index = bits as i32 >> 3 & 15;
+            (if index < -NEAR.0 { NEAR.0 + index } else { NEAR.0 + 3 + index }, 7)
+        }
+        3 => {
+            let index = bits as i32 >> 4 & 31;
+            (if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }, 9)
+        }
+        zeros => {
+            let width = if zeros == 4 { 8 } else { 16 };
+            input.skip(5 + width)?;
+            return Ok(bits >> 5 & ((1 << width) - 1));
+        }
     };
+    input.skip(length)?;
     match u16::try_from(last as i32 + difference) {
         Ok(location) => Ok(u32::from(location)),
         Err(_) => Err(input.bad(start, "location")),
@@ -254,42 +331,57 @@ fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
 }
 
 /// See [`code::relation`](super::code::relation).
+#[inline(always)]
 fn read_relation(input: &mut Bits<'_>) -> Result<Relation, CodecError> {
-    let number = if input.bit()? {
-        0
-    } else if input.bit()? {
-        2 + input.read(1)?
+    let bits = input.window() as u32;
+    let (number, length) = if bits & 1 != 0 {
+        (0, 1)
+    } else if bits & 2 != 0 {
+        (2 + (bits >> 2 & 1), 3)
     } else {
-        4 + input.read(3)?
+        (4 + (bits >> 2 & 7), 5)
     };
+    input.skip(length)?;
     Ok(Relation::from_low_bits(number))
 }
 
 /// See [`lanes`].
+#[inline(always)]
 fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
     let start = input.at;
+    let bits = input.window();
     let count = base.count_ones();
-    if input.bit()? {
-        return Ok(lanes::expand(input.read(count)?, base));
+    if bits & 1 != 0 {
+        input.skip(1 + count)?;
+        let subset = (bits >> 1 & ((1 << count) - 1)) as u32;
+        return Ok(if base == u32::MAX { subset } else { lanes::expand(subset, base) });
     }
-    if input.bit()? {
+    let bits = bits as u32;
+    if bits & 2 != 0 {
+        input.skip(2)?;
         return Ok(base);
     }
-    let (without, two) = if input.bit()? {
-        (true, false)
-    } else if input.bit()? {
-        (false, false)
-    } else {
-        (input.bit()?, true)
+    let (without, two, prefix) = match bits.trailing_zeros() {
+        2 => (true, false, 3),
+        3 => (false, false, 4),
+        zeros => (zeros == 4, true, 5),
     };
     let width = lanes::rank_bits(count);
-    let low = input.read(width)?;
-    let high = if two { input.read(width)? } else { low };
-    let found = match (lanes::lane(low, base), lanes::lane(high, base)) {
+    let rank = |at: u32| bits >> at & ((1 << width) - 1);
+    let low = rank(prefix);
+    let high = if two { rank(prefix + width) } else { low };
+    input.skip(prefix + if two { 2 * width } else { width })?;
+    let found = match (lane(low, base), lane(high, base)) {
         (Some(a), Some(b)) if !two || low < high => a | b,
         _ => return Err(input.bad(start, "lane")),
     };
     Ok(if without { base & !found } else { found })
+}
+
+/// As [`lanes::lane`]; full warps are worth a short cut.
+#[inline(always)]
+fn lane(rank: u32, base: u32) -> Option<u32> {
+    if base == u32::MAX && rank < 32 { Some(1 << rank) } else { lanes::lane(rank, base) }
 }
 
 /// A payload's bits, lowest first.
@@ -308,22 +400,38 @@ impl Bits<'_> {
 
     /// The next `count` bits, at most 32.
     fn read(&mut self, count: u32) -> Result<u32, CodecError> {
-        let end = self.at + count as usize;
-        if end > 8 * self.payload.len() {
-            return Err(CodecError::TruncatedCode { event: self.event, offset: self.payload.len() });
-        }
-        let rest = &self.payload[self.at / 8..];
+        let bits = self.window() & ((1 << count) - 1);
+        self.skip(count)?;
+        Ok(bits as u32)
+    }
+
+    /// The next 57 bits or more; zeros behind the payload's end. No part of the code is longer.
+    #[inline(always)]
+    fn window(&self) -> u64 {
+        let rest = self.payload.get(self.at / 8..).unwrap_or_default();
         let window = match rest.first_chunk::<8>() {
             Some(bytes) => u64::from_le_bytes(*bytes),
             None => rest.iter().rev().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)),
         };
-        let bits = (window >> (self.at % 8)) & ((1 << count) - 1);
-        self.at = end;
-        Ok(bits as u32)
+        window >> (self.at % 8)
+    }
+
+    /// Goes on by `count` bits that were looked at.
+    #[inline(always)]
+    fn skip(&mut self, count: u32) -> Result<(), CodecError> {
+        self.at += count as usize;
+        if self.at > 8 * self.payload.len() {
+            return Err(CodecError::TruncatedCode { event: self.event, offset: self.payload.len() });
+        }
+        Ok(())
     }
 
     /// Whether nothing follows but the zeros that fill the last byte. No code is so short a string of zeros.
+    #[inline(always)]
     fn is_at_end(&self) -> bool {
+        if self.at + 8 <= 8 * self.payload.len() {
+            return false;
+        }
         match &self.payload[self.at.div_ceil(8)..] {
             [] if self.at.is_multiple_of(8) => true,
             [] => self.payload[self.at / 8] >> (self.at % 8) == 0,

@@ -9,8 +9,11 @@ use crate::memory::Memory;
 /// Most bits by which one [`PredictState::push`] can lengthen the payload: 33 for the hits before it, 21 for the
 /// location, 6 for the relation, 33 for the lanes.
 pub const MAX_PUSH_BITS: u32 = 93;
-/// Most bytes that one [`PredictState::push`] needs in a fresh chunk. The payload is written in words.
-pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_PUSH_BITS.div_ceil(32);
+/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but then it is the same
+/// again: 2 bits for the hits, then 4 for location and mask, or 5 for the mask alone.
+const MAX_RUN_BITS: u32 = MAX_PUSH_BITS + 7;
+/// Most bytes that one [`PredictState::push_run`] needs in a fresh chunk. The payload is written in words.
+pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_RUN_BITS.div_ceil(32);
 
 /// Stands in `last` before the first event. No location, and no slot's step leads away from it, so that the first
 /// event of a chunk is always a miss.
@@ -79,14 +82,19 @@ impl PredictState {
     /// Starts a chunk from a fresh codec state; what an earlier chunk left open is dropped.
     #[inline(always)]
     pub fn begin_chunk<W: Memory>(&mut self, params: &PredictParams, work: &mut W) {
-        *self = Self { last: NOWHERE, mask: u32::MAX, events: 0, bits: 0 };
-        let tail = params.tail_at();
         let mut at = 0;
-        while at < tail {
+        while at < params.tail_at() {
             work.set128(at, [0; 4]);
             at += 16;
         }
-        Tail { pending: 0, stack: Stack::EMPTY, mark: 0 }.store(work, tail);
+        self.begin_chunk_in_zeroes(params, work);
+    }
+
+    /// As [`begin_chunk`](Self::begin_chunk), where all of `work` is zero already.
+    #[inline(always)]
+    pub fn begin_chunk_in_zeroes<W: Memory>(&mut self, params: &PredictParams, work: &mut W) {
+        *self = Self { last: NOWHERE, mask: u32::MAX, events: 0, bits: 0 };
+        Tail { pending: 0, stack: Stack::EMPTY, mark: 0 }.store(work, params.tail_at());
     }
 
     /// Appends one event with any location.
@@ -111,6 +119,31 @@ impl PredictState {
         self.last = location;
         self.mask = event.mask;
         self.events += 1;
+    }
+
+    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often.
+    ///
+    /// After the second of equal events the slot of their location expects one more, so the rest are hits, and are
+    /// counted in one step. Ask [`has_room`](Self::has_room) before: it leaves room for the first two.
+    #[inline(always)]
+    pub fn push_run<W: Memory, O: Memory>(
+        &mut self,
+        params: &PredictParams,
+        work: &mut W,
+        out: &mut O,
+        event: Event,
+        count: u32,
+    ) -> u32 {
+        let room = MAX_CHUNK_EVENTS - self.events;
+        let taken = if count < room { count } else { room };
+        let mut left = if taken > 2 { 2 } else { taken };
+        let hits = taken - left;
+        while left != 0 {
+            self.push(params, work, out, event);
+            left -= 1;
+        }
+        self.events += hits;
+        taken
     }
 
     /// What a miss or another mask changes and writes. Inline, because a call at a trace point would make the
@@ -167,10 +200,16 @@ impl PredictState {
         self.bits.div_ceil(8)
     }
 
-    /// Whether one more event and the finish after it fit into `capacity` bytes of payload.
+    /// Bytes of payload so far.
+    #[inline(always)]
+    pub const fn length(&self) -> u32 {
+        self.bits.div_ceil(8)
+    }
+
+    /// Whether one more event, or a run of it, and the finish after it fit into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
-        ((self.bits + MAX_PUSH_BITS + 31) & !31) / 8 <= capacity && self.events < MAX_CHUNK_EVENTS
+        ((self.bits + MAX_RUN_BITS + 31) & !31) / 8 <= capacity && self.events < MAX_CHUNK_EVENTS
     }
 
     /// Appends a code to the payload, whole words at a time.

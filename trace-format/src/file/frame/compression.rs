@@ -1,5 +1,9 @@
 //! Compression of what a section stores.
 
+use std::cell::RefCell;
+
+use zstd::bulk::Compressor;
+
 use crate::file::error::FormatError;
 
 /// How a writer compresses frames and accounting.
@@ -48,6 +52,11 @@ impl StoredAs {
     }
 }
 
+thread_local! {
+    /// This thread's compressor and its level: a new one costs more than a small frame.
+    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+}
+
 /// Compresses `plain`, or gives it back where that saves nothing.
 pub(in crate::file) fn compress(
     section: &'static str,
@@ -55,28 +64,33 @@ pub(in crate::file) fn compress(
     compression: Compression,
 ) -> Result<(StoredAs, Vec<u8>), FormatError> {
     let Compression::Zstd(level) = compression else { return Ok((StoredAs::Plain, plain)) };
-    let packed = zstd::bulk::compress(&plain, level)
+    let packed = COMPRESSOR
+        .with_borrow_mut(|kept| {
+            let (_, compressor) = match kept.take() {
+                Some(same) if same.0 == level => kept.insert(same),
+                _ => kept.insert((level, Compressor::new(level)?)),
+            };
+            compressor.compress(&plain)
+        })
         .map_err(|error| FormatError::Compress { section, message: error.to_string() })?;
     Ok(if packed.len() < plain.len() { (StoredAs::Zstd, packed) } else { (StoredAs::Plain, plain) })
 }
 
-/// The `plain_bytes` bytes that `stored` holds; `at` is the file offset of `stored`. Allocates `plain_bytes`, which
-/// the caller has checked against the format's limits, and never more.
+/// The bytes that `stored` holds, at most `most`, which the caller has checked against the format's limits; `at` is
+/// the file offset of `stored`. Allocates no more than `most`.
 pub(in crate::file) fn decompress(
     section: &'static str,
     stored_as: StoredAs,
     stored: &[u8],
-    plain_bytes: usize,
+    most: usize,
     at: u64,
 ) -> Result<Vec<u8>, FormatError> {
-    let plain = match stored_as {
-        StoredAs::Plain => stored.to_vec(),
-        StoredAs::Zstd => zstd::bulk::decompress(stored, plain_bytes)
-            .map_err(|error| FormatError::Decompress { section, offset: at, message: error.to_string() })?,
-    };
-    if plain.len() != plain_bytes {
-        let message = format!("{} bytes came out, the header announces {plain_bytes}", plain.len());
-        return Err(FormatError::Decompress { section, offset: at, message });
+    match stored_as {
+        StoredAs::Plain => Ok(stored.to_vec()),
+        StoredAs::Zstd => zstd::bulk::decompress(stored, most).map_err(|error| FormatError::Decompress {
+            section,
+            offset: at,
+            message: error.to_string(),
+        }),
     }
-    Ok(plain)
 }

@@ -3,14 +3,22 @@
 use super::SECTION;
 use super::compression::{StoredAs, decompress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
+use super::table;
 use crate::file::error::FormatError;
+use crate::file::limits::MAX_FRAME_BYTES;
 
 /// A frame's chunks in memory, decompressed and checked: the table is sorted, covers exactly the contents, and
 /// agrees with the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     header: FrameHeader,
-    contents: Vec<u8>,
+    entries: Vec<ChunkEntry>,
+    /// For each chunk the number of its payload.
+    numbers: Vec<u32>,
+    /// Where each distinct payload begins, and where the last one ends.
+    starts: Vec<u32>,
+    /// The distinct payloads, one after the other.
+    payloads: Vec<u8>,
 }
 
 /// One chunk of a frame.
@@ -20,6 +28,8 @@ pub struct Chunk<'a> {
     pub entry: ChunkEntry,
     /// The encoded events.
     pub payload: &'a [u8],
+    /// Number of the payload in the frame: chunks of the frame with the same number have the same bytes.
+    pub payload_number: u32,
 }
 
 impl Frame {
@@ -42,59 +52,42 @@ impl Frame {
                 expected: format!("{}, the bytes stored", stored.len()).into(),
             });
         }
-        let contents = decompress(SECTION, header.stored_as, stored, header.plain_bytes as usize, stored_at)?;
-        let frame = Self { header, contents };
-        frame.check_table(stored_at)?;
+        let plain_bytes = header.plain_bytes as usize;
+        let contents = decompress(SECTION, header.stored_as, stored, plain_bytes, stored_at)?;
+        if contents.len() != plain_bytes {
+            let message = format!("{} bytes came out, the header announces {plain_bytes}", contents.len());
+            return Err(FormatError::Decompress { section: SECTION, offset: stored_at, message });
+        }
+        let table::Parsed { entries, numbers, starts, payloads_at } =
+            table::parse(&contents, header.chunks, header.first_warp, stored_at)?;
+        let mut payloads = contents;
+        payloads.drain(..payloads_at);
+        let frame = Self { header, entries, numbers, starts, payloads };
+        frame.check(stored_at)?;
         Ok(frame)
     }
 
-    fn check_table(&self, contents_at: u64) -> Result<(), FormatError> {
-        let invalid = |field, index: u64, value, expected: String| {
-            let offset = contents_at.saturating_add(index * CHUNK_ENTRY_BYTES as u64);
+    /// Compares table and header.
+    fn check(&self, offset: u64) -> Result<(), FormatError> {
+        let invalid = |field, value, expected: String| {
             Err(FormatError::Invalid { section: SECTION, field, offset, value, expected: expected.into() })
         };
         let header = &self.header;
-        let mut before: Option<ChunkEntry> = None;
-        let (mut events, mut bytes) = (0u64, 0u64);
-        // The parsed header guarantees that the contents hold the whole table.
-        for (index, entry) in (0u64..).zip(self.entries()) {
-            if let Err((field, value, expected)) = entry.check() {
-                return invalid(field, index, value, expected);
-            }
-            if let Some(before) = before
-                && (before.warp, before.sequence) >= (entry.warp, entry.sequence)
-            {
-                let expected = format!("an entry after warp {} sequence {}", before.warp, before.sequence);
-                return invalid("chunk warp", index, u64::from(entry.warp), expected);
-            }
-            if before.is_none() && entry.warp != header.first_warp {
-                let expected = format!("the frame's first warp, {}", header.first_warp);
-                return invalid("chunk warp", index, u64::from(entry.warp), expected);
-            }
-            events += u64::from(entry.events);
-            bytes += CHUNK_ENTRY_BYTES as u64 + u64::from(entry.length);
-            before = Some(entry);
+        let last = self.entries.last().map_or(0, |entry| entry.warp);
+        if last != header.last_warp {
+            let expected = format!("the frame's last warp, {}", header.last_warp);
+            return invalid("chunk warp", u64::from(last), expected);
         }
-        let last = u64::from(header.chunks.saturating_sub(1));
-        match before {
-            Some(entry) if entry.warp == header.last_warp => {}
-            other => {
-                let found = other.map_or(0, |entry| u64::from(entry.warp));
-                let expected = format!("the frame's last warp, {}", header.last_warp);
-                return invalid("chunk warp", last, found, expected);
-            }
-        }
+        let events: u64 = self.entries.iter().map(|entry| u64::from(entry.events)).sum();
         if events != header.events {
-            return invalid(
-                "sum of chunk events",
-                0,
-                events,
-                format!("{}, the frame's events", header.events),
-            );
+            let expected = format!("{}, the frame's events", header.events);
+            return invalid("sum of chunk events", events, expected);
         }
-        if bytes != u64::from(header.plain_bytes) {
-            let expected = format!("{}, the frame's plain bytes", header.plain_bytes);
-            return invalid("table and sum of chunk lengths", 0, bytes, expected);
+        let lengths: u64 = self.entries.iter().map(|entry| u64::from(entry.length)).sum();
+        let unfolded = lengths + (self.entries.len() * CHUNK_ENTRY_BYTES) as u64;
+        if unfolded > u64::from(MAX_FRAME_BYTES) {
+            let expected = format!("at most {MAX_FRAME_BYTES}, with {CHUNK_ENTRY_BYTES} bytes a chunk");
+            return invalid("sum of chunk lengths", unfolded, expected);
         }
         Ok(())
     }
@@ -104,23 +97,22 @@ impl Frame {
         &self.header
     }
 
-    fn table_bytes(&self) -> usize {
-        self.header.chunks as usize * CHUNK_ENTRY_BYTES
-    }
-
     /// The table, in order of warp and sequence.
     pub fn entries(&self) -> impl Iterator<Item = ChunkEntry> + '_ {
-        let table = self.contents.get(..self.table_bytes()).unwrap_or_default();
-        table.chunks_exact(CHUNK_ENTRY_BYTES).filter_map(ChunkEntry::peek)
+        self.entries.iter().copied()
+    }
+
+    /// Number of payloads that are stored: at most the number of chunks.
+    pub fn payload_count(&self) -> usize {
+        self.starts.len().saturating_sub(1)
     }
 
     /// The chunks, in order of warp and sequence.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
-        let mut rest = self.contents.get(self.table_bytes()..).unwrap_or_default();
-        self.entries().map_while(move |entry| {
-            let (payload, after) = rest.split_at_checked(entry.length as usize)?;
-            rest = after;
-            Some(Chunk { entry, payload })
+        self.entries.iter().zip(&self.numbers).map(|(&entry, &payload_number)| {
+            let start = self.starts.get(payload_number as usize).map_or(0, |&start| start as usize);
+            let payload = self.payloads.get(start..start + entry.length as usize).unwrap_or_default();
+            Chunk { entry, payload, payload_number }
         })
     }
 }

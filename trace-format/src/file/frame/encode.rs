@@ -3,9 +3,10 @@
 use super::SECTION;
 use super::compression::{Compression, compress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
+use super::table;
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use crate::file::error::FormatError;
-use crate::file::limits::MAX_FRAME_BYTES;
+use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use crate::file::section::{SectionKind, encode_section};
 
 /// A chunk that is to be written.
@@ -34,7 +35,8 @@ impl<'a> ChunkRef<'a> {
         Some(Self { track, warp, sequence, events, payload })
     }
 
-    /// Bytes that the chunk takes in a frame before compression.
+    /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has the same or
+    /// not, and [`CHUNK_ENTRY_BYTES`].
     pub const fn frame_bytes(&self) -> u64 {
         (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
     }
@@ -45,6 +47,8 @@ impl<'a> ChunkRef<'a> {
 pub struct EncodedFrame {
     /// The fixed part.
     pub header: FrameHeader,
+    /// Bytes of the payloads of all chunks, equal ones counted each time.
+    pub payload_bytes: u64,
     /// Section header and body.
     pub section: Vec<u8>,
 }
@@ -66,18 +70,17 @@ pub fn encode_frame(
     let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
         return invalid("chunks", 0, "at least 1".into());
     };
+    let too_large = |field, value: u64, limit: u32| {
+        let limit = u64::from(limit);
+        Err(FormatError::TooLarge { section: SECTION, field, offset: 0, value, limit })
+    };
     let bytes: u64 = chunks.iter().map(ChunkRef::frame_bytes).sum();
     if bytes > u64::from(MAX_FRAME_BYTES) {
-        let limit = u64::from(MAX_FRAME_BYTES);
-        return Err(FormatError::TooLarge {
-            section: SECTION,
-            field: "plain bytes",
-            offset: 0,
-            value: bytes,
-            limit,
-        });
+        return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
     }
-    let mut contents = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+    if chunks.len() > MAX_FRAME_CHUNKS as usize {
+        return too_large("chunks", chunks.len() as u64, MAX_FRAME_CHUNKS);
+    }
     let mut before = None;
     for chunk in chunks {
         let length = u32::try_from(chunk.payload.len()).unwrap_or(u32::MAX);
@@ -92,19 +95,20 @@ pub fn encode_frame(
             return invalid("chunk warp", u64::from(chunk.warp), "chunks sorted by warp and sequence".into());
         }
         before = Some((chunk.warp, chunk.sequence));
-        contents.extend_from_slice(&entry.encode());
     }
-    for chunk in chunks {
-        contents.extend_from_slice(chunk.payload);
-    }
-    let plain_bytes = u32::try_from(contents.len()).expect("at most MAX_FRAME_BYTES, checked above");
+    let contents = table::encode(chunks);
+    let plain_bytes = contents.len() as u64;
+    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted above.
+    let Some(plain_bytes) = u32::try_from(plain_bytes).ok().filter(|&bytes| bytes <= MAX_FRAME_BYTES) else {
+        return too_large("plain bytes", plain_bytes, MAX_FRAME_BYTES);
+    };
     let (stored_as, stored) = compress(SECTION, contents, compression)?;
     let header = FrameHeader {
         launch,
         track,
         first_warp: first.warp,
         last_warp: last.warp,
-        chunks: u32::try_from(chunks.len()).expect("each chunk takes 17 of at most MAX_FRAME_BYTES bytes"),
+        chunks: u32::try_from(chunks.len()).expect("at most MAX_FRAME_CHUNKS, checked above"),
         stored_as,
         events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
         plain_bytes,
@@ -112,5 +116,6 @@ pub fn encode_frame(
     let mut body = header.encode();
     debug_assert_eq!(body.len(), FRAME_HEADER_BYTES);
     body.extend_from_slice(&stored);
-    Ok(EncodedFrame { header, section: encode_section(SectionKind::Frame, &body) })
+    let payload_bytes = bytes - (chunks.len() * CHUNK_ENTRY_BYTES) as u64;
+    Ok(EncodedFrame { header, payload_bytes, section: encode_section(SectionKind::Frame, &body) })
 }

@@ -4,14 +4,16 @@ use super::SECTION;
 use super::compression::StoredAs;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_crc};
-use crate::file::limits::{MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
+use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_PAYLOAD_BYTES};
 
 /// Bytes of the fixed part of a frame's body.
 pub const FRAME_HEADER_BYTES: usize = 40;
-/// Bytes of one entry in a frame's table.
+/// Bytes by which a chunk counts towards the size of a frame, besides its payload.
 pub const CHUNK_ENTRY_BYTES: usize = 16;
-/// An entry and the least payload.
-const LEAST_CHUNK_BYTES: u64 = CHUNK_ENTRY_BYTES as u64 + 1;
+/// Bytes of the table that a chunk takes at least: four numbers.
+const LEAST_CHUNK_BYTES: u64 = 4;
+/// Bytes that every frame has at least for its payloads: one length and one byte.
+const LEAST_PAYLOAD_BYTES: u64 = 2;
 
 /// The fixed part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub struct FrameHeader {
     pub first_warp: u32,
     /// Highest warp in the frame.
     pub last_warp: u32,
-    /// Chunks in the frame, at least 1.
+    /// Chunks in the frame, 1..=[`MAX_FRAME_CHUNKS`].
     pub chunks: u32,
     /// How the contents are stored.
     pub stored_as: StoredAs,
@@ -73,7 +75,8 @@ impl FrameHeader {
             let expected = format!("at least the first warp, {first_warp}");
             return invalid("last warp", 12, u64::from(last_warp), expected);
         }
-        let most = u64::from(plain_bytes) / LEAST_CHUNK_BYTES;
+        let most = u64::from(plain_bytes).saturating_sub(LEAST_PAYLOAD_BYTES) / LEAST_CHUNK_BYTES;
+        let most = most.min(u64::from(MAX_FRAME_CHUNKS));
         if chunks == 0 || u64::from(chunks) > most {
             let expected = format!("1..={most}, what {plain_bytes} plain bytes can hold");
             return invalid("chunks", 16, u64::from(chunks), expected);
@@ -102,22 +105,6 @@ pub struct ChunkEntry {
 }
 
 impl ChunkEntry {
-    pub(super) fn encode(&self) -> [u8; CHUNK_ENTRY_BYTES] {
-        let mut bytes = [0; CHUNK_ENTRY_BYTES];
-        let words = [self.warp, self.sequence, self.events, self.length];
-        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
-            field.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// The entry in the first 16 of `bytes`, without any check. `None` when there are fewer.
-    pub(super) fn peek(bytes: &[u8]) -> Option<Self> {
-        let (words, _) = bytes.split_first_chunk::<CHUNK_ENTRY_BYTES>()?;
-        let word = |at: usize| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
-        Some(Self { warp: word(0), sequence: word(4), events: word(8), length: word(12) })
-    }
-
     /// Whether events and length are possible; the field that is not, with its value and what would be.
     pub(super) fn check(&self) -> Result<(), (&'static str, u64, String)> {
         if self.events == 0 {

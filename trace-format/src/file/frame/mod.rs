@@ -17,22 +17,31 @@
 //!     40     …  contents, compressed or not
 //! ```
 //!
-//! The contents are a table with 16 bytes a chunk, then the payloads in the same order, with nothing between:
+//! The contents are a table and the distinct payloads. Chunks of warps that did the same have the same payload, which
+//! is stored once. All numbers are varints (seven bits a byte, the lowest first; the high bit says that more follow):
 //!
 //! ```text
-//!      0     4  warp             linear index in the launch
-//!      4     4  sequence         position of the chunk in the warp's stream, from 0
-//!      8     4  events           at least 1
-//!     12     4  length           payload bytes, at least 1
+//! chunks × warp        less the warp of the chunk before; of the first chunk 0
+//! chunks × sequence    less the least that can stand here: the number after the chunk before if that is of the same
+//!                      warp, else 0
+//! chunks × payload     0: the next payload that no chunk before has; n: payload n - 1
+//! chunks × events      less the events of the last chunk with the same payload (0 if none), as zigzag
+//! payloads × length    bytes, at least 1
+//! payloads × bytes     in order of their first chunk
 //! ```
 //!
 //! The table is sorted by warp, then by sequence. The fixed part has a checksum of its own so that an index can be
 //! rebuilt from it without reading the contents.
+//!
+//! Columns stand apart so that zstd sees like with like. Payloads keep the order of warps: sorted by length or content
+//! they would compress a little better, but the numbers of the payloads would cost more than that saves
+//! (`results/at-rest.md`).
 
 mod compression;
 mod contents;
 mod encode;
 mod header;
+mod table;
 
 pub use compression::{Compression, StoredAs};
 pub(super) use compression::{compress, decompress};

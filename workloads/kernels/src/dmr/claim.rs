@@ -8,7 +8,7 @@
 //!
 //! The item with the smallest key of a round always wins, so that a round with a cavity makes progress.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
 use super::layout::{DmrMesh, DmrRound, DmrWork, NO_LINK, counter, priority, scratch, stage, state, unpack};
 use super::scan::{Sums, tally};
@@ -114,13 +114,15 @@ kernel! {
                 work.states.set(u64::from(item), state::HELD);
                 let [triangles, ..] = unpack(work.metas.get(u64::from(item)));
                 let mut i = 0;
+                let mut marked = trace_loop(at::FIRM);
                 while i < triangles {
-                    trace_loc(at::FIRM);
+                    marked.tick();
                     let position = u64::from(scratch::triangle(i)) * u64::from(round.items) + u64::from(item);
                     let triangle = work.scratch.get(position);
                     atomic::store_u64(mesh.owners.at(u64::from(triangle)), stage(round.round, 2) | priority);
                     i += 1;
                 }
+                drop(marked);
             } else {
                 trace_loc(at::CHECK_LOST);
                 work.states.set(u64::from(item), state::LOST);
@@ -179,12 +181,14 @@ kernel! {
             work.states.set(u64::from(item), state::CONTENDER);
             let key = stage(round.round, 1) | priority(item, round.round);
             let mut i = 0;
+            let mut claimed = trace_loop(at::RECLAIM_CLAIM);
             while i < triangles {
-                trace_loc(at::RECLAIM_CLAIM);
+                claimed.tick();
                 let triangle = work.scratch.get(word(scratch::triangle(i)));
                 atomic::min_u64(mesh.owners.at(u64::from(triangle)), key);
                 i += 1;
             }
+            drop(claimed);
             trace_loc(at::RECLAIM_DONE);
         }
     }

@@ -3,7 +3,7 @@
 //! Each slot has at most one entry on the worklist, which its [`QUEUED`] flag says. A triangle that is replaced
 //! hands flag and entry over to the triangle that takes its slot.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
 use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SKIP_SHORT, SKIP_UNSURE, counter, scratch, state, unpack,
@@ -125,13 +125,15 @@ kernel! {
             let (lanes_before, _) = over_lanes(fresh + again as u32);
             let mut place = round.tail.wrapping_add(before(&work, Sums::Entries)).wrapping_add(lanes_before);
             let mut i = 0;
+            let mut appended = trace_loop(at::EMIT_FRESH);
             while i < fresh {
-                trace_loc(at::EMIT_FRESH);
+                appended.tick();
                 let position = u64::from(scratch::triangle(i)) * u64::from(round.items) + u64::from(item);
                 work.queue.set(u64::from(place & mask), work.scratch.get(position));
                 place = place.wrapping_add(1);
                 i += 1;
             }
+            drop(appended);
             if again {
                 trace_loc(at::EMIT_AGAIN);
                 work.queue.set(u64::from(place & mask), slot);

@@ -1,6 +1,6 @@
 //! Places by counting: each warp learns how many there are before it.
 
-use warptrace_device::{atomic, simt, trace_loc, trace_points};
+use warptrace_device::{atomic, simt, trace_loc, trace_loop, trace_points};
 
 use super::layout::DmrWork;
 
@@ -87,8 +87,9 @@ pub(super) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
     let warps = simt::block_threads() / simt::WARP_LANES;
     let mut total = 0u32;
     let mut first = 0;
+    let mut steps = trace_loop(at::BLOCK_STEP);
     while first < block {
-        trace_loc(at::BLOCK_STEP);
+        steps.tick();
         let other = first + simt::lane();
         // A place that exists for every lane, so that there is no branch.
         // SAFETY: the caller's promise.
@@ -96,20 +97,25 @@ pub(super) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
         total = total.wrapping_add(if other < block { count } else { 0 });
         first += simt::WARP_LANES;
     }
+    drop(steps);
     let mut distance = 1;
+    let mut steps = trace_loop(at::LANE_STEP);
     while distance < simt::WARP_LANES {
-        trace_loc(at::LANE_STEP);
+        steps.tick();
         total = total.wrapping_add(simt::shuffle_xor(u32::MAX, total, distance));
         distance *= 2;
     }
+    drop(steps);
     let mut warp = 0;
+    let mut steps = trace_loop(at::WARP_STEP);
     while warp < simt::warp_in_block() {
-        trace_loc(at::WARP_STEP);
+        steps.tick();
         let warp_place = u64::from(block) * u64::from(warps) + u64::from(warp);
         // SAFETY: the caller's promise.
         total = total.wrapping_add(unsafe { work.warp_counts.get(warp_place) });
         warp += 1;
     }
+    drop(steps);
     total
 }
 

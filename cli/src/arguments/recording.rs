@@ -1,0 +1,146 @@
+//! How to record, for every program.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
+use warptrace_host::writer::Compression;
+use warptrace_host::{DeviceChoice, Placement, SessionOptions, SimOptions};
+
+use super::parse_numbers;
+
+/// How to record.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct Recording {
+    /// Where to write the trace
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Where to run: `auto` takes the first GPU, or the simulator where there is none
+    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
+    pub(crate) device: DeviceChoice,
+
+    /// How the kernel writes its events
+    #[arg(long, value_enum, default_value = "ecl")]
+    pub(crate) codec: Codec,
+
+    /// Parameters of `ecl`: hash bits, shift, window bits (other than the default: simulator only)
+    #[arg(long, value_name = "L,S,W", value_parser = parse_ecl_params)]
+    pub(crate) ecl: Option<EclParams>,
+
+    /// Parameter of `predict`: the number of its slots is 2^BITS (other than the default: simulator only)
+    #[arg(long, value_name = "BITS", value_parser = parse_predict_params)]
+    pub(crate) predict: Option<PredictParams>,
+
+    /// Record every event raw as well, so that `verify` can compare the two
+    #[arg(long)]
+    pub(crate) dual: bool,
+
+    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the same
+    /// events, for less time
+    #[arg(long)]
+    pub(crate) counted: bool,
+
+    /// Where the kernel keeps the codec's tables
+    #[arg(long, value_enum, default_value = "shared")]
+    pub(crate) tables: Tables,
+
+    /// Device memory for the trace of one launch, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) pool_mib: u64,
+
+    /// Bytes of a chunk: a power of two from 512 to 1048576
+    #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
+    pub(crate) chunk_bytes: u32,
+
+    /// zstd level of the file, 0 for no compression
+    #[arg(long, value_name = "0..19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(0..=19))]
+    pub(crate) zstd: i32,
+
+    /// Seed of the order in which the simulator runs blocks and warps
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) sim_seed: u64,
+
+    /// Leave out the check of the program's result, which takes the CPU long for large inputs
+    #[arg(long)]
+    pub(crate) no_check: bool,
+}
+
+/// The codecs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Codec {
+    /// Five bytes an event
+    Raw,
+    /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis
+    Ecl,
+    /// Whole events predicted from those before; only what was not expected is written
+    Predict,
+}
+
+/// Where the encoder's tables live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tables {
+    /// The block's shared memory: faster
+    Shared,
+    /// Global memory, for kernels that need their shared memory themselves
+    Global,
+}
+
+impl Recording {
+    /// The codec with its parameters.
+    fn codec(&self) -> anyhow::Result<CodecSpec> {
+        match self.codec {
+            Codec::Ecl | Codec::Raw if self.predict.is_some() => {
+                anyhow::bail!(
+                    "--predict sets the parameter of the codec `predict`: use it with --codec predict"
+                )
+            }
+            Codec::Predict | Codec::Raw if self.ecl.is_some() => {
+                anyhow::bail!("--ecl sets parameters of the codec `ecl`: use it with --codec ecl")
+            }
+            Codec::Raw => Ok(CodecSpec::Raw),
+            Codec::Ecl => Ok(CodecSpec::Ecl(self.ecl.unwrap_or(EclParams::DEFAULT))),
+            Codec::Predict => Ok(CodecSpec::Predict(self.predict.unwrap_or(PredictParams::DEFAULT))),
+        }
+    }
+
+    /// As a session takes it.
+    pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
+        let mut options = SessionOptions::new(self.codec()?);
+        options.dual = self.dual;
+        options.counted = self.counted;
+        options.placement = match self.tables {
+            Tables::Global => Placement::Global,
+            Tables::Shared => Placement::Shared,
+        };
+        options.chunk_bytes = self.chunk_bytes;
+        options.pool_bytes = self.pool_mib << 20;
+        options.compression = match self.zstd {
+            0 => Compression::None,
+            level => Compression::Zstd(level),
+        };
+        options.properties = properties;
+        Ok(options)
+    }
+
+    /// How the simulator runs, if it is taken.
+    pub(crate) fn simulator(&self) -> SimOptions {
+        SimOptions { seed: self.sim_seed, ..SimOptions::default() }
+    }
+}
+
+fn parse_device(text: &str) -> Result<DeviceChoice, String> {
+    text.parse().map_err(|error| format!("{error}; `warptrace devices` lists them"))
+}
+
+fn parse_ecl_params(text: &str) -> Result<EclParams, String> {
+    let [hash_bits, shift, window_bits] =
+        parse_numbers(text).ok_or("three numbers are needed: hash bits, shift, window bits, as in 9,2,10")?;
+    EclParams::new(hash_bits, shift, window_bits).map_err(|error| error.to_string())
+}
+
+fn parse_predict_params(text: &str) -> Result<PredictParams, String> {
+    let slot_bits = text.parse().map_err(|_| "a number is needed: log2 of the slots, as in 5")?;
+    PredictParams::new(slot_bits).map_err(|error| error.to_string())
+}

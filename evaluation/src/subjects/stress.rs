@@ -1,0 +1,134 @@
+//! Stress: warps that fall apart in every way. It is checked, not measured: it computes nothing that anybody wants.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use warptrace_decoder::lanes::LaneDigest;
+use warptrace_host::Launcher;
+use warptrace_workloads::ProgramInfo;
+use warptrace_workloads::stress::{self, StressOptions, StressResult};
+
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::table::count;
+
+pub(super) const NAME: &str = "stress";
+
+/// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than 10^9.
+const FULL: StressOptions = StressOptions::new(1 << 19, 64);
+
+/// The last block has warps without a walk, and one with lanes without.
+const QUICK: StressOptions = StressOptions::new(400, 8);
+
+pub(super) fn cases(quick: bool) -> Vec<Case> {
+    vec![case(if quick { QUICK } else { FULL })]
+}
+
+pub(super) fn twin(quick: bool) -> Case {
+    case(if quick { StressOptions::new(150, 8) } else { StressOptions::new(2_000, 16) })
+}
+
+fn case(options: StressOptions) -> Case {
+    let input = format!("{} walks, {} rounds", count(options.walks.into()), options.rounds);
+    Case::new(NAME, input, move || Ok(Stress { options, expected: OnceLock::new(), lanes: OnceLock::new() }))
+}
+
+struct Stress {
+    options: StressOptions,
+    expected: OnceLock<StressResult>,
+    lanes: OnceLock<Lanes>,
+}
+
+/// The digest of every thread's way.
+struct Lanes(Vec<LaneDigest>);
+
+impl Stress {
+    fn expected(&self) -> &StressResult {
+        self.expected.get_or_init(|| stress::reference(&self.options))
+    }
+}
+
+impl Subject for Stress {
+    fn program(&self) -> &'static ProgramInfo {
+        &stress::PROGRAM
+    }
+
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+        let outcome = stress::run(launcher, &self.options)?;
+        let result = Walked { subject: self, result: outcome.result };
+        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+    }
+
+    fn lanes(&self) -> Option<&dyn LaneReference> {
+        let way = |thread| LaneDigest::of(stress::lane_locations(&self.options, thread));
+        let threads = u64::from(self.options.walks).next_multiple_of(self.options.block.into());
+        Some(self.lanes.get_or_init(|| Lanes((0..threads).into_par_iter().map(way).collect())))
+    }
+}
+
+impl LaneReference for Lanes {
+    fn lane(&self, _: u32, thread: u64) -> LaneDigest {
+        self.0[thread as usize]
+    }
+}
+
+struct Walked<'s> {
+    subject: &'s Stress,
+    result: StressResult,
+}
+
+impl RunResult for Walked<'_> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        let StressResult { sums, passed, bins, counts } = &self.result;
+        let parts = [sums, passed, bins, counts];
+        Cow::Owned(parts.iter().flat_map(|part| bytemuck::cast_slice::<u32, u8>(part)).copied().collect())
+    }
+
+    fn check(&self) -> Result<String, String> {
+        self.result.compare(self.subject.expected())?;
+        Ok(format!("{} walks as on the CPU", count(self.result.sums.len() as u64)))
+    }
+
+    fn expected_lanes(&self) -> Option<u64> {
+        Some(self.subject.expected().lane_events(&self.subject.options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use warptrace_kernels::stress::at;
+
+    use super::*;
+
+    /// The fewest events that a warp can have: in each round, which its lanes begin together, each location takes as
+    /// many events as the lane that passes it most often.
+    fn fewest_events(options: &StressOptions, warp: u64) -> u64 {
+        let mut most: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+        for thread in warp * 32..(warp + 1) * 32 {
+            let mut passed: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+            let mut round = 0;
+            for location in stress::lane_locations(options, thread) {
+                round += u32::from(location == at::ROUND);
+                *passed.entry((round, location)).or_default() += 1;
+            }
+            for (place, times) in passed {
+                let most = most.entry(place).or_default();
+                *most = times.max(*most);
+            }
+        }
+        most.values().sum()
+    }
+
+    #[test]
+    fn a_full_size_trace_has_over_a_hundred_million_events_on_any_device() {
+        let (warps, sample) = (u64::from(FULL.walks) / 32, 64);
+        let events: u64 = (0..sample).map(|warp| fewest_events(&FULL, warp)).sum();
+        assert!(events * warps / sample >= 100_000_000, "{events} events in {sample} of {warps} warps");
+        // A lane at a trace point is at most one event.
+        let lanes: u64 =
+            (0..sample * 32).map(|thread| stress::lane_locations(&FULL, thread).len() as u64).sum();
+        assert!(lanes * warps / sample < 1_000_000_000, "{lanes} lanes in {sample} of {warps} warps");
+    }
+}

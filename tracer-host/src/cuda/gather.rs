@@ -1,0 +1,183 @@
+//! Collects the used parts of chunks on the device, so that one plain copy brings them to the host.
+//!
+//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a copy of
+//! rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of the device's memory.
+//! It is written in PTX, so that the host side needs no device compiler and no kernel of the program.
+
+use std::ffi::{CString, c_void};
+
+use cudarc::driver::{result, sys};
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+
+use super::driver::{self, Called};
+use super::staging::{self, Staging};
+use crate::DeviceError;
+
+/// Chunks, in bytes, that one run of the kernel packs, and the buffer that they fit into.
+const BUFFER_BYTES: u64 = 64 << 20;
+/// Bytes in front of the packed chunks, for the counter of packed bytes.
+const CURSOR_BYTES: u64 = 256;
+/// Warps of a block; each takes one chunk.
+const BLOCK_WARPS: u32 = 8;
+
+/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in the buffer,
+/// and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells what is wrong with it.
+const PTX: &str = r#"
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry warptrace_gather(
+    .param .u64 chunks,
+    .param .u64 cursor,
+    .param .u64 target,
+    .param .u32 chunk_bytes,
+    .param .u32 count
+)
+{
+    .reg .pred %unused, %follower, %done;
+    .reg .u32 %block, %size, %thread, %lane, %index, %count, %bytes, %most, %at;
+    .reg .u32 %warp, %sequence, %events, %length, %a, %b, %c, %d, %used, %offset;
+    .reg .u64 %from, %to, %cursor, %step;
+
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %size, %ntid.x;
+    mov.u32 %thread, %tid.x;
+    mad.lo.u32 %index, %block, %size, %thread;
+    shr.u32 %index, %index, 5;
+    and.b32 %lane, %thread, 31;
+    ld.param.u32 %count, [count];
+    setp.ge.u32 %done, %index, %count;
+    @%done ret;
+
+    ld.param.u64 %from, [chunks];
+    ld.param.u32 %bytes, [chunk_bytes];
+    mul.wide.u32 %step, %index, %bytes;
+    add.u64 %from, %from, %step;
+    ld.global.v4.u32 {%warp, %sequence, %events, %length}, [%from];
+    or.b32 %used, %events, %length;
+    setp.eq.u32 %unused, %used, 0;
+    @%unused ret;
+
+    sub.u32 %most, %bytes, 32;
+    min.u32 %length, %length, %most;
+    add.u32 %length, %length, 47;
+    and.b32 %length, %length, 0xfffffff0;
+
+    mov.u32 %at, 0;
+    setp.ne.u32 %follower, %lane, 0;
+    ld.param.u64 %cursor, [cursor];
+    @!%follower atom.global.add.u32 %at, [%cursor], %length;
+    shfl.sync.idx.b32 %at, %at, 0, 31, 0xffffffff;
+
+    ld.param.u64 %to, [target];
+    cvt.u64.u32 %step, %at;
+    add.u64 %to, %to, %step;
+    shl.b32 %offset, %lane, 4;
+copy:
+    setp.ge.u32 %done, %offset, %length;
+    @%done bra end;
+    cvt.u64.u32 %step, %offset;
+    add.u64 %cursor, %from, %step;
+    ld.global.v4.u32 {%a, %b, %c, %d}, [%cursor];
+    add.u64 %cursor, %to, %step;
+    st.global.v4.u32 [%cursor], {%a, %b, %c, %d};
+    add.u32 %offset, %offset, 512;
+    bra copy;
+end:
+    ret;
+}
+"#;
+
+const _: () = assert!(CHUNK_HEADER_BYTES == 32, "the kernel's text has the header's size in it");
+
+/// The kernel, and the buffer that it packs into.
+pub(super) struct Gather {
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+    buffer: u64,
+}
+
+impl Gather {
+    pub(super) fn new() -> Result<Self, DeviceError> {
+        const NAME: &str = "warptrace_gather";
+        let module = driver::load_module(NAME, PTX)?;
+        let name = CString::new(NAME).expect("a constant without zero bytes");
+        // SAFETY: the module was just loaded.
+        let function =
+            unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
+        let bytes = (CURSOR_BYTES + BUFFER_BYTES) as usize;
+        // SAFETY: a plain allocation, given back in `drop`.
+        let buffer = unsafe { result::malloc_sync(bytes) }.called_for("cuMemAlloc", NAME)?;
+        Ok(Self { module, function, buffer })
+    }
+
+    /// Appends the used chunks among `count` chunks from `first` on to `to`. The caller has checked that they lie in one
+    /// allocation.
+    pub(super) fn collect(
+        &mut self,
+        staging: &mut Option<Staging>,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
+        // A chunk has at most 1 MiB, so that a batch is never empty.
+        let most = (BUFFER_BYTES / u64::from(chunk_bytes)) as u32;
+        let mut done = 0;
+        while done < count {
+            let batch = most.min(count - done);
+            let packed = self.pack(first + u64::from(done) * u64::from(chunk_bytes), chunk_bytes, batch)?;
+            let before = to.len();
+            to.resize(before + packed as usize, 0);
+            staging::read(staging, self.buffer + CURSOR_BYTES, &mut to[before..])?;
+            done += batch;
+        }
+        Ok(())
+    }
+
+    /// Packs into the buffer; answers the bytes packed.
+    fn pack(&mut self, mut first: u64, mut chunk_bytes: u32, mut count: u32) -> Result<u32, DeviceError> {
+        const NAME: &str = "warptrace_gather";
+        let stream = result::stream::null();
+        let (mut cursor, mut target) = (self.buffer, self.buffer + CURSOR_BYTES);
+        let mut arguments: [*mut c_void; 5] = [
+            (&raw mut first).cast(),
+            (&raw mut cursor).cast(),
+            (&raw mut target).cast(),
+            (&raw mut chunk_bytes).cast(),
+            (&raw mut count).cast(),
+        ];
+        let blocks = count.div_ceil(BLOCK_WARPS);
+        let mut packed = [0u32];
+        // SAFETY: the buffer is this object's; the arguments are those of the kernel's text, in order and size; a chunk
+        // takes at most its own size in the buffer, and `count` chunks fit into it; the last call waits for all.
+        unsafe {
+            result::memset_d8_async(self.buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
+            result::launch_kernel(
+                self.function,
+                (blocks, 1, 1),
+                (BLOCK_WARPS * 32, 1, 1),
+                0,
+                stream,
+                &mut arguments,
+            )
+            .called_for("cuLaunchKernel", NAME)?;
+            result::memcpy_dtoh_sync(&mut packed, self.buffer).called_for("cuMemcpyDtoH", NAME)?;
+        }
+        let limit = u64::from(count) * u64::from(chunk_bytes);
+        debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);
+        Ok(u32::try_from(limit.min(u64::from(packed[0]))).unwrap_or(u32::MAX))
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
+        // SAFETY: made in `new`, used by nobody else.
+        unsafe {
+            let _ = result::free_sync(self.buffer);
+            let _ = result::module::unload(self.module);
+        }
+    }
+}

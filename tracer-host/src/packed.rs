@@ -1,0 +1,88 @@
+//! Chunks on their way from the device, without the room that they did not use.
+//!
+//! ```text
+//! ┌──────────────────────┬─────────────────────────┬───────────────────────┐
+//! │ header, as in a pool │ payload, header.length  │ to a multiple of 16   │  and the next
+//! └──────────────────────┴─────────────────────────┴───────────────────────┘
+//!   32 bytes
+//! ```
+//!
+//! Chunks that were claimed and not used are left out. The bytes that fill up are whatever lay behind the payload.
+
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
+
+/// Packed chunks begin at multiples of this many bytes, so that a GPU can move 16 at a time.
+const ALIGN: usize = 16;
+const HEADER: usize = CHUNK_HEADER_BYTES as usize;
+
+/// Bytes that a used chunk with this header takes. The header's length counts as far as the chunk reaches.
+fn size(header: &ChunkHeader, chunk_bytes: usize) -> usize {
+    (HEADER + (header.length as usize).min(chunk_bytes - HEADER)).next_multiple_of(ALIGN)
+}
+
+/// Appends a chunk of the pool if it was used. `chunk` is the whole chunk, at least a header long.
+pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
+    if let Some(header) = ChunkHeader::read(chunk)
+        && (header.length, header.events) != (0, 0)
+    {
+        to.extend_from_slice(&chunk[..size(&header, chunk.len()).min(chunk.len())]);
+    }
+}
+
+/// A header and the payload that it announces; `None` for a payload that is longer than a chunk: then nobody knows
+/// where the next chunk begins, and the iteration ends.
+pub(crate) type Unpacked<'a> = (ChunkHeader, Option<&'a [u8]>);
+
+/// The chunks in `packed`, which came from chunks of `chunk_bytes`.
+pub(crate) fn chunks(packed: &[u8], chunk_bytes: usize) -> impl Iterator<Item = Unpacked<'_>> {
+    let mut rest = packed;
+    std::iter::from_fn(move || {
+        let header = ChunkHeader::read(rest)?;
+        let payload = rest.get(HEADER..).and_then(|payload| payload.get(..header.length as usize));
+        let payload = payload.filter(|payload| payload.len() <= chunk_bytes - HEADER);
+        rest = match payload {
+            Some(_) => rest.get(size(&header, chunk_bytes)..).unwrap_or_default(),
+            None => &[],
+        };
+        Some((header, payload))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(warp: u32, events: u32, length: u32) -> [u8; 64] {
+        let mut bytes = [0xaa; 64];
+        for (at, word) in [(0, warp), (4, 0), (8, events), (12, length), (16, 3), (20, 0)] {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn warps(packed: &[u8]) -> Vec<(u32, Option<usize>)> {
+        chunks(packed, 64).map(|(header, payload)| (header.warp, payload.map(<[u8]>::len))).collect()
+    }
+
+    #[test]
+    fn used_chunks_come_back_and_unused_ones_take_nothing() {
+        let mut packed = Vec::new();
+        for chunk in [chunk(1, 2, 1), chunk(2, 0, 0), chunk(3, 1, 32), chunk(4, 1, 16), chunk(5, 1, 0)] {
+            push(&mut packed, &chunk);
+        }
+        assert_eq!(packed.len(), 48 + 64 + 48 + 32);
+        assert_eq!(warps(&packed), [(1, Some(1)), (3, Some(32)), (4, Some(16)), (5, Some(0))]);
+    }
+
+    #[test]
+    fn a_length_beyond_the_chunk_is_told_and_ends_it() {
+        for length in [33, u32::MAX] {
+            let mut packed = Vec::new();
+            push(&mut packed, &chunk(1, 1, 4));
+            push(&mut packed, &chunk(2, 1, length));
+            push(&mut packed, &chunk(3, 1, 4));
+            assert_eq!(packed.len(), 48 + 64 + 48);
+            assert_eq!(warps(&packed), [(1, Some(4)), (2, None)]);
+        }
+    }
+}

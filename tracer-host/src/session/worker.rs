@@ -1,0 +1,225 @@
+//! The thread that writes the file while the program goes on.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rayon::prelude::*;
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::pool::WarpAccount;
+
+use super::{LaunchReport, SessionError};
+use crate::packed;
+use crate::writer::{ChunkRef, TraceWriter, TrackEnd};
+
+/// Drained memory that waits for the thread: so many drains, and the one that it works on.
+const QUEUE: usize = 2;
+/// Bytes of an account in device memory.
+pub(super) const ACCOUNT_BYTES: usize = size_of::<WarpAccount>();
+
+/// What was copied from the device.
+#[derive(Debug, Default)]
+pub(super) struct Drained {
+    /// Launches that begin.
+    pub(super) begin: Vec<LaunchInfo>,
+    /// Chunks of launches that have begun, packed.
+    pub(super) packed: Vec<u8>,
+    /// A launch whose chunks are to be passed over: it failed.
+    pub(super) skip: Option<u32>,
+    /// Launches that end.
+    pub(super) end: Vec<LaunchInfo>,
+    /// Their accounts as the device left them: launch by launch, track by track, warp by warp.
+    pub(super) accounts: Vec<u8>,
+}
+
+enum Message {
+    Write(Drained),
+    /// Asks for the totals when all before is written.
+    Flush(SyncSender<LaunchReport>),
+}
+
+/// The writer on its thread. Dropped, it writes what it was given.
+pub(super) struct Worker<W> {
+    queue: Option<SyncSender<Message>>,
+    thread: Option<JoinHandle<Result<Work<W>, SessionError>>>,
+}
+
+impl<W: Write + Send + 'static> Worker<W> {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system's, if it has no thread left.
+    pub(super) fn start(writer: TraceWriter<W>, chunk_bytes: u32, tracks: u32) -> Result<Self, SessionError> {
+        let (queue, messages) = sync_channel(QUEUE);
+        let (launches, report) = (BTreeMap::new(), LaunchReport::default());
+        let work = Work { writer, chunk_bytes, tracks, launches, report };
+        let thread = std::thread::Builder::new()
+            .name("warptrace writer".to_owned())
+            .spawn(move || work.run(&messages))
+            .map_err(|source| SessionError::Thread { source })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Hands over what was drained; waits while too much is under way.
+    ///
+    /// # Errors
+    /// The writer's, about this or something earlier. Nothing is written after an error.
+    pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
+        self.send(Message::Write(drained))
+    }
+
+    /// Waits until all is written: what was counted so far.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
+        let (answer, answered) = sync_channel(1);
+        self.send(Message::Flush(answer))?;
+        match answered.recv() {
+            Ok(report) => Ok(report),
+            Err(_) => Err(self.error()),
+        }
+    }
+
+    /// Ends the thread: the writer, and what was counted.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn finish(mut self) -> Result<(TraceWriter<W>, LaunchReport), SessionError> {
+        let Work { writer, report, .. } = self.join().unwrap_or(Err(SessionError::Unusable))?;
+        Ok((writer, report))
+    }
+
+    fn send(&mut self, message: Message) -> Result<(), SessionError> {
+        match self.queue.as_ref().map(|queue| queue.send(message)) {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.error()),
+        }
+    }
+
+    /// Why the thread has ended.
+    fn error(&mut self) -> SessionError {
+        match self.join() {
+            Some(Err(error)) => error,
+            _ => SessionError::Unusable,
+        }
+    }
+}
+
+impl<W> Worker<W> {
+    fn join(&mut self) -> Option<Result<Work<W>, SessionError>> {
+        self.queue = None;
+        let ended = self.thread.take()?.join();
+        Some(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl<W> Drop for Worker<W> {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // Errors and panics have nowhere to go here; the thread's panic has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread owns.
+struct Work<W> {
+    writer: TraceWriter<W>,
+    chunk_bytes: u32,
+    tracks: u32,
+    /// Launches that have begun and not ended.
+    launches: BTreeMap<u32, LaunchInfo>,
+    report: LaunchReport,
+}
+
+impl<W: Write> Work<W> {
+    fn run(mut self, messages: &Receiver<Message>) -> Result<Self, SessionError> {
+        for message in messages {
+            match message {
+                Message::Write(drained) => {
+                    let started = Instant::now();
+                    self.write(&drained)?;
+                    self.report.write += started.elapsed();
+                }
+                // Who asked may be gone.
+                Message::Flush(answer) => drop(answer.send(self.report)),
+            }
+        }
+        Ok(self)
+    }
+
+    fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
+        self.writer.begin_launches(&drained.begin)?;
+        self.launches.extend(drained.begin.iter().map(|info| (info.number(), *info)));
+        let mut chunks = Vec::new();
+        for (header, payload) in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
+            let (launch, warp) = (header.launch, header.warp);
+            if drained.skip == Some(launch) {
+                continue;
+            }
+            // A kernel that writes out of bounds may have hit the pool.
+            let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
+            let Some(info) = self.launches.get(&launch) else {
+                return Err(damaged("no such launch is being recorded".to_owned()));
+            };
+            if warp >= info.warps() {
+                return Err(damaged(format!("the launch has {} warps", info.warps())));
+            }
+            let payload =
+                payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
+            let (sequence, events, track) = (header.sequence, header.events, header.track);
+            chunks.push((launch, ChunkRef { track, warp, sequence, events, payload }));
+            self.report.chunks += 1;
+            if track == 0 {
+                self.report.payload_bytes += payload.len() as u64;
+            }
+        }
+        if !chunks.is_empty() {
+            self.writer.write_batch(&mut chunks)?;
+        }
+        self.end(drained)
+    }
+
+    fn end(&mut self, drained: &Drained) -> Result<(), SessionError> {
+        let accounts: Vec<WarpAccount> =
+            drained.accounts.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
+        let mut rest = &accounts[..];
+        let mut ends = Vec::new();
+        for info in &drained.end {
+            let launch = info.number();
+            self.launches.remove(&launch);
+            for track in 0..self.tracks {
+                let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
+                rest = after;
+                ends.push(TrackEnd { launch, track, accounts });
+                if track == 0 {
+                    for account in accounts {
+                        self.report.attempted += account.attempted;
+                        self.report.recorded += account.recorded;
+                        self.report.lost += account.lost;
+                    }
+                }
+            }
+        }
+        if !ends.is_empty() {
+            self.writer.end_tracks(&ends)?;
+        }
+        Ok(())
+    }
+}
+
+fn account(bytes: &[u8]) -> WarpAccount {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    WarpAccount {
+        attempted: long(0),
+        recorded: long(8),
+        lost: long(16),
+        chunks: word(24),
+        finished: word(28),
+    }
+}

@@ -1,0 +1,16 @@
+//! Vectors of four.
+
+/// Four numbers that travel in one 16-byte access.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(not(target_arch = "nvptx64"), derive(bytemuck::Pod, bytemuck::Zeroable))]
+pub struct Float4 {
+    /// First; along x.
+    pub x: f32,
+    /// Second; along y.
+    pub y: f32,
+    /// Third; along z.
+    pub z: f32,
+    /// Fourth. Of a body its mass, 0 in velocities and accelerations.
+    pub w: f32,
+}

@@ -1,0 +1,416 @@
+//! Walks that fall apart: every lane has its own way and its own loop lengths, drawn from a hash.
+//!
+//! The program computes nothing of use. It leads the lanes of a warp apart in as many ways as there are: loops of
+//! different lengths, loops in loops that are left from inside, a function with several returns, a branch of eight ways,
+//! two sides of a warp that wait for their own lanes only, atomics on shared and global memory, and early ends. What a lane
+//! does depends on its own draws alone, so its sequence of trace points is known in advance, whatever the order in which
+//! the groups of a warp run.
+
+use warptrace_device::{Global, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points};
+
+use crate::hash::scramble;
+
+trace_points! {
+    /// The decisions of [`stress`](super::stress()).
+    pub mod at in "stress.rs" {
+        ENTER = 1: "thread starts",
+        CLEAR = 2: "the thread clears a counter of its block",
+        CLEAR_NOT = 3: "the thread has no counter to clear",
+        OUTSIDE = 4: "no walk for this thread",
+        ROUND = 5: "one more round",
+        SPIN = 6: "one more turn of a loop of the lane's own length",
+        ROW = 7: "one more row of cells",
+        CELL = 8: "one more cell",
+        CELL_LEFT = 9: "cell: to the left",
+        CELL_RIGHT = 10: "cell: to the right, counted in global memory",
+        CUT = 11: "rows and cells are left from inside",
+        CLIMB = 12: "one more step of the climb",
+        CLIMB_LONG = 13: "climb: given up",
+        CLIMB_ODD = 14: "climb: the number is odd",
+        CLIMB_EVEN = 15: "climb: the number is even",
+        CLIMB_TOP = 16: "climb: the number has become 1",
+        FAN_0 = 17: "first of eight ways",
+        FAN_1 = 18: "second of eight ways",
+        FAN_2 = 19: "third of eight ways, counted in global memory",
+        FAN_3 = 20: "fourth of eight ways",
+        FAN_4 = 21: "fifth of eight ways, counted in shared memory",
+        FAN_5 = 22: "sixth of eight ways",
+        FAN_6 = 23: "seventh of eight ways",
+        FAN_7 = 24: "last of eight ways",
+        NEAR = 25: "the lane takes the near side of its warp",
+        NEAR_STEP = 26: "near side: one more step, counted in shared memory",
+        NEAR_MET = 27: "near side: all its lanes are here",
+        FAR = 28: "the lane takes the far side of its warp",
+        FAR_STEP = 29: "far side: one more step",
+        FAR_COUNTED = 30: "far side: the step is counted in shared memory",
+        FAR_PASSED = 31: "far side: the step is not counted",
+        FAR_MET = 32: "far side: all its lanes are here",
+        QUIT = 33: "the walk is broken off",
+        DONE = 34: "the walk has all its rounds",
+        AGAIN = 35: "another round follows",
+    }
+}
+
+/// Counters of a block, in shared memory.
+pub const COUNTERS: u32 = 8;
+/// Counters in global memory.
+pub const BINS: u32 = 256;
+/// Steps after which a climb is given up.
+pub const CLIMB_STEPS: u32 = 24;
+
+/// Which counter holds the number of threads that have left.
+const LEFT: u32 = COUNTERS;
+
+shared_arrays! {
+    /// The block's counters, and the number of its threads that have left.
+    fn stress_counters() -> [u32; COUNTERS + 1];
+}
+
+/// What thread `thread` draws its decisions from. Different threads have different keys.
+#[inline(always)]
+pub fn key(seed: u32, thread: u32) -> u32 {
+    scramble(seed ^ scramble(thread))
+}
+
+/// Draw number `draw` of the thread with `key`.
+#[inline(always)]
+pub fn draw(key: u32, draw: u32) -> u32 {
+    scramble(key.wrapping_add(draw.wrapping_mul(0x9e37_79b9)))
+}
+
+/// Adds a number to a checksum. The order counts.
+#[inline(always)]
+pub fn mix(sum: u32, number: u32) -> u32 {
+    (sum.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b1)
+}
+
+/// A lane on its way.
+struct Walk {
+    key: u32,
+    draws: u32,
+    sum: u32,
+    passed: u32,
+}
+
+impl Walk {
+    /// The next decision, uniform in 32 bits.
+    #[inline(always)]
+    fn draw(&mut self) -> u32 {
+        self.draws += 1;
+        draw(self.key, self.draws)
+    }
+
+    /// Notes that the lane has passed a trace point. So the result alone shows whether it went the right way.
+    #[inline(always)]
+    fn pass(&mut self, location: u16) {
+        self.passed += 1;
+        self.sum = mix(self.sum, u32::from(location));
+    }
+}
+
+/// Counts in global memory.
+///
+/// # Safety
+/// `bins` has [`BINS`] elements, reached by atomics only.
+#[inline(always)]
+unsafe fn count(bins: Global<u32>, number: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { atomic::add_u32(bins.at(u64::from(number % BINS)), 1) };
+}
+
+/// Halves a number, or triples it and adds 1, until it is 1 (Collatz). Answers where it ended.
+#[inline(always)]
+fn climb(walk: &mut Walk) -> u32 {
+    let mut number = walk.draw() % 64 + 1;
+    let mut left = CLIMB_STEPS;
+    while number != 1 {
+        trace_loc(at::CLIMB);
+        walk.pass(at::CLIMB);
+        if left == 0 {
+            trace_loc(at::CLIMB_LONG);
+            walk.pass(at::CLIMB_LONG);
+            return number;
+        }
+        left -= 1;
+        if number % 2 == 1 {
+            trace_loc(at::CLIMB_ODD);
+            walk.pass(at::CLIMB_ODD);
+            number = 3 * number + 1;
+        } else {
+            trace_loc(at::CLIMB_EVEN);
+            walk.pass(at::CLIMB_EVEN);
+            number /= 2;
+        }
+    }
+    trace_loc(at::CLIMB_TOP);
+    walk.pass(at::CLIMB_TOP);
+    number
+}
+
+/// Rows of cells; the lane may leave both loops from any cell.
+///
+/// # Safety
+/// As for [`count`].
+#[inline(always)]
+unsafe fn cross(walk: &mut Walk, bins: Global<u32>) {
+    let mut rows = walk.draw() % 4;
+    while rows != 0 {
+        trace_loc(at::ROW);
+        walk.pass(at::ROW);
+        let mut cells = walk.draw() % 5;
+        while cells != 0 {
+            trace_loc(at::CELL);
+            walk.pass(at::CELL);
+            let way = walk.draw();
+            if way & 1 == 0 {
+                trace_loc(at::CELL_LEFT);
+                walk.pass(at::CELL_LEFT);
+            } else {
+                trace_loc(at::CELL_RIGHT);
+                walk.pass(at::CELL_RIGHT);
+                // SAFETY: the caller's promise.
+                unsafe { count(bins, way >> 8) };
+            }
+            if way >> 1 & 15 == 0 {
+                trace_loc(at::CUT);
+                walk.pass(at::CUT);
+                return;
+            }
+            cells -= 1;
+        }
+        rows -= 1;
+    }
+}
+
+/// One of eight ways.
+///
+/// # Safety
+/// As for [`count`]; the block's counters are cleared.
+#[inline(always)]
+unsafe fn fan_out(walk: &mut Walk, bins: Global<u32>) {
+    let way = walk.draw();
+    match way % 8 {
+        0 => {
+            trace_loc(at::FAN_0);
+            walk.pass(at::FAN_0);
+        }
+        1 => {
+            trace_loc(at::FAN_1);
+            walk.pass(at::FAN_1);
+        }
+        2 => {
+            trace_loc(at::FAN_2);
+            walk.pass(at::FAN_2);
+            // SAFETY: the caller's promise.
+            unsafe { count(bins, way >> 8) };
+        }
+        3 => {
+            trace_loc(at::FAN_3);
+            walk.pass(at::FAN_3);
+        }
+        4 => {
+            trace_loc(at::FAN_4);
+            walk.pass(at::FAN_4);
+            // SAFETY: below the number of counters; reached by atomics only.
+            unsafe { stress_counters().fetch_add(way >> 8 & (COUNTERS - 1), 1) };
+        }
+        5 => {
+            trace_loc(at::FAN_5);
+            walk.pass(at::FAN_5);
+        }
+        6 => {
+            trace_loc(at::FAN_6);
+            walk.pass(at::FAN_6);
+        }
+        _ => {
+            trace_loc(at::FAN_7);
+            walk.pass(at::FAN_7);
+        }
+    }
+}
+
+/// The two sides of a warp: lanes of one side wait for each other and for nobody else. `lanes` still walk.
+///
+/// # Safety
+/// All `lanes` come here; the block's counters are cleared.
+#[inline(always)]
+unsafe fn take_sides(walk: &mut Walk, lanes: u32) {
+    let way = walk.draw();
+    let near = simt::ballot(lanes, way & 1 == 0);
+    let mut steps = way >> 8 & 7;
+    if way & 1 == 0 {
+        trace_loc(at::NEAR);
+        walk.pass(at::NEAR);
+        let mut taken = trace_loop(at::NEAR_STEP);
+        while steps != 0 {
+            taken.tick();
+            walk.pass(at::NEAR_STEP);
+            // SAFETY: below the number of counters; reached by atomics only.
+            unsafe { stress_counters().fetch_add(steps, 1) };
+            steps -= 1;
+        }
+        drop(taken);
+        simt::sync_warp(near);
+        trace_loc(at::NEAR_MET);
+        walk.pass(at::NEAR_MET);
+    } else {
+        trace_loc(at::FAR);
+        walk.pass(at::FAR);
+        while steps != 0 {
+            trace_loc(at::FAR_STEP);
+            walk.pass(at::FAR_STEP);
+            if way >> 16 & steps != 0 {
+                trace_loc(at::FAR_COUNTED);
+                walk.pass(at::FAR_COUNTED);
+                // SAFETY: as above.
+                unsafe { stress_counters().fetch_add(0, steps) };
+            } else {
+                trace_loc(at::FAR_PASSED);
+                walk.pass(at::FAR_PASSED);
+            }
+            steps -= 1;
+        }
+        simt::sync_warp(lanes & !near);
+        trace_loc(at::FAR_MET);
+        walk.pass(at::FAR_MET);
+    }
+    walk.sum = mix(walk.sum, near);
+}
+
+/// The thread leaves. The last one of a block writes its counters to `counts`.
+///
+/// No trace point says who is last: that depends on the order in which threads run, and nothing traced here does.
+///
+/// # Safety
+/// `counts` has [`COUNTERS`] elements a block, and each thread of the block comes here once.
+#[inline(always)]
+unsafe fn leave(counts: Global<u32>) {
+    let counters = stress_counters();
+    atomic::fence_device();
+    // SAFETY: the caller's promise; counters are reached by atomics only.
+    unsafe {
+        if counters.fetch_add(LEFT, 1) + 1 == simt::block_threads() {
+            atomic::fence_device();
+            let first = u64::from(simt::linear_block()) * u64::from(COUNTERS);
+            let mut counter = 0;
+            while counter < COUNTERS {
+                counts.set(first + u64::from(counter), counters.fetch_add(counter, 0));
+                counter += 1;
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Walks: thread i draws its way from `seed`, for at most `rounds` rounds, of which there is at least one.
+    ///
+    /// Writes each walk's checksum to `sums` and the number of trace points that the thread passed to `passed`; there are
+    /// as many walks as `sums` has elements. `bins` ([`BINS`] counters, any values) is added to, `counts`
+    /// ([`COUNTERS`] a block) is written. One-dimensional grid and block of whole warps, at least as many threads as
+    /// walks.
+    pub fn stress(
+        sums: Global<u32>,
+        passed: Global<u32>,
+        bins: Global<u32>,
+        counts: Global<u32>,
+        seed: u32,
+        rounds: u32,
+    ) {
+        trace_loc(at::ENTER);
+        let thread = simt::global_thread_x();
+        let mut walk = Walk { key: key(seed, thread), draws: 0, sum: 0, passed: 0 };
+        walk.pass(at::ENTER);
+        if simt::linear_thread() <= LEFT {
+            trace_loc(at::CLEAR);
+            walk.pass(at::CLEAR);
+            // SAFETY: one thread a counter, before the barrier.
+            unsafe { stress_counters().set(simt::linear_thread(), 0) };
+        } else {
+            trace_loc(at::CLEAR_NOT);
+            walk.pass(at::CLEAR_NOT);
+        }
+        simt::sync_threads();
+        let place = u64::from(thread);
+        let mut lanes = simt::ballot(u32::MAX, place < sums.len());
+        if place >= sums.len() {
+            trace_loc(at::OUTSIDE);
+            // SAFETY: each thread leaves once.
+            unsafe { leave(counts) };
+            return;
+        }
+        // `max` rules the division by 0 out for the compiler.
+        let mut left = walk.draw() % rounds.max(1) + 1;
+        loop {
+            trace_loc(at::ROUND);
+            walk.pass(at::ROUND);
+            let mut turns = walk.draw() % 12;
+            let mut spun = trace_loop(at::SPIN);
+            while turns != 0 {
+                spun.tick();
+                walk.pass(at::SPIN);
+                // SAFETY: the kernel's arguments are as its documentation says.
+                unsafe { count(bins, walk.sum) };
+                turns -= 1;
+            }
+            drop(spun);
+            // SAFETY: as above; the lanes that still walk all come here.
+            unsafe {
+                cross(&mut walk, bins);
+                let top = climb(&mut walk);
+                walk.sum = mix(walk.sum, top);
+                fan_out(&mut walk, bins);
+                take_sides(&mut walk, lanes);
+            }
+            left -= 1;
+            let quits = walk.draw().is_multiple_of(128);
+            lanes = simt::ballot(lanes, !quits & (left != 0));
+            if quits {
+                trace_loc(at::QUIT);
+                walk.pass(at::QUIT);
+                // SAFETY: each thread has its own elements, and leaves once.
+                unsafe {
+                    sums.set(place, walk.sum);
+                    passed.set(place, walk.passed);
+                    leave(counts);
+                }
+                return;
+            }
+            if left == 0 {
+                trace_loc(at::DONE);
+                walk.pass(at::DONE);
+                break;
+            }
+            trace_loc(at::AGAIN);
+            walk.pass(at::AGAIN);
+        }
+        // SAFETY: as above.
+        unsafe {
+            sums.set(place, walk.sum);
+            passed.set(place, walk.passed);
+            leave(counts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_of_a_thread_are_spread() {
+        let mut ways = [0u32; 8];
+        for number in 0..8_000 {
+            ways[(draw(key(1, 77), number) % 8) as usize] += 1;
+        }
+        assert!(ways.iter().all(|ways| (800..1200).contains(ways)), "{ways:?}");
+        assert_ne!(draw(key(1, 0), 1), draw(key(1, 1), 1));
+        assert_ne!(draw(key(1, 0), 1), draw(key(2, 0), 1));
+    }
+
+    #[test]
+    fn the_order_counts_in_a_checksum() {
+        assert_ne!(mix(mix(0, 1), 2), mix(mix(0, 2), 1));
+        // By hand: 0 rotated is 0, 0 ^ 3 = 3, times 0x9e3779b1 without the carry.
+        assert_eq!(mix(0, 3), 0xdaa6_6d13);
+    }
+}

@@ -1,0 +1,181 @@
+//! Inputs whose products are exact, and what checks them.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use super::check_size;
+use crate::WorkloadError;
+
+/// Stream of the random numbers, apart from those of other inputs. Never change.
+const STREAM: u64 = 65;
+/// Bits of a single-precision number.
+const SIGNIFICANT_BITS: u32 = 24;
+/// Most bits of an input's number: more would only make small matrices look less like large ones.
+const MOST_BITS: u32 = 6;
+/// Random vectors of a check.
+const VECTORS: usize = 4;
+
+/// Two square matrices.
+///
+/// Their elements are multiples of 2^-b in [-1, 1], with b so small that every sum of products is a multiple of 2^-2b
+/// that fits into 24 bits. So no operation of a multiplication rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrices {
+    size: u32,
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
+
+impl Matrices {
+    /// Two matrices of `size` rows from a seed. The same seed gives the same ones.
+    ///
+    /// # Errors
+    /// Unless `size` is a multiple of 8 from 8 to [`MAX_SIZE`](super::MAX_SIZE).
+    pub fn random(size: u32, seed: u64) -> Result<Self, WorkloadError> {
+        check_size(size)?;
+        // A sum of `size` products, each at most 1.
+        let bits = ((SIGNIFICANT_BITS - size.next_power_of_two().trailing_zeros()) / 2).min(MOST_BITS);
+        let mut random = rng(seed, STREAM);
+        let mut number = || {
+            let steps = random.next_u32() % ((2 << bits) + 1);
+            (steps as i32 - (1 << bits)) as f32 / (1 << bits) as f32
+        };
+        let count = size as usize * size as usize;
+        let a = (0..count).map(|_| number()).collect();
+        let b = (0..count).map(|_| number()).collect();
+        Ok(Self { size, a, b })
+    }
+
+    /// Rows, as many as columns.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The left one, row by row.
+    pub fn a(&self) -> &[f32] {
+        &self.a
+    }
+
+    /// The right one, row by row.
+    pub fn b(&self) -> &[f32] {
+        &self.b
+    }
+}
+
+fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut rng = ChaCha8Rng::from_seed(key);
+    rng.set_stream(stream);
+    rng
+}
+
+/// The product in plain loops, in double precision: `size` cubed steps.
+pub fn reference(matrices: &Matrices) -> Vec<f32> {
+    let size = matrices.size as usize;
+    let mut product = vec![0.0; size * size];
+    product.par_chunks_mut(size).zip(matrices.a.par_chunks(size)).for_each(|(row, factors)| {
+        let mut sums = vec![0.0f64; size];
+        for (&factor, line) in factors.iter().zip(matrices.b.chunks(size)) {
+            for (sum, &number) in sums.iter_mut().zip(line) {
+                *sum += f64::from(factor) * f64::from(number);
+            }
+        }
+        for (element, sum) in row.iter_mut().zip(sums) {
+            *element = sum as f32;
+        }
+    });
+    product
+}
+
+/// A row of a product that is not right.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("row {row} of the product, times a vector, is {found}; it should be {expected}")]
+pub struct WrongRow {
+    /// The row.
+    pub row: usize,
+    /// Its product with a random vector.
+    pub found: f64,
+    /// What that should be.
+    pub expected: f64,
+}
+
+/// Checks a product without computing it: C x = A (B x) for random vectors x (Freivalds, "Fast Probabilistic
+/// Algorithms", 1979), in double precision, where nothing rounds.
+///
+/// The vectors' elements are odd numbers up to 1,023, so that one wrong element in a row is always found; several wrong
+/// ones are missed with a probability of at most 2^-40 a row.
+///
+/// # Errors
+/// The first wrong row.
+///
+/// # Panics
+/// If the product does not have as many elements as the matrices.
+pub fn check(matrices: &Matrices, product: &[f32]) -> Result<(), WrongRow> {
+    let size = matrices.size as usize;
+    assert_eq!(product.len(), size * size, "a product has as many elements as its factors");
+    let mut random = rng(0, STREAM + 1);
+    for _ in 0..VECTORS {
+        let vector: Vec<f64> =
+            (0..size).map(|_| f64::from((random.next_u32() % 1024) as i32 * 2 - 1023)).collect();
+        let times = |matrix: &[f32], vector: &[f64]| -> Vec<f64> {
+            let row = |row: &[f32]| row.iter().zip(vector).map(|(&number, x)| f64::from(number) * x).sum();
+            matrix.par_chunks(size).map(row).collect()
+        };
+        let expected = times(&matrices.a, &times(&matrices.b, &vector));
+        let found = times(product, &vector);
+        // A NaN differs from everything, so it is wrong.
+        let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+        if let Some(row) = wrong {
+            return Err(WrongRow { row, found: found[row], expected: expected[row] });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matmul::MAX_SIZE;
+
+    #[test]
+    fn no_sum_of_products_can_round() {
+        for size in [8, 128, 2048, 2056, MAX_SIZE] {
+            let bits =
+                ((SIGNIFICANT_BITS - u32::next_power_of_two(size).trailing_zeros()) / 2).min(MOST_BITS);
+            assert!(bits >= 4);
+            // The largest sum, in steps of 2^-2b.
+            assert!(u64::from(size) << (2 * bits) <= 1 << SIGNIFICANT_BITS, "{size}");
+        }
+    }
+
+    #[test]
+    fn one_wrong_element_is_found() {
+        let matrices = Matrices::random(24, 3).unwrap();
+        let right = reference(&matrices);
+        assert_eq!(check(&matrices, &right), Ok(()));
+        for (at, by) in [(0, 2.0f32.powi(-12)), (575, -1.0), (100, f32::NAN), (101, f32::INFINITY)] {
+            let mut wrong = right.clone();
+            wrong[at] += by;
+            assert_eq!(check(&matrices, &wrong).unwrap_err().row, at / 24, "{at} off by {by}");
+        }
+    }
+
+    #[test]
+    fn a_product_by_hand() {
+        // Row 1 of A times column 2 of B, in whole numbers of 2^-12.
+        let matrices = Matrices::random(8, 0).unwrap();
+        let steps = |number: f32| (number * 64.0) as i32;
+        let sum: i32 = (0..8).map(|k| steps(matrices.a()[8 + k]) * steps(matrices.b()[8 * k + 2])).sum();
+        assert_eq!(reference(&matrices)[8 + 2], sum as f32 / 4096.0);
+    }
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        for size in [0, 4, 12, MAX_SIZE + 8, u32::MAX] {
+            let message = Matrices::random(size, 0).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("size is {size}: ")), "{message}");
+        }
+    }
+}
