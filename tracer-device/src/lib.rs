@@ -36,22 +36,24 @@
 //!
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
-//! - [`atomic`], [`Global`], [`math`]: memory and arithmetic that mean the same on both devices.
-//! - [`trace_loc`] and [`KernelGuard`]: the tracer itself. `warp` holds a warp's state, `stream` appends
-//!   events to chunks, `pool` hands out chunks.
+//! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
+//! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `warp` holds a warp's state and says how an event gets to the
+//!   encoder; `queue` holds runs on their way, `mail` events of groups that met another one in the tracer; `stream` appends to chunks,
+//!   `pool` hands them out.
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
-//! Since Volta, two diverged groups of one warp may in principle be scheduled in any order, instruction by instruction.
+//! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
 //! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. All of them execute the recording,
 //!    so that they stay together, but every write and atomic in it is predicated on being the mask's lowest lane, the
 //!    leader. If the hardware should split the group meanwhile, still exactly one lane records exactly one event.
 //! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
 //!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
-//! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the stream's
-//!    state (see `lock`, also for why it is not an atomic). Waiting for it is bounded, so that the tracer cannot stop
-//!    the program; an event that does not get it is counted as lost, and so the trace says what it does not hold.
+//! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the warp's
+//!    state (see `lock`, also for why it is not an atomic). If another group has it, the event goes into a mailbox (see
+//!    `mail`), and whoever enters next records it before its own. If that stays full, the event is counted as lost, and so the
+//!    trace says what it does not hold.
 //! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
-//!    only ever loses lanes, each by an atomic of its own after its last event.
+//!    only ever loses lanes, each by an atomic after its last event. Only such a group counts repeats without entering.
 //! 5. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(

@@ -129,33 +129,37 @@ fn record_iterations(location: u16, iterations: u32, group: u32) {
 
 /// Lanes that went through the loop differently often: one run for each number of iterations, from the smallest on.
 ///
-/// The lanes tell each other their counts through shared memory. (Shuffles and votes of a group of some lanes are more
-/// instructions, and make the lanes of a group wait for each other.) Lanes that come apart on the way go on as groups of their own.
+/// The lanes tell each other through shared memory how many iterations they have left. (Shuffles and votes of a group of some lanes
+/// are more instructions, and make the lanes of a group wait for each other.) Lanes that come apart on the way go on as groups of
+/// their own, and may meet again: what a group does follows from what its lanes have left, and each lane counts for itself.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(never)]
 fn record_unequal(location: u16, iterations: u32, _: u32) {
     use warptrace_format::Memory;
     let mut counts = crate::warp::counts();
-    counts.set32(4 * simt::lane(), iterations);
-    let mut recorded = 0;
+    let own = simt::lane();
+    counts.set32(4 * own, iterations);
     loop {
         let group = simt::active_mask();
-        let (mut inside, mut next) = (0, u32::MAX);
+        let (mut inside, mut fewest) = (0, u32::MAX);
         let mut left = group;
         while left != 0 {
             let lane = left.trailing_zeros();
             let count = counts.get32(4 * lane);
-            if count > recorded {
+            if count != 0 {
                 inside |= 1 << lane;
-                next = next.min(count);
+                fewest = fewest.min(count);
             }
             left &= left - 1;
         }
         if inside == 0 {
             return;
         }
-        record_run(location, inside, next - recorded, group);
-        recorded = next;
+        record_run(location, inside, fewest, group);
+        if inside & (1 << own) != 0 {
+            let count = counts.get32(4 * own);
+            counts.set32(4 * own, count - fewest);
+        }
     }
 }
 

@@ -222,7 +222,8 @@ impl<S: Memory + Copy> Track<S> {
     /// that were separated from it meanwhile.
     #[inline(always)]
     fn claim(mut self, group: u32) -> Option<u64> {
-        let leader = simt::is_leader(group);
+        // On the simulator only one lane comes here.
+        let leader = cfg!(not(target_arch = "nvptx64")) || simt::is_leader(group);
         let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, leader);
         set64(&mut self.state, self.at + CLAIMED, if claimed == 0 { STOPPED } else { claimed });
         if !simt::has_leader(group) {

@@ -429,7 +429,8 @@ pub(crate) fn counts() -> SharedMemory {
 }
 
 /// Everything but the repetition of the last event.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
 fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     #[cfg(target_arch = "nvptx64")]
     let leader = simt::is_leader(group);

@@ -23,7 +23,7 @@ fn predict_params(params: EclParams) -> PredictParams {
 pub fn round_trip(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
-    let capacity = 12 + u32::from(*capacity) * 16;
+    let capacity = 16 + u32::from(*capacity) * 16;
     let events: Vec<Event> = rest.as_chunks().0.iter().map(|bytes| Event::from_cut(*bytes)).collect();
     for spec in [CodecSpec::Raw, CodecSpec::Ecl(params), CodecSpec::Predict(predict_params(params))] {
         let chunks = encode_stream(spec, &events, capacity);

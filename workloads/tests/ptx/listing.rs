@@ -27,7 +27,9 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
 /// If a location is no constant: then two trace points have become one.
 pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
     let mut locations = Vec::new();
-    for call in body.split("// callseq ").filter(|call| call.contains("warp4miss")) {
+    // It is called through a pointer, the only one in a kernel, and takes five arguments.
+    let records = |call: &&str| call.contains("param4), prototype_");
+    for call in body.split("// callseq ").filter(records) {
         let mut arguments = call.lines().filter_map(|line| line.trim().strip_prefix("st.param.b32"));
         let location = arguments.find_map(|line| line.trim().strip_prefix("[param1], ")?.strip_suffix(';'));
         let location = location.expect("the function takes a location");
@@ -48,7 +50,7 @@ fn reads_entries_and_locations() {
 	st.param.b32 	[param0], %r1;
 	st.param.b32 	[param3], 1;
 	st.param.b32 	[param1], 165;
-	call.uni _RNv14warptrace_device4warp4miss, (param0, param1, param3);
+	call %rd40, (param0, param1, param2, param3, param4), prototype_5;
 	} // callseq 5
 	// begin inline asm
 	{

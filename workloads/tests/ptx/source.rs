@@ -10,8 +10,6 @@ use warptrace_workloads::ProgramInfo;
 pub(crate) struct Place {
     /// Its trace point.
     pub(crate) point: TracePoint,
-    /// Whether it is the end of a loop whose iterations are counted.
-    pub(crate) ends_loop: bool,
 }
 
 /// The places that `kernel` passes, one for each place in the source and each call that leads there. A traced loop has a
@@ -79,17 +77,15 @@ fn collect(function: &Function, functions: &[Function], counted: bool, depth: u3
         let before = &function.body[..at];
         let name_at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         let name = &before[name_at..];
-        if name == "trace_loc" {
-            places.push(Place { point: function.point(&function.body[at + 1..]), ends_loop: false });
-        } else if name == "trace_loop" && counted {
-            places.push(Place { point: function.point(&function.body[at + 1..]), ends_loop: true });
+        if name == "trace_loc" || (name == "trace_loop" && counted) {
+            places.push(Place { point: function.point(&function.body[at + 1..]) });
         } else if name == "tick" && before[..name_at].ends_with('.') {
             let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
             let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
             let start = before.rfind(&opened).unwrap_or_else(|| panic!("{}: no `{opened}`", function.name));
             if !counted {
                 let point = function.point(&before[start + opened.len()..]);
-                places.push(Place { point, ends_loop: false });
+                places.push(Place { point });
             }
         } else if !before[..name_at].ends_with('.') {
             // The file's own functions first, as Rust has it.
