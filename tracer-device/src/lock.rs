@@ -21,10 +21,10 @@
 //! # Why plain accesses are enough
 //! All groups belong to one warp, whose instructions are issued one at a time, and whose accesses to shared memory are
 //! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent. (So are tables in
-//! global memory, which only this warp uses, through one multiprocessor's first-level cache. A fence would be a strong access.) What is left
-//! is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
-//! ptxas cannot tell apart from the address of the stores (see `warp`), so that it keeps them in order too. The slow
-//! path, which waits, uses volatile accesses: there a YIELD is what is wanted.
+//! global memory, which only this warp uses, through one multiprocessor's first-level cache. A fence would be a strong access.)
+//! What is left is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
+//! ptxas cannot tell apart from the address of the stores (see `warp`), so that it keeps them in order too. Where
+//! two groups met, volatile accesses are used: there a YIELD is what is wanted.
 
 use crate::space::SharedMemory;
 
@@ -134,7 +134,7 @@ impl Lock {
 const PATIENCE: u32 = 1 << 12;
 
 /// The rest of the algorithm. `announced`: two groups came between each other's few instructions, and this one has written y
-/// (nothing known switches groups there, but nothing forbids it); else it found y taken. Answers whether it is inside.
+/// (rare: groups are seldom switched there); else it found y taken. Answers whether it is inside.
 #[cfg(target_arch = "nvptx64")]
 #[cold]
 #[inline(never)]

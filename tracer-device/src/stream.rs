@@ -111,7 +111,7 @@ impl<S: Memory + Copy> Track<S> {
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
-    /// Records the runs of a queue, until `put` says that there are no more. Answers the number of events. What finds no
+    /// Records the runs of a queue up to number `put`. Answers the number of events. What finds no
     /// room, because the pool is full, is counted as lost.
     ///
     /// The lanes of `group` call it together, and what its lowest writes counts. The answer is `None` in lanes that were separated
@@ -122,13 +122,13 @@ impl<S: Memory + Copy> Track<S> {
         tables: Tables,
         group: u32,
         queue: Queue,
-        put: impl Fn() -> u32,
+        put: u32,
     ) -> Option<u64> {
         let mut chunk = self.load::<R>(tables);
         let mut drained = 0;
         let mut lost = 0;
         let mut taken = queue.taken();
-        while taken != put() {
+        while taken != put {
             let [mask, location, count] = queue.get(taken);
             drained += u64::from(count);
             let event = Event { location: location as u16, mask };

@@ -144,12 +144,12 @@ mod place {
     use super::STATE_BYTES;
     use crate::simt;
 
-    // The second stands in for the states where a launch has no room for them: it stays switched off, and what is put there
-    // is never looked at.
+    // The second stands in for the states where a launch has no room for them: it stays switched off. Only
+    // counted loops write behind its header.
     core::arch::global_asm!(
         ".extern .shared .align 16 .b8 warptrace_dynamic[];",
         ".shared .align 16 .b8 warptrace_none[{}];",
-        const if cfg!(feature = "counted") { STATE_BYTES } else { super::DUAL_QUEUE_AT + super::QUEUE_BYTES }
+        const if cfg!(feature = "counted") { STATE_BYTES } else { super::WARP_HEADER_BYTES }
     );
 
     /// Address of this warp's state, and whether there is room for it.
@@ -456,7 +456,7 @@ fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     }
     put(state, live, u32::from(location), mask, count);
     if queued(state) >= FULL {
-        drain_apart(state, zero, warp, group);
+        drain_apart(state, warp, group);
     }
     if shared {
         lock.leave();
@@ -503,32 +503,31 @@ fn queued(state: SharedMemory) -> u32 {
 
 /// [`encode`], called as [`miss`] is: so that a miss that does not come here saves few registers.
 #[inline(always)]
-fn drain_apart(state: SharedMemory, zero: u32, warp: u32, group: u32) {
+fn drain_apart(state: SharedMemory, warp: u32, group: u32) {
     #[cfg(target_arch = "nvptx64")]
     {
         let address: u64;
         // SAFETY: the address of the function below, with its signature.
         let drain = unsafe {
             core::arch::asm!("mov.u64 {}, warptrace_drain;", out(reg64) address, options(nomem, nostack, preserves_flags));
-            core::mem::transmute::<u64, extern "C" fn(u32, u32, u32, u32)>(address)
+            core::mem::transmute::<u64, extern "C" fn(u32, u32, u32)>(address)
         };
-        drain(state.address, zero, warp, group);
+        drain(state.address, warp, group);
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    encode(state.displaced(zero), state, warp, group);
+    encode(state, warp, group);
 }
 
 #[cfg(target_arch = "nvptx64")]
 core::arch::global_asm!(
-    ".visible .func warptrace_drain(.param .b32 state, .param .b32 zero, .param .b32 warp, .param .b32 group);"
+    ".visible .func warptrace_drain(.param .b32 state, .param .b32 warp, .param .b32 group);"
 );
 
 /// The entrance of [`drain_apart`].
 #[cfg(target_arch = "nvptx64")]
 #[unsafe(no_mangle)]
-extern "C" fn warptrace_drain(state: u32, zero: u32, warp: u32, group: u32) {
-    let state = SharedMemory::new(state, simt::is_leader(group));
-    encode(state.displaced(zero), state, warp, group);
+extern "C" fn warptrace_drain(state: u32, warp: u32, group: u32) {
+    encode(SharedMemory::new(state, simt::is_leader(group)), warp, group);
 }
 
 /// The run that is pending, and how many were put into the queue before it.
@@ -579,28 +578,23 @@ fn put(mut state: SharedMemory, live: u32, location: u32, mask: u32, count: u32)
 }
 
 /// Hands the queue's runs to the encoder, and the twin's to the twin. All lanes of `group` do the same, and what the leader
-/// writes counts. Answers `false` in lanes that were separated from it (see [`Track::drain`]).
-///
-/// `head` is `state` in a form that ptxas cannot tell to be the same, so that it looks again, before each run, how many there
-/// are: others may put in more, or give some up.
+/// writes counts. Lanes that were separated from it (see [`Track::drain`]) go no further.
 #[inline(always)]
-fn encode(head: SharedMemory, mut state: SharedMemory, warp: u32, group: u32) -> bool {
+fn encode(mut state: SharedMemory, warp: u32, group: u32) {
     let plan = plan();
     let [low, high, drained_low, drained_high] = state.get128(WORK);
     let tables = tables(state, plan, u64::from(low) | u64::from(high) << 32);
-    let queue = Queue::new(state, QUEUE);
+    let (queue, put) = (Queue::new(state, QUEUE), state.get32(PUT));
     let drained = with_recorder!(plan, R => {
-        Track::new(state, 0, warp).drain::<R>(tables, group, queue, || head.get32(PUT))
+        Track::new(state, 0, warp).drain::<R>(tables, group, queue, put)
     });
-    let Some(drained) = drained else { return false };
+    let Some(drained) = drained else { return };
     set64(&mut state, DRAINED, (u64::from(drained_low) | u64::from(drained_high) << 32) + drained);
     if plan.dual {
-        let queue = Queue::new(state, DUAL_QUEUE_AT);
+        let (queue, put) = (Queue::new(state, DUAL_QUEUE_AT), state.get32(TWIN_PUT));
         let twin = Track::new(state, 1, warp);
-        let tables = Tables::none(tables.leader);
-        return twin.drain::<RawState>(tables, group, queue, || head.get32(TWIN_PUT)).is_some();
+        let _ = twin.drain::<RawState>(Tables::none(tables.leader), group, queue, put);
     }
-    true
 }
 
 /// Takes these lanes out of the live mask; the last ones flush the stream.
@@ -635,7 +629,7 @@ fn finish(mut state: SharedMemory) {
         Queue::new(state, QUEUE).put(last.put, last.mask, last.location, last.count);
         state.set32(PUT, last.put.wrapping_add(1));
     }
-    encode(state, state, warp, 1 << simt::lane());
+    encode(state, warp, 1 << simt::lane());
     let [low, high, drained_low, drained_high] = state.get128(WORK);
     let drained = u64::from(drained_low) | u64::from(drained_high) << 32;
     let work = u64::from(low) | u64::from(high) << 32;

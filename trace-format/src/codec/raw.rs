@@ -83,12 +83,6 @@ impl RawState {
         self.length
     }
 
-    /// Bytes of payload so far.
-    #[inline(always)]
-    pub const fn length(&self) -> u32 {
-        self.length
-    }
-
     /// Whether one more event fits into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {

@@ -152,12 +152,6 @@ impl EclState {
         self.rle.finish(out)
     }
 
-    /// Bytes of payload so far, without what is still open.
-    #[inline(always)]
-    pub const fn length(&self) -> u32 {
-        self.rle.length()
-    }
-
     /// Whether one more event and the finish after it fit into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {

@@ -200,12 +200,6 @@ impl PredictState {
         self.bits.div_ceil(8)
     }
 
-    /// Bytes of payload so far.
-    #[inline(always)]
-    pub const fn length(&self) -> u32 {
-        self.bits.div_ceil(8)
-    }
-
     /// Whether one more event, or a run of it, and the finish after it fit into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
