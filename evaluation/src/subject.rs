@@ -1,6 +1,7 @@
 //! What is run: a program on an input.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
 
 use warptrace_decoder::lanes::LaneDigest;
@@ -60,6 +61,11 @@ pub(crate) trait RunResult {
     fn expected_rounds(&self) -> Option<(u16, u64)> {
         None
     }
+}
+
+/// What a program's own check found, or what is wrong, in the words of a table.
+pub(crate) fn in_words(checked: Result<impl Display, impl Display>) -> Result<String, String> {
+    checked.map(|finding| format!("{finding:#}")).map_err(|error| format!("{error:#}"))
 }
 
 /// A subject that has not been made: inputs may take a while to load or to generate.

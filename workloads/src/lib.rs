@@ -2,6 +2,10 @@
 //!
 //! Each program runs its kernels through a [`Launcher`](warptrace_host::Launcher), traced or not, on a GPU or on
 //! the simulator, and answers its result together with the time that the kernels took.
+//!
+//! Each program's module has a function `check`, which takes the input and the result and answers a `Finding`, or a
+//! `CheckError` that says what is wrong first. Both display in one sentence: `{}` is what `warptrace record` prints,
+//! `{:#}` what a row of the evaluation's tables says, where that is another.
 
 pub mod check;
 pub mod dmr;
@@ -15,6 +19,7 @@ pub mod nbody;
 mod program;
 mod run;
 pub mod stress;
+mod words;
 
 use warptrace_host::{PtxModule, PtxTable};
 

@@ -10,8 +10,7 @@ use std::time::Instant;
 use programs::{LaneCounts, RECORDINGS, assert_points_are_placed, record, record_as, simulator};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{SimDevice, SimOptions, Untraced};
-use warptrace_workloads::check::mesh::{Parameters, check};
-use warptrace_workloads::dmr::{self, DmrError, DmrOptions, DmrOutcome, Refined, RoundReport};
+use warptrace_workloads::dmr::{self, CheckError, DmrError, DmrOptions, DmrOutcome, Refined, RoundReport};
 use warptrace_workloads::inputs::geometry::AngleBound;
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
 use warptrace_workloads::{Grid, WorkloadError};
@@ -70,16 +69,15 @@ fn grid(text: &str) -> Option<Grid> {
     Some(text.parse().unwrap())
 }
 
-/// Checks the result. The only violations may be the sharp angles that the result itself declares.
+/// Checks the result, and says what it is.
 fn assert_refined(name: &str, input: &Mesh, refined: &Refined, options: &DmrOptions) {
-    let bound = AngleBound::from_degrees(options.angle_degrees).unwrap();
-    let report = check(refined.view(), input, &Parameters { bound, ..Parameters::default() });
-    let kept = refined.kept_short + refined.kept_unsure;
-    eprintln!("{name}: {report} (kept: {kept} by floor or rounding)");
-    assert_eq!(report.problem_count, report.bad_triangles - report.bad_between_segments, "{name}: {report}");
-    assert_eq!(report.bad_triangles, refined.kept_corner + kept, "{name}: {report}");
-    assert_eq!(report.bad_between_segments, refined.kept_corner, "{name}: {report}");
-    assert_eq!(refined.left_bad, 0, "{name}");
+    match dmr::check(input, options, refined) {
+        Ok(finding) => eprintln!("{name}: {finding:#}"),
+        Err(CheckError::Unsound { left_bad, kept, report, .. }) => {
+            panic!("{name}: {left_bad} left to do; {report}; {kept}")
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
 }
 
 /// As [`assert_refined`], and no sharp angle but the input's own is left.

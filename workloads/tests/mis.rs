@@ -9,7 +9,6 @@ use programs::{
 };
 use warptrace_host::Untraced;
 use warptrace_kernels::mis::at;
-use warptrace_workloads::check::mis::check;
 use warptrace_workloads::inputs::Graph;
 use warptrace_workloads::mis::{self, MisOptions, MisOutcome};
 
@@ -30,7 +29,7 @@ fn trace_points_stand_at_one_place_each() {
 fn every_interleaving_finds_the_greedy_set() {
     for (name, graph) in zoo() {
         let expected = mis::reference(&graph);
-        check(&graph, &expected).unwrap();
+        mis::check(&graph, &expected).unwrap();
         for seed in 0..4 {
             for options in [on("4x64"), on("1x32"), MisOptions::default()] {
                 let outcome = untraced(&graph, seed, &options);
@@ -52,7 +51,7 @@ fn the_road_network_of_new_york_gets_its_greedy_set() {
     let Some(graph) = new_york("the_road_network_of_new_york_gets_its_greedy_set") else { return };
     let outcome = untraced(&graph, 0, &MisOptions::default());
     assert_eq!(outcome.in_set, mis::reference(&graph));
-    check(&graph, &outcome.in_set).unwrap();
+    mis::check(&graph, &outcome.in_set).unwrap();
 }
 
 #[test]

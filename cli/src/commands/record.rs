@@ -53,7 +53,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
             recording.pool_mib
         );
     }
-    let result = checked.map_err(|words| anyhow::anyhow!("the program's result is wrong: {words}"))?;
+    let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
     say!("recorded   {} on {name}", program.info().name)?;
     say!("input      {}", program.describe(&input))?;
     made.describe(options.codec)?;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use warptrace_host::Launcher;
-use warptrace_workloads::check::mesh::{self as checker, Parameters};
 use warptrace_workloads::dmr::{self, DmrOptions, DmrOutcome};
-use warptrace_workloads::inputs::geometry::AngleBound;
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
 use warptrace_workloads::{Grid, ProgramInfo};
 
@@ -36,6 +34,12 @@ pub(crate) struct Dmr {
     /// Blocks and threads of a block, as in 192x256; a grid that fills the device if not given
     #[arg(long, value_name = "BLOCKSxTHREADS")]
     grid: Option<Grid>,
+}
+
+impl Dmr {
+    fn options(&self) -> DmrOptions {
+        DmrOptions { angle_degrees: self.angle, grid: self.grid, ..DmrOptions::default() }
+    }
 }
 
 impl Program for Dmr {
@@ -73,32 +77,10 @@ impl Program for Dmr {
     }
 
     fn run(&self, launcher: &mut dyn Launcher, mesh: &Mesh) -> anyhow::Result<DmrOutcome> {
-        let options = DmrOptions { angle_degrees: self.angle, grid: self.grid, ..DmrOptions::default() };
-        Ok(dmr::run(launcher, mesh, &options)?)
+        Ok(dmr::run(launcher, mesh, &self.options())?)
     }
 
-    fn check(&self, mesh: &Mesh, outcome: &DmrOutcome) -> Result<String, String> {
-        let refined = &outcome.refined;
-        let bound = AngleBound::from_degrees(self.angle).ok_or("the angle is none")?;
-        let parameters = Parameters { bound, ..Parameters::default() };
-        let report = checker::check(refined.view(), mesh, &parameters);
-        // Some sharp angles stay, and the result says which: the only problems may be these.
-        let kept = refined.kept_corner + refined.kept_short + refined.kept_unsure;
-        let sound = report.problem_count == report.bad_triangles - report.bad_between_segments
-            && report.bad_triangles == kept
-            && report.bad_between_segments == refined.kept_corner
-            && refined.left_bad == 0;
-        if !sound {
-            let first = report.problems.first().map(ToString::to_string).unwrap_or_default();
-            return Err(format!(
-                "{} triangles left to do, {} problems: {first}",
-                refined.left_bad, report.problem_count
-            ));
-        }
-        Ok(format!(
-            "conforming and Delaunay: {} triangles, {} sharp ones that have to stay",
-            count(report.triangles as u64),
-            count(kept as u64)
-        ))
+    fn check(&self, mesh: &Mesh, outcome: &DmrOutcome) -> anyhow::Result<String> {
+        Ok(dmr::check(mesh, &self.options(), &outcome.refined)?.to_string())
     }
 }

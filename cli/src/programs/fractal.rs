@@ -71,18 +71,8 @@ impl Program for Fractal {
         Ok(fractal::run(launcher, &self.options())?)
     }
 
-    fn check(&self, (): &(), outcome: &FractalOutcome) -> Result<String, String> {
-        let expected = fractal::reference(&self.options());
-        let found = &outcome.image;
-        match found.iter().zip(&expected).position(|(found, expected)| found != expected) {
-            None if found.len() == expected.len() => {
-                Ok(format!("every pixel as on the CPU ({})", count(found.len() as u64)))
-            }
-            None => Err(format!("{} pixels, not {}", found.len(), expected.len())),
-            Some(pixel) => {
-                Err(format!("pixel {pixel} took {} steps, on the CPU {}", found[pixel], expected[pixel]))
-            }
-        }
+    fn check(&self, (): &(), outcome: &FractalOutcome) -> anyhow::Result<String> {
+        Ok(fractal::check(&self.options(), &outcome.image)?.to_string())
     }
 
     fn write(&self, outcome: &FractalOutcome) -> anyhow::Result<Option<String>> {

@@ -45,8 +45,7 @@ impl Program for Matmul {
         Ok(matmul::run(launcher, matrices)?)
     }
 
-    fn check(&self, matrices: &Matrices, outcome: &MatmulOutcome) -> Result<String, String> {
-        matmul::check(matrices, &outcome.product).map_err(|wrong| wrong.to_string())?;
-        Ok(format!("exact, by Freivalds' check ({} elements)", count(outcome.product.len() as u64)))
+    fn check(&self, matrices: &Matrices, outcome: &MatmulOutcome) -> anyhow::Result<String> {
+        Ok(matmul::check(matrices, &outcome.product)?.to_string())
     }
 }

@@ -45,8 +45,8 @@ pub(crate) trait Program {
     /// Runs the kernels.
     fn run(&self, launcher: &mut dyn Launcher, input: &Self::Input) -> anyhow::Result<Self::Outcome>;
 
-    /// Checks the result; answers in a few words how, or what is wrong.
-    fn check(&self, input: &Self::Input, outcome: &Self::Outcome) -> Result<String, String>;
+    /// Checks the result as the program's own `check` does; answers its finding in a few words.
+    fn check(&self, input: &Self::Input, outcome: &Self::Outcome) -> anyhow::Result<String>;
 
     /// Writes what else was asked for, and answers a line about it.
     fn write(&self, _outcome: &Self::Outcome) -> anyhow::Result<Option<String>> {

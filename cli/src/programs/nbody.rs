@@ -73,12 +73,7 @@ impl Program for Nbody {
         Ok(nbody::run(launcher, input, &self.options())?)
     }
 
-    fn check(&self, input: &Bodies, outcome: &NbodyOutcome) -> Result<String, String> {
-        let off = nbody::deviation(input, &self.options(), &outcome.bodies, &outcome.accelerations);
-        let words = format!(
-            "from double precision: positions {:.1e}, velocities {:.1e}, accelerations {:.1e}",
-            off.position, off.velocity, off.acceleration
-        );
-        if off.is_small() { Ok(words) } else { Err(words) }
+    fn check(&self, input: &Bodies, outcome: &NbodyOutcome) -> anyhow::Result<String> {
+        Ok(nbody::check(input, &self.options(), &outcome.bodies, &outcome.accelerations)?.to_string())
     }
 }

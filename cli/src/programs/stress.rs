@@ -71,13 +71,8 @@ impl Program for Stress {
         Ok(stress::run(launcher, &self.options())?)
     }
 
-    fn check(&self, (): &(), outcome: &StressOutcome) -> Result<String, String> {
-        let options = self.options();
-        outcome.result.compare(&stress::reference(&options))?;
-        Ok(format!(
-            "every walk as on the CPU ({} lanes at trace points)",
-            count(outcome.result.lane_events(&options))
-        ))
+    fn check(&self, (): &(), outcome: &StressOutcome) -> anyhow::Result<String> {
+        Ok(stress::check(&self.options(), &outcome.result)?.to_string())
     }
 }
 

@@ -4,13 +4,12 @@ use std::borrow::Cow;
 
 use anyhow::Context;
 use warptrace_host::Launcher;
-use warptrace_workloads::check::mesh::{self as checker, Parameters};
 use warptrace_workloads::dmr::{self, DmrOptions, Refined};
 use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
 use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, Run, RunResult, Subject, in_words};
 
 pub(super) const NAME: &str = "dmr";
 
@@ -65,13 +64,13 @@ impl Subject for Dmr {
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
         let outcome = dmr::run(launcher, &self.mesh, &self.options)?;
-        let result = Mended { mesh: &self.mesh, refined: outcome.refined };
+        let result = Mended { subject: self, refined: outcome.refined };
         Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 }
 
 struct Mended<'s> {
-    mesh: &'s Mesh,
+    subject: &'s Dmr,
     refined: Refined,
 }
 
@@ -86,26 +85,6 @@ impl RunResult for Mended<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        let Refined { kept_corner, kept_short, kept_unsure, left_bad, .. } = self.refined;
-        let report = checker::check(self.refined.view(), self.mesh, &Parameters::default());
-        let kept = format!(
-            "left alone: {kept_corner} in corners, {kept_short} under the floor, {kept_unsure} for rounding"
-        );
-        // The only violations may be the sharp angles that the result itself declares.
-        let sound = report.problem_count == report.bad_triangles - report.bad_between_segments
-            && report.bad_triangles == kept_corner + kept_short + kept_unsure
-            && report.bad_between_segments == kept_corner
-            && left_bad == 0;
-        if !sound {
-            let first = report.problems.first().map(ToString::to_string).unwrap_or_default();
-            return Err(format!(
-                "{left_bad} left to do; {} problems ({first}); {kept}",
-                report.problem_count
-            ));
-        }
-        Ok(format!(
-            "conforming, Delaunay, no bad triangle among {}; {kept}",
-            crate::table::count(report.triangles as u64)
-        ))
+        in_words(dmr::check(&self.subject.mesh, &self.subject.options, &self.refined))
     }
 }

@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use rayon::prelude::*;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_kernels::fractal::at;
 use warptrace_workloads::ProgramInfo;
-use warptrace_workloads::fractal::{self, FractalOptions};
+use warptrace_workloads::fractal::{self, FractalOptions, Paths};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 
 pub(crate) const NAME: &str = "fractal";
 
@@ -49,14 +48,7 @@ pub(crate) fn case(width: u32, depth: u32) -> Case {
 struct Fractal {
     options: FractalOptions,
     /// Every pixel's path on the CPU. At full size that takes ten billion steps, so it is computed once.
-    paths: OnceLock<Vec<Path>>,
-}
-
-/// A thread's way through the kernel: it enters, steps so often, and leaves.
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    steps: u32,
-    exit: u16,
+    paths: OnceLock<Paths>,
 }
 
 impl Fractal {
@@ -64,14 +56,8 @@ impl Fractal {
         Self { options, paths: OnceLock::new() }
     }
 
-    fn paths(&self) -> &[Path] {
-        let path = |thread| {
-            let locations = fractal::lane_locations(&self.options, thread);
-            let steps = locations.iter().filter(|&&location| location == at::ITERATE).count() as u32;
-            Path { steps, exit: *locations.last().expect("a thread passes where it enters") }
-        };
-        let pixels = u64::from(self.options.width) * u64::from(self.options.width);
-        self.paths.get_or_init(|| (0..pixels).into_par_iter().map(path).collect())
+    fn paths(&self) -> &Paths {
+        self.paths.get_or_init(|| Paths::new(&self.options))
     }
 }
 
@@ -95,11 +81,7 @@ impl Subject for Fractal {
 
 impl LaneReference for Fractal {
     fn lane(&self, _: u32, thread: u64) -> LaneDigest {
-        let Some(path) = usize::try_from(thread).ok().and_then(|thread| self.paths().get(thread)) else {
-            return LaneDigest::of([at::ENTER, at::OUTSIDE]);
-        };
-        let steps = std::iter::repeat_n(at::ITERATE, path.steps as usize);
-        LaneDigest::of(std::iter::once(at::ENTER).chain(steps).chain([path.exit]))
+        LaneDigest::of(self.paths().lane_locations(thread))
     }
 }
 
@@ -114,61 +96,14 @@ impl RunResult for Picture<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        let expected = self.subject.paths();
-        match self.image.iter().zip(expected).position(|(&found, expected)| found != expected.steps) {
-            None if self.image.len() == expected.len() => {
-                Ok(format!("{} pixels as on the CPU", crate::table::count(expected.len() as u64)))
-            }
-            None => Err(format!("{} pixels, not {}", self.image.len(), expected.len())),
-            Some(pixel) => Err(format!(
-                "pixel {pixel} took {} steps, on the CPU {}",
-                self.image[pixel], expected[pixel].steps
-            )),
-        }
+        in_words(self.subject.paths().check(&self.image))
     }
 
     fn expected_events(&self) -> Option<u64> {
-        Some(expected_events(&self.subject.options, self.subject.paths()))
+        Some(self.subject.paths().expected_events())
     }
 
     fn expected_rounds(&self) -> Option<(u16, u64)> {
-        let slowest = |warp: &[Path]| u64::from(warp.iter().map(|path| path.steps).max().unwrap_or(0));
-        Some((at::ITERATE, self.subject.paths().chunks(32).map(slowest).sum()))
-    }
-}
-
-/// As [`fractal::expected_events`], from paths that are known already.
-fn expected_events(options: &FractalOptions, paths: &[Path]) -> u64 {
-    let threads = paths.len().next_multiple_of(options.block as usize);
-    let warp = |first: usize| {
-        let inside = &paths[first.min(paths.len())..(first + 32).min(paths.len())];
-        let slowest = inside.iter().map(|path| path.steps).max().unwrap_or(0);
-        let mut exits: Vec<u16> = inside.iter().map(|path| path.exit).collect();
-        exits.sort_unstable();
-        exits.dedup();
-        // They enter together and step as often as the slowest; each way out is one event, and so is having no pixel.
-        1 + u64::from(slowest) + exits.len() as u64 + u64::from(inside.len() < 32)
-    };
-    (0..threads).step_by(32).map(warp).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_and_counts_are_the_programs() {
-        // With pixels that escape at the last step, with warps of both exits, and with threads outside.
-        for (width, depth) in [(64, 20), (64, 200), (16, 1), (30, 50), (1, 3)] {
-            let subject = Fractal::new(FractalOptions::new(width, depth));
-            let (options, paths) = (&subject.options, subject.paths());
-            let image = fractal::reference(options);
-            assert!(image.iter().eq(paths.iter().map(|path| &path.steps)));
-            assert_eq!(expected_events(options, paths), fractal::expected_events(&image, options));
-            for thread in (0..u64::from(width * width) + 40).step_by(7) {
-                let locations = fractal::lane_locations(options, thread);
-                assert_eq!(subject.lane(0, thread), LaneDigest::of(locations), "thread {thread}");
-            }
-        }
+        Some((at::ITERATE, self.subject.paths().expected_rounds()))
     }
 }

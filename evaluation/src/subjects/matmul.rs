@@ -8,7 +8,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::matmul::{self, Matrices};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
 
 pub(crate) const NAME: &str = "matmul";
@@ -69,8 +69,7 @@ impl RunResult for Product<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        matmul::check(self.matrices, &self.product).map_err(|wrong| wrong.to_string())?;
-        Ok(format!("exact: {} elements, by Freivalds' check", count(self.product.len() as u64)))
+        in_words(matmul::check(self.matrices, &self.product))
     }
 
     fn expected_events(&self) -> Option<u64> {

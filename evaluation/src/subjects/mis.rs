@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
-use warptrace_workloads::check::mis as checker;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mis::{self, MisOptions};
 
 use super::{SEED, Selection, graphs};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, Run, RunResult, Subject, in_words};
 
 pub(super) const NAME: &str = "mis";
 
@@ -71,15 +70,6 @@ impl RunResult for Set<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        checker::check(self.graph, &self.in_set).map_err(|error| error.to_string())?;
-        if self.in_set != mis::reference(self.graph) {
-            return Err("independent and maximal, but not the set that the ranks imply".to_owned());
-        }
-        let members = self.in_set.iter().filter(|&&inside| inside).count() as u64;
-        Ok(format!(
-            "independent, maximal, as on the CPU: {} of {} nodes",
-            crate::table::count(members),
-            crate::table::count(self.graph.nodes().into())
-        ))
+        in_words(mis::check(self.graph, &self.in_set))
     }
 }

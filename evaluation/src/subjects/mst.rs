@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
-use warptrace_workloads::check::mst as checker;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mst::{self, MstOptions};
 
 use super::{SEED, Selection, graphs};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, Run, RunResult, Subject, in_words};
 
 pub(super) const NAME: &str = "mst";
 
@@ -63,18 +62,6 @@ impl RunResult for Forest<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        checker::check(self.graph, &self.arcs).map_err(|error| error.to_string())?;
-        let expected = checker::kruskal(self.graph).weight;
-        if self.weight != expected {
-            return Err(format!(
-                "the weight is given as {}, Kruskal's forest weighs {expected}",
-                self.weight
-            ));
-        }
-        Ok(format!(
-            "as heavy as Kruskal's: {} edges, weight {}",
-            crate::table::count(self.arcs.len() as u64),
-            crate::table::count(self.weight)
-        ))
+        in_words(mst::check(self.graph, &self.arcs, self.weight))
     }
 }

@@ -8,7 +8,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
 
 pub(crate) const NAME: &str = "nbody";
@@ -148,13 +148,7 @@ impl RunResult for Moved<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        let Nbody { bodies, options, .. } = self.subject;
-        let deviation = nbody::deviation(bodies, options, &self.bodies, &self.accelerations);
-        let words = format!(
-            "from double precision: positions {:.1e}, velocities {:.1e}, accelerations {:.1e}",
-            deviation.position, deviation.velocity, deviation.acceleration
-        );
-        if deviation.is_small() { Ok(words) } else { Err(words) }
+        in_words(nbody::check(&self.subject.bodies, &self.subject.options, &self.bodies, &self.accelerations))
     }
 
     fn expected_events(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::stress::{self, StressOptions, StressResult};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
 
 pub(super) const NAME: &str = "stress";
@@ -85,8 +85,7 @@ impl RunResult for Walked<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        self.result.compare(self.subject.expected())?;
-        Ok(format!("{} walks as on the CPU", count(self.result.sums.len() as u64)))
+        in_words(stress::check_against(&self.subject.options, self.subject.expected(), &self.result))
     }
 
     fn expected_lanes(&self) -> Option<u64> {

@@ -4,6 +4,8 @@
 //! * [`mst`]: Kruskal's minimum spanning forest; is a set of arcs one.
 //! * [`mesh`]: is a refined mesh conforming, Delaunay, of the same domain, and free of bad triangles.
 //! * [`components`]: connected components.
+//!
+//! The programs' own checks, such as [`mst::check`](crate::mst::check()), build on them.
 
 mod components;
 pub mod mesh;

@@ -12,12 +12,14 @@
 //! * rounding leaves no cavity that is certainly star-shaped.
 
 mod arrays;
+mod check;
 mod error;
 mod outcome;
 mod prepare;
 mod reference;
 mod rounds;
 
+pub use check::{CheckError, Finding, Kept, check};
 pub use error::DmrError;
 pub use outcome::{DmrOutcome, Refined, RoundReport};
 pub use reference::reference;

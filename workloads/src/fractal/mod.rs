@@ -4,6 +4,8 @@
 //! of side [`Region::DEFAULT`]`.side` downwards and to the right from its corner; iteration counts, and so event
 //! counts and ratios, depend on it.
 
+mod check;
+mod paths;
 mod picture;
 mod reference;
 
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 
+pub use self::check::{CheckError, Finding, check};
+pub use self::paths::{Path, Paths};
 pub use self::picture::write_png;
 pub use self::reference::{lane_locations, reference};
 use crate::{ProgramInfo, WorkloadError};
@@ -60,6 +64,11 @@ impl FractalOptions {
         Self { width, depth, region: Region::DEFAULT, block: 256 }
     }
 
+    /// Pixels of the picture.
+    fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.width)
+    }
+
     /// Side of a pixel.
     pub(crate) fn pixel(&self) -> f64 {
         self.region.side / f64::from(self.width)
@@ -103,7 +112,7 @@ pub struct FractalOutcome {
 /// If an option is out of range, or the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<FractalOutcome, WorkloadError> {
     options.check()?;
-    let pixels = options.width as usize * options.width as usize;
+    let pixels = options.pixels() as usize;
     let image = Buffer::<u32>::filled(launcher.device(), pixels, 0)?;
     let Region { left, top, .. } = options.region;
     let call = warptrace_kernels::fractal::fractal(
@@ -121,20 +130,10 @@ pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<Frac
     Ok(FractalOutcome { image: pixels, kernel: time.kernel })
 }
 
-/// Warp events that a picture implies, if every warp reconverges at each trace point: for each warp, one event where
-/// it enters, one an iteration of its slowest lane, one or two for the ways out of the loop, and, in a grid with more
-/// threads than pixels, one for the lanes outside.
+/// Warp events that a picture implies, as [`Paths::expected_events`] counts them.
+///
+/// # Panics
+/// If the blocks have no thread.
 pub fn expected_events(image: &[u32], options: &FractalOptions) -> u64 {
-    let threads = (image.len() as u64).next_multiple_of(u64::from(options.block));
-    let mut events = 0;
-    for first in (0..threads).step_by(32) {
-        let lanes = first.min(image.len() as u64) as usize..(first + 32).min(image.len() as u64) as usize;
-        let inside = &image[lanes];
-        events += 1; // ENTER
-        events += u64::from(inside.len() < 32); // OUTSIDE
-        events += u64::from(inside.iter().copied().max().unwrap_or(0)); // ITERATE
-        let (in_set, escaped) = reference::exits(options, first, inside);
-        events += u64::from(in_set) + u64::from(escaped);
-    }
-    events
+    Paths::implied(image, options).expected_events()
 }

@@ -1,4 +1,4 @@
-//! Inputs whose products are exact, and what checks them.
+//! Inputs whose products are exact.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -8,13 +8,11 @@ use super::check_size;
 use crate::WorkloadError;
 
 /// Stream of the random numbers, apart from those of other inputs. Never change.
-const STREAM: u64 = 65;
+pub(super) const STREAM: u64 = 65;
 /// Bits of a single-precision number.
 const SIGNIFICANT_BITS: u32 = 24;
 /// Most bits of an input's number: more would only make small matrices look less like large ones.
 const MOST_BITS: u32 = 6;
-/// Random vectors of a check.
-const VECTORS: usize = 4;
 
 /// Two square matrices.
 ///
@@ -63,7 +61,8 @@ impl Matrices {
     }
 }
 
-fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
+/// The random numbers of a seed, in a stream of their own.
+pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = ChaCha8Rng::from_seed(key);
@@ -89,51 +88,6 @@ pub fn reference(matrices: &Matrices) -> Vec<f32> {
     product
 }
 
-/// A row of a product that is not right.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("row {row} of the product, times a vector, is {found}; it should be {expected}")]
-pub struct WrongRow {
-    /// The row.
-    pub row: usize,
-    /// Its product with a random vector.
-    pub found: f64,
-    /// What that should be.
-    pub expected: f64,
-}
-
-/// Checks a product without computing it: C x = A (B x) for random vectors x (Freivalds, "Fast Probabilistic
-/// Algorithms", 1979), in double precision, where nothing rounds.
-///
-/// The vectors' elements are odd numbers up to 1,023, so that one wrong element in a row is always found; several wrong
-/// ones are missed with a probability of at most 2^-40 a row.
-///
-/// # Errors
-/// The first wrong row.
-///
-/// # Panics
-/// If the product does not have as many elements as the matrices.
-pub fn check(matrices: &Matrices, product: &[f32]) -> Result<(), WrongRow> {
-    let size = matrices.size as usize;
-    assert_eq!(product.len(), size * size, "a product has as many elements as its factors");
-    let mut random = rng(0, STREAM + 1);
-    for _ in 0..VECTORS {
-        let vector: Vec<f64> =
-            (0..size).map(|_| f64::from((random.next_u32() % 1024) as i32 * 2 - 1023)).collect();
-        let times = |matrix: &[f32], vector: &[f64]| -> Vec<f64> {
-            let row = |row: &[f32]| row.iter().zip(vector).map(|(&number, x)| f64::from(number) * x).sum();
-            matrix.par_chunks(size).map(row).collect()
-        };
-        let expected = times(&matrices.a, &times(&matrices.b, &vector));
-        let found = times(product, &vector);
-        // A NaN differs from everything, so it is wrong.
-        let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
-        if let Some(row) = wrong {
-            return Err(WrongRow { row, found: found[row], expected: expected[row] });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,18 +101,6 @@ mod tests {
             assert!(bits >= 4);
             // The largest sum, in steps of 2^-2b.
             assert!(u64::from(size) << (2 * bits) <= 1 << SIGNIFICANT_BITS, "{size}");
-        }
-    }
-
-    #[test]
-    fn one_wrong_element_is_found() {
-        let matrices = Matrices::random(24, 3).unwrap();
-        let right = reference(&matrices);
-        assert_eq!(check(&matrices, &right), Ok(()));
-        for (at, by) in [(0, 2.0f32.powi(-12)), (575, -1.0), (100, f32::NAN), (101, f32::INFINITY)] {
-            let mut wrong = right.clone();
-            wrong[at] += by;
-            assert_eq!(check(&matrices, &wrong).unwrap_err().row, at / 24, "{at} off by {by}");
         }
     }
 

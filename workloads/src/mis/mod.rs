@@ -3,6 +3,7 @@
 //! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always [`reference()`]'s; how
 //! often a thread looks again depends on the order in which threads run, and so does the trace.
 
+mod check;
 mod reference;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, Launcher};
 use warptrace_kernels::mis::{IN, mis_find, mis_init};
 
+pub use self::check::{CheckError, Finding, check};
 pub use self::reference::{priorities, reference};
 use crate::grid::Grid;
 use crate::inputs::Graph;
@@ -65,7 +67,7 @@ pub fn run(
     let mut run = Run::new(launcher);
     let nodes = graph.nodes();
     let grid = options.grid.unwrap_or_else(|| Grid::filling(run.device(), u64::from(nodes)));
-    check(graph, grid)?;
+    check_input(graph, grid)?;
 
     let offsets = Buffer::upload(run.device(), graph.offsets())?;
     let neighbours = Buffer::upload(run.device(), graph.neighbours())?;
@@ -97,7 +99,7 @@ pub fn run(
     Ok(outcome)
 }
 
-fn check(graph: &Graph, grid: Grid) -> Result<(), WorkloadError> {
+fn check_input(graph: &Graph, grid: Grid) -> Result<(), WorkloadError> {
     let threads = u64::from(grid.blocks()) * u64::from(grid.threads());
     let problem = if !graph.is_symmetric() {
         "an arc has no twin; load it with twins added".to_owned()

@@ -4,12 +4,15 @@
 //! joins two trees. Edges are ordered by weight and then by number, so the forest is the one that
 //! [`kruskal`](crate::check::mst::kruskal) finds; the paths of the threads depend on their order.
 
+mod check;
+
 use std::time::Duration;
 
 use warptrace_device::Global;
 use warptrace_host::{Buffer, Launcher};
 use warptrace_kernels::mst::{Edge, mst_init, mst_lightest, mst_merge};
 
+pub use self::check::{CheckError, Finding, check};
 use crate::grid::Grid;
 use crate::inputs::Graph;
 use crate::run::Run;
@@ -64,7 +67,7 @@ pub fn run(
     options: &MstOptions,
 ) -> Result<MstOutcome, WorkloadError> {
     let mut run = Run::new(launcher);
-    check(graph, options.grid)?;
+    check_input(graph, options.grid)?;
     let lists = Lists::new(&mut run, graph)?;
     let mut edges = lists.list_edges(&mut run, graph, options)?;
     let (mut from, mut to) = (lists.edges[0].global(), lists.edges[1].global());
@@ -94,7 +97,7 @@ pub fn run(
     Ok(MstOutcome { arcs, weight, rounds, kernel: run.kernel, launches: run.launches })
 }
 
-fn check(graph: &Graph, grid: Option<Grid>) -> Result<(), WorkloadError> {
+fn check_input(graph: &Graph, grid: Option<Grid>) -> Result<(), WorkloadError> {
     let threads = grid.map_or(Grid::MAX_THREADS, |grid| u64::from(grid.blocks()) * u64::from(grid.threads()));
     // A graph's edges are half its arcs, so that only nodes can be too many for 32 bits.
     let items = u64::from(graph.nodes()).max(u64::from(graph.arcs()) / 2);

@@ -3,6 +3,7 @@
 //! Each step is two launches, `nbody_force` and `nbody_integrate`. The control flow does not depend on the numbers,
 //! so [`expected_events`] is exact.
 
+mod check;
 mod events;
 mod plummer;
 mod reference;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::nbody::{nbody_force, nbody_integrate};
 
+pub use self::check::{CheckError, Finding, check};
 pub use self::events::{
     EventCounts, expected_events, force_lane_locations, force_warp_events, integrate_lane_locations,
     integrate_warp_events,

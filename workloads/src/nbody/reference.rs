@@ -1,5 +1,7 @@
 //! The same steps in plain loops on the CPU: in single precision bit for bit, in double precision to judge by.
 
+use std::fmt;
+
 use rayon::prelude::*;
 use warptrace_kernels::nbody::{add_difference, add_scaled, attract};
 
@@ -57,6 +59,16 @@ impl Deviation {
     pub fn is_small(&self) -> bool {
         // Written so that a NaN is not small.
         [self.position, self.velocity, self.acceleration].iter().all(|d| *d <= Self::TOLERANCE)
+    }
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { position, velocity, acceleration } = self;
+        write!(
+            f,
+            "from double precision: positions {position:.1e}, velocities {velocity:.1e}, accelerations {acceleration:.1e}"
+        )
     }
 }
 

@@ -5,6 +5,7 @@
 //! device and in every order of execution. How the lanes of a warp fall into groups is up to the device, and so is the
 //! number of a warp's events.
 
+mod check;
 mod reference;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::stress::{BINS, COUNTERS};
 
+pub use self::check::{CheckError, Finding, check, check_against};
 pub use self::reference::{lane_locations, reference};
 use crate::run::Run;
 use crate::{ProgramInfo, WorkloadError};
@@ -87,28 +89,6 @@ impl StressResult {
         // A thread without a walk enters, looks for a counter to clear, and finds that it is outside.
         let outside = options.threads() - u64::from(options.walks);
         self.passed.iter().map(|&passed| u64::from(passed)).sum::<u64>() + 3 * outside
-    }
-
-    /// Compares with what is expected.
-    ///
-    /// # Errors
-    /// What differs first, in words.
-    pub fn compare(&self, expected: &Self) -> Result<(), String> {
-        let parts = [
-            ("checksum of walk", &self.sums, &expected.sums),
-            ("trace points of walk", &self.passed, &expected.passed),
-            ("global counter", &self.bins, &expected.bins),
-            ("shared counter", &self.counts, &expected.counts),
-        ];
-        for (name, found, expected) in parts {
-            if found.len() != expected.len() {
-                return Err(format!("{} values, not {}: {name}", found.len(), expected.len()));
-            }
-            if let Some(at) = (0..found.len()).find(|&at| found[at] != expected[at]) {
-                return Err(format!("{name} {at} is {:#x}, not {:#x}", found[at], expected[at]));
-            }
-        }
-        Ok(())
     }
 }
 
