@@ -70,6 +70,9 @@ static NO_POOL: PoolDescriptor = PoolDescriptor {
     warps: 0,
     launch: 0,
     enabled: 0,
+    reserved: 0,
+    reserved_count: 0,
+    unused: [0; 2],
 };
 
 impl<'a> Launch<'a> {

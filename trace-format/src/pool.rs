@@ -8,14 +8,14 @@ pub const POOL_SYMBOL: &str = "WARPTRACE_POOL";
 /// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
 pub const MAX_TRACKS: usize = 2;
 
-/// The pool of chunks and the tables beside it. Size 64 bytes, alignment 16 (the kernel reads 16 bytes at a time).
+/// The pool of chunks and the tables beside it. Size 80 bytes, alignment 16 (the kernel reads 16 bytes at a time).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct PoolDescriptor {
     /// First chunk; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes) apart. 8-byte aligned.
     pub chunks: u64,
-    /// Address of the `u32` that counts claimed chunks (it passes [`chunk_count`](Self::chunk_count) when the
-    /// pool is exhausted; a track that was refused asks no more).
+    /// Address of the `u32` that counts claims (it goes on counting when the pool is exhausted; a track that was refused asks no
+    /// more).
     pub next_chunk: u64,
     /// Array of [`WarpAccount`], one per warp of the launch and track: `accounts[track * warps + warp]`.
     pub accounts: u64,
@@ -35,6 +35,22 @@ pub struct PoolDescriptor {
     pub launch: u32,
     /// 1 while tracing; with 0 the kernel records nothing and touches no other field.
     pub enabled: u32,
+    /// 0, or 1 + the number of the first of the chunks that are reserved for this launch: the first chunk of each warp and track,
+    /// in the order of `accounts`. So warps need not all ask for one when they start.
+    pub reserved: u32,
+    /// Chunks that were reserved since the counter was 0, those for this launch included. A claim gets the chunk with the number of
+    /// the claim plus this.
+    pub reserved_count: u32,
+    /// Fills up to a multiple of 16 bytes.
+    pub unused: [u32; 2],
+}
+
+impl PoolDescriptor {
+    /// The reserved chunk for the start of a stream, or `None` if there are none.
+    #[inline(always)]
+    pub const fn first_chunk(&self, track: u32, warp: u32) -> Option<u32> {
+        if self.reserved == 0 { None } else { Some(self.reserved - 1 + track * self.warps + warp) }
+    }
 }
 
 /// One warp's accounting for one launch and track: every event is either recorded or lost.
@@ -55,7 +71,7 @@ pub struct WarpAccount {
 }
 
 const _: () = {
-    assert!(size_of::<PoolDescriptor>() == 64);
+    assert!(size_of::<PoolDescriptor>() == 80);
     assert!(size_of::<WarpAccount>() == 32);
     assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
 };

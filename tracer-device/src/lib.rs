@@ -37,15 +37,16 @@
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
-//! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `warp` holds a warp's state and says how an event gets to the
-//!   encoder; `queue` holds runs on their way, `mail` events of groups that met another one in the tracer; `stream` appends to chunks,
-//!   `pool` hands them out.
+//! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `state` says where a warp's state is, `warp` how it opens and
+//!   ends, `event` how an event gets to the encoder; `late` finds counts that come late, `queue` holds runs on their way, `mail` events of groups
+//!   that met another one in the tracer; `stream` appends to chunks, `pool` hands them out.
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
 //! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
 //! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. All of them execute the recording,
 //!    so that they stay together, but every write and atomic in it is predicated on being the mask's lowest lane, the
-//!    leader. If the hardware should split the group meanwhile, still exactly one lane records exactly one event.
+//!    leader; what takes long the leader does alone. If the hardware should split the group meanwhile, still exactly one lane records
+//!    exactly one event.
 //! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
 //!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
 //! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the warp's
@@ -53,8 +54,9 @@
 //!    `mail`), and whoever enters next records it before its own. If that stays full, the event is counted as lost, and so the
 //!    trace says what it does not hold.
 //! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
-//!    only ever loses lanes, each by an atomic after its last event. Only such a group counts repeats without entering.
-//! 5. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
+//!    only ever loses lanes, each by an atomic after its last event.
+//! 5. An event that repeats the last one takes no lock: each lane counts in a word of its own (see `event` and `late`).
+//! 6. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -62,11 +64,17 @@
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
+#[cfg(recording)]
+mod apart;
 pub mod atomic;
+#[cfg(recording)]
+mod event;
 mod global;
 mod guard;
 #[doc(hidden)]
 pub mod kernel;
+#[cfg(recording)]
+mod late;
 #[cfg(recording)]
 mod lock;
 mod loops;
@@ -83,6 +91,8 @@ mod shared;
 pub mod simt;
 #[cfg(recording)]
 mod space;
+#[cfg(recording)]
+mod state;
 #[cfg(recording)]
 mod stream;
 mod trace;

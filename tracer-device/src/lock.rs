@@ -31,6 +31,24 @@ use crate::space::SharedMemory;
 /// Bytes of the variables.
 pub(crate) const LOCK_BYTES: u32 = 48;
 
+/// How an attempt to enter ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry(pub(crate) u32);
+
+impl Entry {
+    /// The group is inside.
+    pub(crate) const INSIDE: Self = Self(0);
+    /// Another group is inside.
+    #[cfg(target_arch = "nvptx64")]
+    pub(crate) const TAKEN: Self = Self(1);
+    /// Two groups came between each other's few instructions, and this one has written y.
+    #[cfg(target_arch = "nvptx64")]
+    pub(crate) const UNDECIDED: Self = Self(2);
+    /// There was no attempt.
+    #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+    pub(crate) const NONE: Self = Self(3);
+}
+
 /// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
 /// counts.
 #[cfg(target_arch = "nvptx64")]
@@ -55,8 +73,8 @@ impl Lock {
     pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32, _: u32) -> Self {
         Self
     }
-    pub(crate) fn enter(self) -> bool {
-        true
+    pub(crate) fn enter(self) -> Entry {
+        Entry::INSIDE
     }
     pub(crate) fn leave(self) {}
 }
@@ -71,13 +89,16 @@ impl Lock {
             address: state.address + at,
             opaque: displaced.address + at,
             leader: state.leader,
-            leader_lane: mask.trailing_zeros(),
+            leader_lane: crate::simt::lowest(mask),
         }
     }
 
-    /// Enters the section, unless another group is inside.
+    /// Enters the section, unless another group is or may be inside; [`insist`](Self::insist) is due then.
+    ///
+    /// A group that does not get in takes its b back at once, before it can be switched: who waits for all b to be 0 would find one
+    /// of many such groups in between for a long time. (So it happened on an H200.)
     #[inline(always)]
-    pub(crate) fn enter(self) -> bool {
+    pub(crate) fn enter(self) -> Entry {
         let (y, x): (u32, u32);
         // SAFETY: the variables from `address` on belong to this lock.
         unsafe {
@@ -91,6 +112,10 @@ impl Lock {
                 "setp.eq.and.u32 q, {y}, 0, p;",
                 "@q st.shared.u32 [{plain}+4], {me};",
                 "ld.shared.u32 {x}, [{opaque}];",
+                "setp.ne.u32 q, {y}, 0;",
+                "setp.ne.or.u32 q, {x}, {me}, q;",
+                "and.pred q, q, p;",
+                "@q st.shared.u8 [{b}+16], 0;",
                 "}}",
                 leader = in(reg32) self.leader as u32,
                 b = in(reg32) self.address + self.leader_lane,
@@ -102,10 +127,50 @@ impl Lock {
                 options(nostack, preserves_flags)
             );
         }
-        if y == 0 && x == self.leader_lane + 1 {
-            return true;
+        if y != 0 {
+            Entry::TAKEN
+        } else if x == self.leader_lane + 1 {
+            Entry::INSIDE
+        } else {
+            Entry::UNDECIDED
         }
-        refused(self.address, self.leader_lane, self.leader, y == 0)
+    }
+
+    /// The rest of the algorithm, where entering ended as `entry`; answers whether the group is inside. From the leader alone.
+    #[inline(always)]
+    pub(crate) fn insist(self, entry: Entry) -> bool {
+        entry == Entry::INSIDE || (entry == Entry::UNDECIDED && self.decide())
+    }
+
+    /// Waits until nobody tries any more; then y says who is inside. (Rare: groups are seldom switched between the few instructions.)
+    #[inline(always)]
+    fn decide(self) -> bool {
+        let get = |at: u32| -> u32 {
+            let value: u32;
+            // SAFETY: a variable of the lock.
+            unsafe {
+                core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) self.address + at,
+                    options(nostack, preserves_flags));
+            }
+            value
+        };
+        // A group that gave up while y names it would leave the lock taken: events would then be counted as lost, none
+        // recorded twice.
+        let mut patience = PATIENCE;
+        let mut word = 0;
+        while word < 8 {
+            if get(16 + 4 * word) == 0 {
+                word += 1;
+                continue;
+            }
+            patience -= 1;
+            if patience == 0 {
+                return false;
+            }
+            crate::simt::pause(crate::event::NAP_NANOSECONDS);
+        }
+        // b stays 0, as the algorithm has it: y alone keeps the others out.
+        get(4) == self.leader_lane + 1
     }
 
     /// Leaves the section.
@@ -129,46 +194,6 @@ impl Lock {
     }
 }
 
-/// Looks at the other lanes' bytes before a group gives up.
+/// Naps before a group gives up.
 #[cfg(target_arch = "nvptx64")]
-const PATIENCE: u32 = 1 << 12;
-
-/// The rest of the algorithm. `announced`: two groups came between each other's few instructions, and this one has written y
-/// (rare: groups are seldom switched there); else it found y taken. Answers whether it is inside.
-#[cfg(target_arch = "nvptx64")]
-#[cold]
-#[inline(never)]
-fn refused(address: u32, leader_lane: u32, leader: bool, announced: bool) -> bool {
-    // SAFETY: this lane's byte of the lock.
-    unsafe {
-        core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.volatile.shared.u8 [{}+16], 0; }}",
-            in(reg32) leader as u32, in(reg32) address + leader_lane, options(nostack, preserves_flags));
-    }
-    if !announced {
-        return false;
-    }
-    let get = |at: u32| -> u32 {
-        let value: u32;
-        // SAFETY: a variable of the lock.
-        unsafe {
-            core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address + at,
-                options(nostack, preserves_flags));
-        }
-        value
-    };
-    // Once nobody tries any more, y says who is in. A group that gives up while y names it leaves the lock taken: events are
-    // then counted as lost, none is recorded twice.
-    let mut patience = PATIENCE;
-    let mut word = 0;
-    while word < 8 {
-        if get(16 + 4 * word) == 0 {
-            word += 1;
-        }
-        patience -= 1;
-        if patience == 0 {
-            return false;
-        }
-    }
-    // b stays 0, as the algorithm has it: y alone keeps the others out.
-    get(4) == leader_lane + 1
-}
+const PATIENCE: u32 = 1 << 20;

@@ -3,7 +3,7 @@
 #[cfg(recording)]
 use crate::simt;
 #[cfg(recording)]
-use crate::trace_loc;
+use crate::trace::trace_times;
 
 /// Traces the iterations of one loop; see [`trace_loop`].
 #[derive(Debug)]
@@ -75,11 +75,21 @@ impl LoopTrace {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tick(&mut self) {
+        self.ticks(1);
+    }
+
+    /// So many iterations start that nothing separates: for the body of an unrolled loop, in which no lane leaves between one
+    /// iteration and the next. The events are those of as many calls of [`tick`](Self::tick), for the price of one.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn ticks(&mut self, iterations: u32) {
+        #[cfg(not(recording))]
+        let _ = iterations;
         #[cfg(recording)]
         if self.is_counted() {
-            self.iterations = self.iterations.wrapping_add(1);
+            self.iterations = self.iterations.wrapping_add(iterations);
         } else {
-            trace_loc(self.location);
+            trace_times(self.location, iterations);
         }
     }
 
@@ -129,38 +139,48 @@ fn record_iterations(location: u16, iterations: u32, group: u32) {
 
 /// Lanes that went through the loop differently often: one run for each number of iterations, from the smallest on.
 ///
-/// The lanes tell each other through shared memory how many iterations they have left. (Shuffles and votes of a group of some lanes
-/// are more instructions, and make the lanes of a group wait for each other.) Lanes that come apart on the way go on as groups of
-/// their own, and may meet again: what a group does follows from what its lanes have left, and each lane counts for itself.
+/// Each lane compares its number with those of the others, and leaves in shared memory, at its own place, the run that its number
+/// ends: which lanes are in it, how long it is, and the lane of the next greater number. So one pass over the lanes sorts them, and the
+/// runs are a list, which is recorded in one go. (Shuffles and votes of a group of some lanes are more
+/// instructions.)
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(never)]
-fn record_unequal(location: u16, iterations: u32, _: u32) {
+fn record_unequal(location: u16, iterations: u32, group: u32) {
     use warptrace_format::Memory;
-    let mut counts = crate::warp::counts();
+    let places = crate::state::counts();
     let own = simt::lane();
-    counts.set32(4 * own, iterations);
-    loop {
-        let group = simt::active_mask();
-        let (mut inside, mut fewest) = (0, u32::MAX);
-        let mut left = group;
-        while left != 0 {
-            let lane = left.trailing_zeros();
-            let count = counts.get32(4 * lane);
-            if count != 0 {
-                inside |= 1 << lane;
-                fewest = fewest.min(count);
-            }
-            left &= left - 1;
+    let mut place = places;
+    place.set32(16 * own, iterations);
+    simt::settle(group);
+    // This lane's number and greater ones; the next smaller number; the next greater one and its lowest lane.
+    let (mut inside, mut smaller) = (0, 0);
+    let (mut greater, mut next) = (u32::MAX, own);
+    // The smallest number's lowest lane.
+    let (mut fewest, mut first) = (u32::MAX, own);
+    let mut left = group;
+    while left != 0 {
+        let lane = left.trailing_zeros();
+        let count = places.get32(16 * lane);
+        if count >= iterations {
+            inside |= 1 << lane;
+        } else if count > smaller {
+            smaller = count;
         }
-        if inside == 0 {
-            return;
+        if count > iterations && count < greater {
+            (greater, next) = (count, lane);
         }
-        record_run(location, inside, fewest, group);
-        if inside & (1 << own) != 0 {
-            let count = counts.get32(4 * own);
-            counts.set32(4 * own, count - fewest);
+        if count < fewest {
+            (fewest, first) = (count, lane);
         }
+        left &= left - 1;
     }
+    // Nobody writes over a number that another lane still has to read.
+    simt::settle(group);
+    place.set128(16 * own, [iterations, inside, iterations - smaller, next]);
+    simt::settle(group);
+    crate::event::record_list(location, places, first, group);
+    // Nor over a place, should the lanes have come apart, and come back first.
+    simt::settle(group);
 }
 
 #[cfg(all(target_arch = "nvptx64", recording, not(feature = "counted")))]
@@ -193,6 +213,6 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
 fn record_run(location: u16, mask: u32, count: u32, group: u32) {
     // On the simulator nobody runs before the leader has returned: there is no switch in between.
     if cfg!(target_arch = "nvptx64") || simt::is_leader(mask) {
-        crate::warp::record_run(location, mask, count, group);
+        crate::event::record_run(location, mask, count, group);
     }
 }

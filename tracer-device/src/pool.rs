@@ -22,6 +22,9 @@ pub static mut WARPTRACE_POOL: PoolDescriptor = PoolDescriptor {
     warps: 0,
     launch: 0,
     enabled: 0,
+    reserved: 0,
+    reserved_count: 0,
+    unused: [0; 2],
 };
 
 /// The launch's descriptor.
@@ -51,11 +54,26 @@ pub(crate) fn descriptor() -> PoolDescriptor {
     })
 }
 
+/// Takes the first chunk of a stream, reserved or claimed; else as [`claim_chunk`].
+#[inline(always)]
+pub(crate) fn first_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
+    match pool.first_chunk(track, warp) {
+        Some(index) => start_chunk(pool, index, warp, track, leader),
+        None => claim_chunk(pool, warp, track, leader),
+    }
+}
+
 /// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is full. What the
 /// other lanes get means nothing.
 #[inline(always)]
 pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
-    let index = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
+    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
+    start_chunk(pool, claim.saturating_add(pool.reserved_count), warp, track, leader)
+}
+
+/// Writes the header of the chunk with this number, if there is one.
+#[inline(always)]
+fn start_chunk(pool: &PoolDescriptor, index: u32, warp: u32, track: u32, leader: bool) -> u64 {
     let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
     let there = index < pool.chunk_count;
     // On the GPU the leader goes no other way than the lanes that do not know the index.
@@ -89,38 +107,46 @@ pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, leader: bool) 
 /// `hint` is a slot that is probably free: one attempt at it, without a loop, is all that a warp normally needs.
 #[cfg(global_work)]
 #[inline(always)]
-pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, leader: bool) -> u32 {
+pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, live: u32, leader: bool) -> u32 {
     if pool.work_slot_count == 0 {
         return u32::MAX;
     }
-    let slot = hint % pool.work_slot_count;
+    let slot = told(live, hint % pool.work_slot_count);
     let bit = 1 << (slot % 32);
     let mut slots = GlobalMemory::new(pool.work_slots, leader);
-    if slots.fetch_or(slot / 32 * 4, bit) & bit == 0 {
+    if told(live, slots.fetch_or(slot / 32 * 4, bit)) & bit == 0 {
         slot
     } else {
-        search_work_slot(pool.work_slots, pool.work_slot_count, slot)
+        search_work_slot(pool.work_slots, pool.work_slot_count, slot, live, leader)
     }
+}
+
+/// What the warp's lowest lane has, to all its `live` lanes: they go the same way, so that none comes apart from the others before
+/// the kernel has begun. (On the simulator it is alone here.)
+#[cfg(global_work)]
+#[inline(always)]
+fn told(live: u32, value: u32) -> u32 {
+    if cfg!(target_arch = "nvptx64") { crate::simt::shuffle(live, value, 0) } else { value }
 }
 
 #[cfg(global_work)]
 #[cold]
 #[inline(never)]
 // Takes the descriptor's parts, because a reference would put all of it into local memory.
-fn search_work_slot(work_slots: u64, work_slot_count: u32, hint: u32) -> u32 {
+fn search_work_slot(work_slots: u64, work_slot_count: u32, hint: u32, live: u32, leader: bool) -> u32 {
     let words = work_slot_count / 32;
-    let mut slots = GlobalMemory::new(work_slots, true);
+    let mut slots = GlobalMemory::new(work_slots, leader);
     let mut word = hint / 32;
     // Twice around: a slot freed behind the scan is found in the second round.
     for _ in 0..2 * words {
         word = if word + 1 >= words { 0 } else { word + 1 };
         loop {
-            let taken = slots.fetch_or(4 * word, 0);
+            let taken = told(live, slots.fetch_or(4 * word, 0));
             if taken == u32::MAX {
                 break;
             }
             let bit = !taken & taken.wrapping_add(1);
-            if slots.fetch_or(4 * word, bit) & bit == 0 {
+            if told(live, slots.fetch_or(4 * word, bit)) & bit == 0 {
                 return 32 * word + bit.trailing_zeros();
             }
         }

@@ -8,9 +8,11 @@ use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{EclParams, PredictParams};
 use warptrace_format::{Event, Memory};
 
+use crate::late::LATE_TABLE_BYTES;
 use crate::lock::LOCK_BYTES;
 use crate::mail::MAIL_BYTES;
 use crate::queue::QUEUE_BYTES;
+use crate::simt::WARP_LANES;
 use crate::space;
 
 /// Parameters of `ecl` in compiled kernels. Constants there, so that shifts and masks cost nothing.
@@ -20,20 +22,21 @@ pub const DEVICE_PREDICT: PredictParams = PredictParams::DEFAULT;
 
 /// Bytes of a track before its codec's words; see `stream`.
 pub(crate) const TRACK_HEADER_BYTES: u32 = 48;
-/// Bytes of a warp's state before its first track; see `warp`.
-pub(crate) const WARP_HEADER_BYTES: u32 = 64 + LOCK_BYTES + QUEUE_BYTES + ENTRIES_BYTES + MAIL_BYTES;
-/// Locations below this have an entry of their own in the warp's state; see `warp`.
+/// Bytes of a warp's state before its first track; see `state`.
+pub(crate) const WARP_HEADER_BYTES: u32 =
+    64 + LOCK_BYTES + 16 + 4 * WARP_LANES + 4 * ENTRIES + MAIL_BYTES + QUEUE_BYTES + LATE_TABLE_BYTES;
+/// Locations below this have an entry of their own in the warp's state; see `state`.
 pub(crate) const ENTRIES: u32 = 32;
-/// Bytes of the entries.
-pub(crate) const ENTRIES_BYTES: u32 = 8 * ENTRIES;
 const ECL_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * EclState::WORDS as u32);
 const PREDICT_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * PredictState::WORDS as u32);
 const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORDS as u32);
 
 /// Where the track with the raw twin starts.
 const DUAL_TRACK_AT: u32 = WARP_HEADER_BYTES + ECL_TRACK_BYTES;
+/// Where it stands how many events were taken out of the raw twin's queue.
+pub(crate) const TWIN_TAKEN: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
 /// Where the queue of the raw twin starts.
-pub(crate) const DUAL_QUEUE_AT: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
+pub(crate) const DUAL_QUEUE_AT: u32 = TWIN_TAKEN + 16;
 
 /// Offset of a track in the warp's state.
 #[inline(always)]
@@ -41,8 +44,8 @@ pub(crate) const fn track_at(number: u32) -> u32 {
     if number == 0 { WARP_HEADER_BYTES } else { DUAL_TRACK_AT }
 }
 
-/// Bytes of the lanes' counts of a loop.
-const COUNTS_BYTES: u32 = 4 * 32;
+/// Bytes of the lanes' places at the end of a counted loop (see `loops`).
+const COUNTS_BYTES: u32 = 16 * WARP_LANES;
 
 /// Bytes of one warp's state in a kernel compiled for this codec, its tables (if they are in shared memory) included.
 ///

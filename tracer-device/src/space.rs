@@ -49,16 +49,6 @@ mod device {
             Self { address: self.address, leader }
         }
 
-        /// The same memory, at an address that depends on `mask` as far as the compiler can see: so that it moves no access to it
-        /// to before the mask is known. No address of shared memory has 30 bits.
-        #[inline(always)]
-        pub(crate) fn after(self, mask: u32) -> Self {
-            Self {
-                address: (self.address >> 30).wrapping_mul(mask).wrapping_add(self.address),
-                leader: self.leader,
-            }
-        }
-
         /// Reads the word at `at`, each time anew.
         #[inline(always)]
         pub(crate) fn look32(self, at: u32) -> u32 {
@@ -104,14 +94,16 @@ mod device {
             }
         }
 
-        /// Writes the word at `at` if `condition` holds, without a branch, from every lane that calls it; all of them bring the
-        /// same.
+        /// Adds `count` to the word at `at` if `condition` holds, without a branch, from every lane that calls it. (With `red` there
+        /// would be a branch, and a YIELD in every loop around it.)
         #[inline(always)]
-        pub(crate) fn set32_if(self, condition: bool, at: u32, value: u32) {
+        pub(crate) fn count_if(self, condition: bool, at: u32, count: u32) {
             // SAFETY: the region holds `at`.
             unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.shared.u32 [{}], {}; }}", in(reg32) condition as u32,
-                    in(reg32) self.address.wrapping_add(at), in(reg32) value, options(nostack, preserves_flags));
+                asm!("{{", ".reg .pred p;", ".reg .b32 t;", "setp.ne.u32 p, {condition}, 0;", "ld.shared.u32 t, [{at}];",
+                    "add.u32 t, t, {count};", "@p st.shared.u32 [{at}], t;", "}}",
+                    condition = in(reg32) condition as u32, at = in(reg32) self.address.wrapping_add(at),
+                    count = in(reg32) count, options(nostack, preserves_flags));
             }
         }
 
@@ -294,13 +286,9 @@ mod host {
             self
         }
 
-        pub(crate) fn after(self, _: u32) -> Self {
-            self
-        }
-
-        pub(crate) fn set32_if(mut self, condition: bool, at: u32, value: u32) {
+        pub(crate) fn count_if(mut self, condition: bool, at: u32, count: u32) {
             if condition {
-                self.set32(at, value);
+                self.set32(at, self.get32(at).wrapping_add(count));
             }
         }
 

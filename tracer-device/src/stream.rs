@@ -11,12 +11,17 @@
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
 //!     36     4  payload bytes of a chunk
-//!     40     8  what the group's leader has claimed, while it tells the others
+//!     40     8  unused
 //!     48     …  the codec's words
 //! ```
 //!
 //! All of it happens inside the warp's lock (or alone), the claim of a chunk too: groups that come meanwhile do not wait, they
 //! leave their events in the mailbox. So a warp's chunks lie in the pool in the order of their sequence.
+//!
+//! From the opening on, one lane does it for its group. The others wait behind it, not at the end of the branch: a claim is an atomic,
+//! which comes with a YIELD, and that ends such a wait. (An encoder that all lanes of a group ran, with claims by one of them,
+//! came apart there; lanes that left a function before the others restored its convergence barriers under them, and the
+//! warp stood still. Seen on an H200, where a run filled several chunks.)
 
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
@@ -25,7 +30,6 @@ use warptrace_format::{Event, Memory};
 use crate::pool;
 use crate::queue::Queue;
 use crate::recorder::{Recorder, TRACK_HEADER_BYTES, Tables, track_at};
-use crate::simt;
 use crate::space::GlobalMemory;
 
 const PAYLOAD: u32 = 0;
@@ -34,7 +38,6 @@ const RECORDED: u32 = 16;
 const LOST: u32 = 24;
 const SEQUENCE: u32 = 32;
 const CAPACITY: u32 = 36;
-const CLAIMED: u32 = 40;
 
 /// The pool was full when this track asked: it asks no more, and counts what it loses.
 const STOPPED: u64 = 1;
@@ -100,7 +103,7 @@ impl<S: Memory + Copy> Track<S> {
         zeroed: bool,
     ) {
         let payload =
-            if stopped { 0 } else { pool::claim_chunk(pool, self.warp, self.number, tables.leader) };
+            if stopped { 0 } else { pool::first_chunk(pool, self.warp, self.number, tables.leader) };
         let payload = if payload == 0 { STOPPED } else { payload };
         let ready = u32::from(payload != STOPPED);
         self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
@@ -111,19 +114,10 @@ impl<S: Memory + Copy> Track<S> {
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
-    /// Records the runs of a queue up to number `put`. Answers the number of events. What finds no
-    /// room, because the pool is full, is counted as lost.
-    ///
-    /// The lanes of `group` call it together, and what its lowest writes counts. The answer is `None` in lanes that were separated
-    /// from the group's lowest while it claimed a chunk: it goes on, they must touch nothing any more.
+    /// Records the runs of a queue up to number `put`. Answers the number of events. What finds no room, because the pool is full,
+    /// is counted as lost. From one lane.
     #[inline(always)]
-    pub(crate) fn drain<R: Recorder>(
-        mut self,
-        tables: Tables,
-        group: u32,
-        queue: Queue,
-        put: u32,
-    ) -> Option<u64> {
+    pub(crate) fn drain<R: Recorder>(mut self, tables: Tables, queue: Queue, put: u32) -> u64 {
         let mut chunk = self.load::<R>(tables);
         let mut drained = 0;
         let mut lost = 0;
@@ -137,21 +131,18 @@ impl<S: Memory + Copy> Track<S> {
                 lost += u64::from(count);
             } else if recorded != count {
                 self.store(&chunk);
-                let rest = count - recorded;
-                if !append_rest::<R, S>(self.state, self.number, self.warp, tables, group, event, rest) {
-                    return None;
-                }
+                append_rest::<R, S>(self.state, self.number, self.warp, tables, event, count - recorded);
                 chunk = self.load::<R>(tables);
             }
             taken = taken.wrapping_add(1);
-            queue.set_taken(taken);
         }
+        queue.set_taken(taken);
         self.store(&chunk);
         if lost != 0 {
             let lost = get64(&self.state, self.at + LOST) + lost;
             set64(&mut self.state, self.at + LOST, lost);
         }
-        Some(drained)
+        drained
     }
 
     /// Takes the current chunk and its encoder out of the warp's state.
@@ -197,39 +188,26 @@ impl<S: Memory + Copy> Track<S> {
         self.state.set32(self.at + SEQUENCE, sequence + 1);
     }
 
-    /// Closes the full chunk and goes on to another. See [`drain`](Self::drain) for `group`.
+    /// Closes the full chunk and goes on to another; answers whether there is one.
     #[inline(always)]
-    fn change_chunk<R: Recorder>(mut self, tables: Tables, group: u32) -> Next {
+    fn change_chunk<R: Recorder>(mut self, tables: Tables) -> bool {
         if get64(&self.state, self.at + PAYLOAD) == STOPPED {
-            return Next::Stopped;
+            return false;
         }
         self.close::<R>(tables);
         let sequence = self.state.get32(self.at + SEQUENCE);
-        let Some(payload) = self.claim(group) else { return Next::Separated };
+        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, true);
+        let payload = if claimed == 0 { STOPPED } else { claimed };
         let ready = u32::from(payload != STOPPED);
         self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
         if payload == STOPPED {
-            return Next::Stopped;
+            return false;
         }
-        pool::name_chunk(payload, sequence, tables.leader);
+        pool::name_chunk(payload, sequence, true);
         let mut codec = R::FRESH;
         codec.begin(tables, false);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-        Next::Ready
-    }
-
-    /// Claims a chunk for the group: its lowest lane does, and tells the others through a word of the track. `None` in lanes
-    /// that were separated from it meanwhile.
-    #[inline(always)]
-    fn claim(mut self, group: u32) -> Option<u64> {
-        // On the simulator only one lane comes here.
-        let leader = cfg!(not(target_arch = "nvptx64")) || simt::is_leader(group);
-        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, leader);
-        set64(&mut self.state, self.at + CLAIMED, if claimed == 0 { STOPPED } else { claimed });
-        if !simt::has_leader(group) {
-            return None;
-        }
-        Some(get64(&self.state, self.at + CLAIMED))
+        true
     }
 
     /// Flushes the stream and writes the warp's account for this track. `skipped` events never got as far as the track.
@@ -256,18 +234,8 @@ impl<S: Memory + Copy> Track<S> {
     }
 }
 
-/// How a change of chunks ended.
-enum Next {
-    /// There is a chunk with room.
-    Ready,
-    /// The pool is full.
-    Stopped,
-    /// This lane is no longer together with the group's lowest.
-    Separated,
-}
-
-/// What is left of a run when the chunk is full; `false` in lanes that must go no further (see [`Track::drain`]). A function of
-/// its own because of its atomic: a function or loop with one begins with a YIELD (see `lock`).
+/// What is left of a run when the chunk is full. A function of its own because of its atomic: a function or loop with one begins
+/// with a YIELD (see `lock`).
 #[cold]
 #[inline(never)]
 fn append_rest<R: Recorder, S: Memory + Copy>(
@@ -275,25 +243,19 @@ fn append_rest<R: Recorder, S: Memory + Copy>(
     number: u32,
     warp: u32,
     tables: Tables,
-    group: u32,
     event: Event,
     count: u32,
-) -> bool {
+) {
     let mut track = Track::new(state, number, warp);
     let mut left = count;
     while left != 0 {
-        match track.change_chunk::<R>(tables, group) {
-            Next::Ready => {}
-            Next::Stopped => {
-                let lost = get64(&state, track.at + LOST) + u64::from(left);
-                set64(&mut track.state, track.at + LOST, lost);
-                return true;
-            }
-            Next::Separated => return false,
+        if !track.change_chunk::<R>(tables) {
+            let lost = get64(&state, track.at + LOST) + u64::from(left);
+            set64(&mut track.state, track.at + LOST, lost);
+            return;
         }
         let mut chunk = track.load::<R>(tables);
         left -= chunk.push_run(tables, event, left);
         track.store(&chunk);
     }
-    true
 }

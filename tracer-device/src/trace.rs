@@ -16,23 +16,29 @@ const MAX_LOCATION: u16 = 255;
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn trace_loc(location: u16) {
     #[cfg(recording)]
-    {
-        #[cfg(not(target_arch = "nvptx64"))]
-        if location == 0 || location > MAX_LOCATION {
-            let site = core::panic::Location::caller();
-            crate::simt::host::with_lane(|lane| {
-                lane.fail(&format!("trace_loc({location}): a location id is 1 to {MAX_LOCATION}"), site)
-            });
-        }
-        if location == 0 || location > MAX_LOCATION {
-            return;
-        }
-        let mask = crate::simt::active_mask();
-        // On the simulator the leader comes first and nobody runs before it has returned.
-        if cfg!(target_arch = "nvptx64") || crate::simt::is_leader(mask) {
-            crate::warp::record(location, mask);
-        }
-    }
+    trace_times(location, 1);
     #[cfg(not(recording))]
     let _ = location;
+}
+
+/// `count` events in a row, with nothing between them that could part the lanes; none if `count` is 0.
+#[cfg(recording)]
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(crate) fn trace_times(location: u16, count: u32) {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if location == 0 || location > MAX_LOCATION {
+        let site = core::panic::Location::caller();
+        crate::simt::host::with_lane(|lane| {
+            lane.fail(&format!("trace_loc({location}): a location id is 1 to {MAX_LOCATION}"), site)
+        });
+    }
+    if location == 0 || location > MAX_LOCATION || count == 0 {
+        return;
+    }
+    let mask = crate::simt::active_mask();
+    // On the simulator the leader comes first and nobody runs before it has returned.
+    if cfg!(target_arch = "nvptx64") || crate::simt::is_leader(mask) {
+        crate::event::record(location, mask, count);
+    }
 }

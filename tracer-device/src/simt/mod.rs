@@ -76,12 +76,37 @@ pub(crate) fn starting_lanes() -> u32 {
     if left >= WARP_LANES { u32::MAX } else { (1 << left) - 1 }
 }
 
-/// Whether this lane is the lowest of `mask`.
+/// Whether this lane is the lowest of `mask`. On the GPU it must be in it.
 #[cfg(recording)]
 #[inline(always)]
 pub(crate) fn is_leader(mask: u32) -> bool {
-    let own = 1 << lane();
-    mask & (own | (own - 1)) == own
+    #[cfg(target_arch = "nvptx64")]
+    return mask & nvptx::lower_lanes() == 0;
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let own = 1 << lane();
+        mask & (own | (own - 1)) == own
+    }
+}
+
+/// The lowest lane of `mask`; without a lane in it, no matter which number.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn lowest(mask: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return nvptx::highest_bit(mask & mask.wrapping_neg());
+    #[cfg(not(target_arch = "nvptx64"))]
+    mask.trailing_zeros()
+}
+
+/// This thread's lane, as the hardware says: the number of [`lane`], without the arithmetic.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn own_lane() -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return nvptx::lane_id();
+    #[cfg(not(target_arch = "nvptx64"))]
+    lane()
 }
 
 /// Lets other groups of the warp run for a while.
@@ -99,21 +124,6 @@ pub(crate) fn settle(group: u32) {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     let _ = group;
-}
-
-/// Whether the lowest lane of `group` is among the lanes that execute this together.
-#[cfg(recording)]
-#[inline(always)]
-pub(crate) fn has_leader(group: u32) -> bool {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        active_mask() & group & group.wrapping_neg() != 0
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = group;
-        true
-    }
 }
 
 /// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.

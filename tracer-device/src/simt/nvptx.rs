@@ -117,3 +117,40 @@ pub(crate) fn resident_slot() -> u32 {
     }
     multiprocessor * places + place
 }
+
+/// The hardware's number of this lane.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn lane_id() -> u32 {
+    let lane: u32;
+    // SAFETY: reads a special register.
+    unsafe {
+        core::arch::asm!("mov.u32 {}, %laneid;", out(reg32) lane, options(pure, nomem, nostack, preserves_flags))
+    };
+    lane
+}
+
+/// The lanes below this one.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn lower_lanes() -> u32 {
+    let lanes: u32;
+    // SAFETY: reads a special register.
+    unsafe {
+        core::arch::asm!("mov.u32 {}, %lanemask_lt;", out(reg32) lanes, options(pure, nomem, nostack, preserves_flags));
+    }
+    lanes
+}
+
+/// Number of the highest bit that is 1; all ones if none is.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn highest_bit(word: u32) -> u32 {
+    let bit: u32;
+    // SAFETY: arithmetic.
+    unsafe {
+        core::arch::asm!("bfind.u32 {}, {};", out(reg32) bit, in(reg32) word,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    bit
+}

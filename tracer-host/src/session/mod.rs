@@ -215,11 +215,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             Ok(time) => time,
             Err(error) => {
                 // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                let mut claimed = [0; 4];
-                if self.device.read(descriptor.next_chunk, &mut claimed).is_ok() {
-                    self.pool.failed(u32::from_le_bytes(claimed));
-                    let _ = self.drain(Some(info.number()));
-                }
+                self.pool.failed();
+                let _ = self.drain(Some(info.number()));
                 return Err(error.into());
             }
         };

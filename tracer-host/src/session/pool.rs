@@ -20,10 +20,14 @@ pub(super) struct Pool {
     pub(super) chunks: Allocation,
     pub(super) chunk_bytes: u32,
     pub(super) chunk_count: u32,
-    /// The counter of claimed chunks.
+    /// The counter of claims.
     next_chunk: Allocation,
-    /// What the counter said after the last launch.
+    /// Chunks that were reserved or claimed up to the last launch.
     counter: u32,
+    /// Those that were reserved.
+    reserved: u32,
+    /// Those that were reserved for the last launch.
+    reserved_last: u32,
     /// Most chunks that a launch of each kernel has claimed.
     most_claimed: Vec<u32>,
     /// All zero behind `accounts_used`.
@@ -80,6 +84,8 @@ impl Pool {
             chunk_count,
             next_chunk,
             counter: 0,
+            reserved: 0,
+            reserved_last: 0,
             most_claimed: vec![0; kernels],
             accounts: None,
             accounts_used: 0,
@@ -110,8 +116,9 @@ impl Pool {
         chunks && accounts
     }
 
-    /// Takes note of a launch that left the counter at `counter`.
-    pub(super) fn launched(&mut self, info: &LaunchInfo, counter: u32) {
+    /// Takes note of a launch that left the counter of claims at `claims`.
+    pub(super) fn launched(&mut self, info: &LaunchInfo, claims: u32) {
+        let counter = claims.saturating_add(self.reserved);
         if let Some(most) = self.most_claimed.get_mut(info.kernel() as usize) {
             *most = (*most).max(counter.saturating_sub(self.counter));
         }
@@ -119,9 +126,10 @@ impl Pool {
         self.accounts_used += self.account_bytes(info);
     }
 
-    /// Takes note of a launch that failed and left the counter at `counter`.
-    pub(super) fn failed(&mut self, counter: u32) {
-        self.counter = counter;
+    /// Takes note of a launch that failed. What it has left in the pool is passed over: the chunks that were reserved for it may
+    /// hold anything.
+    pub(super) fn failed(&mut self) {
+        self.reserved -= self.reserved_last;
     }
 
     /// Chunks that were claimed since the last drain.
@@ -150,7 +158,7 @@ impl Pool {
         if let Some(accounts) = self.accounts {
             device.fill(accounts.address, self.accounts_used, 0)?;
         }
-        (self.counter, self.accounts_used) = (0, 0);
+        (self.counter, self.accounts_used, self.reserved) = (0, 0, 0);
         Ok(())
     }
 
@@ -186,6 +194,11 @@ impl Pool {
             self.work = Some((tables, bitmap));
             self.work_slots = slots;
         }
+        // The first chunk of each stream, if the pool has so many. Those that are claimed follow.
+        let streams = self.tracks * warps;
+        let reserves = u64::from(self.counter) + u64::from(streams) <= u64::from(self.chunk_count);
+        self.reserved_last = if reserves { streams } else { 0 };
+        self.reserved += self.reserved_last;
         Ok(PoolDescriptor {
             chunks: self.chunks.address,
             next_chunk: self.next_chunk.address,
@@ -198,6 +211,9 @@ impl Pool {
             warps,
             launch: info.number(),
             enabled: 1,
+            reserved: if reserves { 1 + self.counter } else { 0 },
+            reserved_count: self.reserved,
+            unused: [0; 2],
         })
     }
 

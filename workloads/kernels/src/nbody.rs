@@ -94,20 +94,18 @@ kernel! {
         let whole = sources - sources % 4;
         let mut other = 0;
         let mut pulls = trace_loop(at::INTERACT);
-        // Four bodies a round, read in pairs. A loop with a trace point is not unrolled by the compiler.
+        // Four bodies a round, read in pairs: a loop with a trace point is not unrolled by the compiler. A thread takes all four or
+        // none, so their events are recorded in one step.
         while other != whole {
             let first = u64::from(other);
             // SAFETY: below the length; this launch writes no position.
             let [a, b] = unsafe { [bodies.get(first), bodies.get(first + 1)] };
-            pulls.tick();
+            pulls.ticks(4);
             sum = attract(sum, here, a, softening_squared);
-            pulls.tick();
             sum = attract(sum, here, b, softening_squared);
             // SAFETY: as above.
             let [c, d] = unsafe { [bodies.get(first + 2), bodies.get(first + 3)] };
-            pulls.tick();
             sum = attract(sum, here, c, softening_squared);
-            pulls.tick();
             sum = attract(sum, here, d, softening_squared);
             other += 4;
         }

@@ -13,7 +13,7 @@ pub(crate) struct Place {
 }
 
 /// The places that `kernel` passes, one for each place in the source and each call that leads there. A traced loop has a
-/// place for each `tick`, or one at its end if loops are `counted`.
+/// place for each `tick` or `ticks`, or one at its end if loops are `counted`.
 ///
 /// # Panics
 /// If there is no such kernel, the source names a trace point that is not declared, or something ticks that is no traced
@@ -79,7 +79,7 @@ fn collect(function: &Function, functions: &[Function], counted: bool, depth: u3
         let name = &before[name_at..];
         if name == "trace_loc" || (name == "trace_loop" && counted) {
             places.push(Place { point: function.point(&function.body[at + 1..]) });
-        } else if name == "tick" && before[..name_at].ends_with('.') {
+        } else if matches!(name, "tick" | "ticks") && before[..name_at].ends_with('.') {
             let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
             let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
             let start = before.rfind(&opened).unwrap_or_else(|| panic!("{}: no `{opened}`", function.name));
@@ -108,7 +108,7 @@ fn follows_calls_to_where_the_trace_points_are() {
                 trace_loc(at::ENTER); // trace_loc(at::GONE)
                 if a > 0 { a.helper(); helper(); }
                 let mut rounds = trace_loop(at::ROUND);
-                while more() { rounds.tick(); rounds.tick(); }
+                while more() { rounds.tick(); rounds.ticks(2); }
                 drop(rounds);
                 let mut rounds = trace_loop(at::STEP);
                 while more() { rounds.tick(); }

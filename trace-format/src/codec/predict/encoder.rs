@@ -136,14 +136,45 @@ impl PredictState {
     ) -> u32 {
         let room = MAX_CHUNK_EVENTS - self.events;
         let taken = if count < room { count } else { room };
-        let mut left = if taken > 2 { 2 } else { taken };
-        let hits = taken - left;
-        while left != 0 {
-            self.push(params, work, out, event);
-            left -= 1;
+        if taken == 0 {
+            return 0;
         }
-        self.events += hits;
+        self.push(params, work, out, event);
+        if taken != 1 {
+            self.push_again(params, work, out);
+            self.events += taken - 2;
+        }
         taken
+    }
+
+    /// Appends the last event once more: what [`push`](Self::push) comes to for it, where most is known beforehand.
+    #[inline(always)]
+    fn push_again<W: Memory, O: Memory>(&mut self, params: &PredictParams, work: &mut W, out: &mut O) {
+        let slot_at = params.slot_at(self.last);
+        let [expected, seen] = work.get64(slot_at);
+        let slot = Slot { expected, seen };
+        // A slot that is all zero but for the mask seen expects just this.
+        if expected != 0 {
+            let mut tail = Tail::load(work, params.tail_at());
+            let located = slot.step() == 0;
+            if !located || slot.mask(tail.stack.base(slot.relation(), self.mask)) != self.mask {
+                let learned = Slot::learned(0, Relation::SAME, false, self.mask);
+                work.set64(slot_at, [learned.expected, learned.seen]);
+                // As `MaskCode` has it for the same mask: it is its own nearest.
+                let rest = if located {
+                    Code::new(0, 2)
+                        .then(code::relation(Relation::SAME))
+                        .then(lanes::encode(u32::MAX, u32::MAX))
+                } else {
+                    code::location(0, 0).then(Code::new(1, 1))
+                };
+                let code = code::head(self.events - tail.mark, located).then(rest);
+                self.write(out, &mut tail, code);
+                tail.mark = self.events + 1;
+                tail.store(work, params.tail_at());
+            }
+        }
+        self.events += 1;
     }
 
     /// What a miss or another mask changes and writes. Inline, because a call at a trace point would make the
