@@ -68,6 +68,9 @@ apart! {
     fn call_drain = warptrace_drain(state) {
         event::encode(SharedMemory::new(state, true));
     }
+    fn call_renew = warptrace_renew(state, group) {
+        event::renew(led(state, group));
+    }
 }
 
 /// Everything but the repetition of the last event.
@@ -109,17 +112,26 @@ pub(crate) fn full(state: SharedMemory, group: u32) {
     #[cfg(target_arch = "nvptx64")]
     call_full(state.address, group);
     #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = group;
-        drain(state);
-    }
+    event::empty(state, group);
 }
 
-/// Hands the queue's runs to the encoder. From one lane.
+/// Hands the queue's runs to the encoder, as far as the chunk has room. From one lane.
 #[inline(always)]
 pub(crate) fn drain(state: SharedMemory) {
     #[cfg(target_arch = "nvptx64")]
     call_drain(state.address);
     #[cfg(not(target_arch = "nvptx64"))]
     event::encode(state);
+}
+
+/// Claims chunks for the tracks that want one. The lanes of `group` together.
+#[inline(always)]
+pub(crate) fn renew(state: SharedMemory, group: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    call_renew(state.address, group);
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = group;
+        event::renew(state);
+    }
 }

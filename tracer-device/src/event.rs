@@ -94,7 +94,7 @@ pub(crate) fn record_list(location: u16, places: SharedMemory, first: u32, group
         walk(places, first, |mask, count| {
             let queued = put(state, location, mask, count, true).wrapping_sub(state.get32(TAKEN));
             if queued.max(twin_queued(state)) >= FULL {
-                apart::drain(state);
+                empty(state, 1 << simt::own_lane());
             }
         });
         lock.leave();
@@ -225,14 +225,11 @@ pub(crate) fn sort(head: SharedMemory, location: u32, mask: u32, count: u32, gro
     let state = head.displaced(head.get32(LIVE + 12));
     sort_mail(state);
     let queued = put(state, location, mask, count, true).wrapping_sub(state.get32(TAKEN));
-    // One lane for all.
-    if head.leader {
-        if queued.max(twin_queued(state)) >= FULL {
-            apart::drain(state);
-        }
-        // Whoever did not need the lock is alone, and leaves it as it is.
-        Lock::new(head, state, LOCK, group).leave();
+    if queued.max(twin_queued(state)) >= FULL {
+        empty(state, group);
     }
+    // Whoever did not need the lock is alone, and leaves it as it is.
+    Lock::new(head, state, LOCK, group).leave();
     // No lane runs ahead of its event.
     simt::settle(group);
 }
@@ -241,12 +238,9 @@ pub(crate) fn sort(head: SharedMemory, location: u32, mask: u32, count: u32, gro
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) fn full(head: SharedMemory, group: u32) {
-    // One lane for all.
-    if head.leader {
-        let state = head.displaced(head.get32(LIVE + 12));
-        apart::drain(state);
-        Lock::new(head, state, LOCK, group).leave();
-    }
+    let state = head.displaced(head.get32(LIVE + 12));
+    empty(state, group);
+    Lock::new(head, state, LOCK, group).leave();
     // No lane runs ahead of its event.
     simt::settle(group);
 }
@@ -343,7 +337,43 @@ pub(crate) fn put_rest(mut state: SharedMemory) {
     state.set32(PENDING + 12, next);
 }
 
-/// Hands the queue's runs to the encoder, and the twin's to the twin. From one lane, inside the lock or alone.
+/// Empties the queue, inside the lock or alone: the leader encodes, and wherever a chunk is full all lanes of `group` claim another.
+#[inline(always)]
+pub(crate) fn empty(state: SharedMemory, group: u32) {
+    let leader = cfg!(not(target_arch = "nvptx64")) || simt::is_leader(group);
+    loop {
+        if leader {
+            apart::drain(state);
+        }
+        // Who was apart reads what the leader has left, and the leader changes it only behind the next meeting.
+        simt::settle(group);
+        let twin_wants = plan().dual && Track::new(state, 1, 0).wants_chunk();
+        if !Track::new(state, 0, 0).wants_chunk() & !twin_wants {
+            return;
+        }
+        apart::renew(state, group);
+        simt::settle(group);
+    }
+}
+
+/// Claims chunks for the tracks that want one. All lanes of a group do the same, and what the leader writes counts.
+#[inline(always)]
+pub(crate) fn renew(state: SharedMemory) {
+    let plan = plan();
+    let (warp, [low, high]) = (state.get32(LIVE + 8), state.get64(WORK));
+    let track = Track::new(state, 0, warp);
+    if track.wants_chunk() {
+        let tables = tables(state, plan, u64::from(low) | u64::from(high) << 32);
+        with_recorder!(plan, R => track.renew::<R>(tables));
+    }
+    let twin = Track::new(state, 1, warp);
+    if plan.dual && twin.wants_chunk() {
+        twin.renew::<RawState>(Tables::none(tables(state, plan, 0).leader));
+    }
+}
+
+/// Hands the queue's runs to the encoder, and the twin's to the twin, as far as their chunks have room. From one lane, inside the lock or
+/// alone.
 #[inline(always)]
 pub(crate) fn encode(mut state: SharedMemory) {
     let plan = plan();

@@ -87,10 +87,15 @@ fn start_chunk(pool: &PoolDescriptor, index: u32, warp: u32, track: u32, leader:
     if there { chunk + u64::from(CHUNK_HEADER_BYTES) } else { 0 }
 }
 
-/// Writes a chunk's place in its stream into its header.
+/// Writes a chunk's place in its stream into its header; nothing if `payload` is 0, for no chunk.
 #[inline(always)]
 pub(crate) fn name_chunk(payload: u64, sequence: u32, leader: bool) {
-    GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), leader).set32(4, sequence);
+    // As in `start_chunk`.
+    if cfg!(not(target_arch = "nvptx64")) && payload == 0 {
+        return;
+    }
+    let header = payload.wrapping_sub(u64::from(CHUNK_HEADER_BYTES));
+    GlobalMemory::new(header, leader & (payload != 0)).set32(4, sequence);
 }
 
 /// Writes into a chunk's header what it holds.

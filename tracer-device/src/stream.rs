@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  address of the current chunk's payload; STOPPED after the last
+//!      0     8  address of the current chunk's payload; FULL while another chunk is due; STOPPED after the last
 //!      8     4  events in the current chunk
 //!     12     4  1 while the current chunk has room for one more event
 //!     16     8  events in closed chunks
@@ -18,10 +18,12 @@
 //! All of it happens inside the warp's lock (or alone), the claim of a chunk too: groups that come meanwhile do not wait, they
 //! leave their events in the mailbox. So a warp's chunks lie in the pool in the order of their sequence.
 //!
-//! From the opening on, one lane does it for its group. The others wait behind it, not at the end of the branch: a claim is an atomic,
-//! which comes with a YIELD, and that ends such a wait. (An encoder that all lanes of a group ran, with claims by one of them,
-//! came apart there; lanes that left a function before the others restored its convergence barriers under them, and the
-//! warp stood still. Seen on an H200, where a run filled several chunks.)
+//! One lane encodes for its group; the others wait behind it. Where the chunk is full it stops, and all lanes of the group claim
+//! another together (one of them does, the others go the same way), before it goes on. For a claim is an atomic, which comes with a YIELD, and
+//! that ends the wait of lanes at the end of a branch: had one lane alone gone to claim, its group would be apart from then on, and record an
+//! event for each part until the program brings them together. (An encoder that all lanes ran came apart more rarely, but lanes
+//! that then left a function before the others restored its convergence barriers under them, and the warp stood still. Seen on an H200,
+//! where a run filled several chunks.)
 
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
@@ -41,6 +43,8 @@ const CAPACITY: u32 = 36;
 
 /// The pool was full when this track asked: it asks no more, and counts what it loses.
 const STOPPED: u64 = 1;
+/// The chunk was full and is closed; another is due.
+const FULL: u64 = 2;
 
 /// One track of one warp, in the warp's state.
 ///
@@ -114,25 +118,30 @@ impl<S: Memory + Copy> Track<S> {
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
-    /// Records the runs of a queue up to number `put`. Answers the number of events. What finds no room, because the pool is full,
-    /// is counted as lost. From one lane.
+    /// Records the runs of a queue up to number `put`, or as many as the chunk has room for; then [`wants_chunk`](Self::wants_chunk) says so,
+    /// and what is left of the run stays in the queue. Answers the number of events that left it. Where the pool is full, they are
+    /// counted as lost. From one lane.
     #[inline(always)]
     pub(crate) fn drain<R: Recorder>(mut self, tables: Tables, queue: Queue, put: u32) -> u64 {
         let mut chunk = self.load::<R>(tables);
         let mut drained = 0;
         let mut lost = 0;
+        let mut full = false;
         let mut taken = queue.taken();
         while taken != put {
             let [mask, location, count] = queue.get(taken);
-            drained += u64::from(count);
             let event = Event { location: location as u16, mask };
             let recorded = if chunk.ready { chunk.push_run(tables, event, count) } else { 0 };
             if chunk.stopped {
                 lost += u64::from(count);
-            } else if recorded != count {
-                self.store(&chunk);
-                append_rest::<R, S>(self.state, self.number, self.warp, tables, event, count - recorded);
-                chunk = self.load::<R>(tables);
+                drained += u64::from(count);
+            } else {
+                drained += u64::from(recorded);
+                if recorded != count {
+                    queue.put(taken, mask, location, count - recorded);
+                    full = true;
+                    break;
+                }
             }
             taken = taken.wrapping_add(1);
         }
@@ -142,7 +151,29 @@ impl<S: Memory + Copy> Track<S> {
             let lost = get64(&self.state, self.at + LOST) + lost;
             set64(&mut self.state, self.at + LOST, lost);
         }
+        if full {
+            close_full::<R, S>(self.state, self.number, self.warp, tables);
+        }
         drained
+    }
+
+    /// Whether the chunk is full, and another is due before the rest of the queue can be recorded.
+    #[inline(always)]
+    pub(crate) fn wants_chunk(&self) -> bool {
+        get64(&self.state, self.at + PAYLOAD) == FULL
+    }
+
+    /// Claims another chunk. The lanes of a group do it together; what the leader writes counts.
+    #[inline(always)]
+    pub(crate) fn renew<R: Recorder>(mut self, tables: Tables) {
+        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, tables.leader);
+        let ready = u32::from(claimed != 0);
+        pool::name_chunk(claimed, self.state.get32(self.at + SEQUENCE), tables.leader);
+        let payload = if claimed == 0 { STOPPED } else { claimed };
+        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
+        let mut codec = R::FRESH;
+        codec.begin(tables, false);
+        codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
     /// Takes the current chunk and its encoder out of the warp's state.
@@ -188,28 +219,6 @@ impl<S: Memory + Copy> Track<S> {
         self.state.set32(self.at + SEQUENCE, sequence + 1);
     }
 
-    /// Closes the full chunk and goes on to another; answers whether there is one.
-    #[inline(always)]
-    fn change_chunk<R: Recorder>(mut self, tables: Tables) -> bool {
-        if get64(&self.state, self.at + PAYLOAD) == STOPPED {
-            return false;
-        }
-        self.close::<R>(tables);
-        let sequence = self.state.get32(self.at + SEQUENCE);
-        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, true);
-        let payload = if claimed == 0 { STOPPED } else { claimed };
-        let ready = u32::from(payload != STOPPED);
-        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
-        if payload == STOPPED {
-            return false;
-        }
-        pool::name_chunk(payload, sequence, true);
-        let mut codec = R::FRESH;
-        codec.begin(tables, false);
-        codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-        true
-    }
-
     /// Flushes the stream and writes the warp's account for this track. `skipped` events never got as far as the track.
     #[inline(always)]
     pub(crate) fn finish<R: Recorder>(
@@ -234,28 +243,11 @@ impl<S: Memory + Copy> Track<S> {
     }
 }
 
-/// What is left of a run when the chunk is full. A function of its own because of its atomic: a function or loop with one begins
-/// with a YIELD (see `lock`).
+/// Closes a full chunk. Takes the track's parts one by one: a struct of three words would go through local memory.
 #[cold]
 #[inline(never)]
-fn append_rest<R: Recorder, S: Memory + Copy>(
-    state: S,
-    number: u32,
-    warp: u32,
-    tables: Tables,
-    event: Event,
-    count: u32,
-) {
+fn close_full<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32, tables: Tables) {
     let mut track = Track::new(state, number, warp);
-    let mut left = count;
-    while left != 0 {
-        if !track.change_chunk::<R>(tables) {
-            let lost = get64(&state, track.at + LOST) + u64::from(left);
-            set64(&mut track.state, track.at + LOST, lost);
-            return;
-        }
-        let mut chunk = track.load::<R>(tables);
-        left -= chunk.push_run(tables, event, left);
-        track.store(&chunk);
-    }
+    track.close::<R>(tables);
+    set64(&mut track.state, track.at + PAYLOAD, FULL);
 }

@@ -6,7 +6,6 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::PoolDescriptor;
 
-use crate::apart;
 use crate::event;
 use crate::mail::Mail;
 use crate::pool;
@@ -91,8 +90,13 @@ fn clear(state: SharedMemory, plan: Plan, live: u32) {
         zero(TWIN_TAKEN, 16);
     }
     #[cfg(feature = "work-shared")]
-    if let Codec::Predict = plan.codec {
-        zero(state::tables_address(state) - state.address, crate::DEVICE_PREDICT.work_bytes());
+    {
+        let tables = match plan.codec {
+            Codec::Raw => 0,
+            Codec::Ecl => crate::DEVICE_ECL.work_bytes(),
+            Codec::Predict => crate::DEVICE_PREDICT.work_bytes(),
+        };
+        zero(state::tables_address(state) - state.address, tables);
     }
     if live == u32::MAX {
         simt::sync_warp(u32::MAX);
@@ -172,7 +176,7 @@ fn finish(state: SharedMemory) {
     // Nobody else is left, so everything that has a place in the mailbox is there.
     event::sort_mail(state);
     event::put_rest(state);
-    apart::drain(state);
+    event::empty(state, 1 << simt::own_lane());
     let [low, high, drained_low, drained_high] = state.get128(WORK);
     let drained = u64::from(drained_low) | u64::from(drained_high) << 32;
     let work = u64::from(low) | u64::from(high) << 32;
