@@ -37,6 +37,8 @@ use crate::queue::{FULL, Queue};
 use crate::recorder::{Codec, DUAL_QUEUE_AT, ENTRIES, TWIN_TAKEN, Tables};
 use crate::simt;
 use crate::space::SharedMemory;
+#[cfg(target_arch = "nvptx64")]
+use crate::state::IS_FULL;
 use crate::state::{
     BEHIND, COUNTED, DRAINED, ENTRIES_AT, LIVE, LOCK, OFF, PENDING, QUEUE, TAKEN, TWIN_PUT, WAITING, WORK,
     plan, state, tables, with_recorder,
@@ -222,16 +224,18 @@ fn meet(state: SharedMemory, location: u32, mask: u32, count: u32, group: u32, e
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) fn sort(head: SharedMemory, location: u32, mask: u32, count: u32, group: u32) {
-    let state = head.displaced(head.get32(LIVE + 12));
-    sort_mail(state);
-    let queued = put(state, location, mask, count, true).wrapping_sub(state.get32(TAKEN));
-    if queued.max(twin_queued(state)) >= FULL {
+    let mut state = head.displaced(head.get32(LIVE + 12));
+    // One lane for all.
+    if head.leader {
+        sort_mail(state);
+        let queued = put(state, location, mask, count, true).wrapping_sub(state.get32(TAKEN));
+        state.set32(IS_FULL, u32::from(queued.max(twin_queued(state)) >= FULL));
+    }
+    simt::settle(group);
+    if state.get32(IS_FULL) != 0 {
         empty(state, group);
     }
-    // Whoever did not need the lock is alone, and leaves it as it is.
-    Lock::new(head, state, LOCK, group).leave();
-    // No lane runs ahead of its event.
-    simt::settle(group);
+    leave_together(head, state, group);
 }
 
 /// The rest of a miss with which the queue has become full, inside the lock.
@@ -240,9 +244,18 @@ pub(crate) fn sort(head: SharedMemory, location: u32, mask: u32, count: u32, gro
 pub(crate) fn full(head: SharedMemory, group: u32) {
     let state = head.displaced(head.get32(LIVE + 12));
     empty(state, group);
-    Lock::new(head, state, LOCK, group).leave();
-    // No lane runs ahead of its event.
+    leave_together(head, state, group);
+}
+
+/// Leaves the lock when all lanes of `group` have come: what they read inside to go the same way is not another group's then.
+///
+/// Who did not need the lock is alone, and leaves it as it is.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn leave_together(head: SharedMemory, state: SharedMemory, group: u32) {
+    // And no lane runs ahead of its event.
     simt::settle(group);
+    Lock::new(head, state, LOCK, group).leave();
 }
 
 /// Ends the counting of the pending run, if lanes of `group` are in it. Outside the lock: the group inside may have made another
@@ -345,7 +358,8 @@ pub(crate) fn empty(state: SharedMemory, group: u32) {
         if leader {
             apart::drain(state);
         }
-        // Who was apart reads what the leader has left, and the leader changes it only behind the next meeting.
+        // Who was apart reads what the leader has left, and the leader changes it only behind the next meeting. So all lanes meet
+        // equally often: one that met once too few would leave the others standing here.
         simt::settle(group);
         let twin_wants = plan().dual && Track::new(state, 1, 0).wants_chunk();
         if !Track::new(state, 0, 0).wants_chunk() & !twin_wants {

@@ -7,7 +7,7 @@
 //! offset  size  variable
 //!      0     4  x: 1 + the lane that came last
 //!      4     4  y: 1 + the lane that is inside, or 0
-//!      8     8  unused
+//!      8     8  not the lock's
 //!     16    32  b: one byte a lane, 1 while it tries or is inside
 //! ```
 //!

@@ -9,7 +9,8 @@
 //!     32    16  live mask: lanes that have not left the kernel; 0 while recording is on, else OFF; linear index of the warp in the
 //!               launch; zero
 //!     48    16  address of the encoder's work memory, in global memory; events that were taken out of the queue
-//!     64    48  lock, held while a group smaller than the live mask is in the tracer
+//!     64    48  lock, held while a group smaller than the live mask is in the tracer; in its unused word at 72: 1 if the queue is full,
+//!               as the leader tells its group
 //!    112    16  events taken out of the mailbox, events that have a place there (see `mail`); runs taken out of the queue; in a dual
 //!               recording how many events were put into the twin's queue
 //!    128   128  what each lane has counted: a word a lane
@@ -41,6 +42,8 @@ pub(crate) const OFF: u32 = 1 << 31;
 pub(crate) const WORK: u32 = 48;
 pub(crate) const DRAINED: u32 = 56;
 pub(crate) const LOCK: u32 = 64;
+#[cfg(target_arch = "nvptx64")]
+pub(crate) const IS_FULL: u32 = LOCK + 8;
 pub(crate) const WAITING: u32 = LOCK + LOCK_BYTES;
 pub(crate) const TAKEN: u32 = WAITING + 8;
 pub(crate) const TWIN_PUT: u32 = WAITING + 12;

@@ -4,14 +4,15 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  address of the current chunk's payload; FULL while another chunk is due; STOPPED after the last
+//!      0     8  address of the current chunk's payload; STOPPED after the last
 //!      8     4  events in the current chunk
 //!     12     4  1 while the current chunk has room for one more event
 //!     16     8  events in closed chunks
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
 //!     36     4  payload bytes of a chunk
-//!     40     8  unused
+//!     40     4  1 if the encoder stopped because the chunk was full
+//!     44     4  unused
 //!     48     …  the codec's words
 //! ```
 //!
@@ -40,11 +41,10 @@ const RECORDED: u32 = 16;
 const LOST: u32 = 24;
 const SEQUENCE: u32 = 32;
 const CAPACITY: u32 = 36;
+const WANTS: u32 = 40;
 
 /// The pool was full when this track asked: it asks no more, and counts what it loses.
 const STOPPED: u64 = 1;
-/// The chunk was full and is closed; another is due.
-const FULL: u64 = 2;
 
 /// One track of one warp, in the warp's state.
 ///
@@ -154,13 +154,17 @@ impl<S: Memory + Copy> Track<S> {
         if full {
             close_full::<R, S>(self.state, self.number, self.warp, tables);
         }
+        self.state.set32(self.at + WANTS, u32::from(full));
         drained
     }
 
     /// Whether the chunk is full, and another is due before the rest of the queue can be recorded.
+    ///
+    /// Only [`drain`](Self::drain) changes the answer, not the claim of the chunk: lanes of a group that is apart may ask when the leader
+    /// has claimed already, and must go the same way.
     #[inline(always)]
     pub(crate) fn wants_chunk(&self) -> bool {
-        get64(&self.state, self.at + PAYLOAD) == FULL
+        self.state.get32(self.at + WANTS) != 0
     }
 
     /// Claims another chunk. The lanes of a group do it together; what the leader writes counts.
@@ -247,7 +251,5 @@ impl<S: Memory + Copy> Track<S> {
 #[cold]
 #[inline(never)]
 fn close_full<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32, tables: Tables) {
-    let mut track = Track::new(state, number, warp);
-    track.close::<R>(tables);
-    set64(&mut track.state, track.at + PAYLOAD, FULL);
+    Track::new(state, number, warp).close::<R>(tables);
 }
