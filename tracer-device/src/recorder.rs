@@ -58,11 +58,7 @@ pub const fn warp_state_bytes(codec: Codec, dual: bool, shared_tables: bool, cou
         Codec::Predict => PREDICT_TRACK_BYTES,
     };
     let state = if dual { DUAL_QUEUE_AT + QUEUE_BYTES } else { WARP_HEADER_BYTES + track };
-    let tables = match codec {
-        Codec::Ecl if shared_tables => DEVICE_ECL.work_bytes(),
-        Codec::Predict if shared_tables => DEVICE_PREDICT.work_bytes(),
-        _ => 0,
-    };
+    let tables = if shared_tables { codec.table_bytes() } else { 0 };
     state + tables + if counted { COUNTS_BYTES } else { 0 }
 }
 
@@ -79,6 +75,17 @@ pub enum Codec {
     Ecl,
     /// Whole events predicted.
     Predict,
+}
+
+impl Codec {
+    /// Bytes of the encoder's tables in a compiled kernel.
+    pub(crate) const fn table_bytes(self) -> u32 {
+        match self {
+            Self::Raw => 0,
+            Self::Ecl => DEVICE_ECL.work_bytes(),
+            Self::Predict => DEVICE_PREDICT.work_bytes(),
+        }
+    }
 }
 
 /// Where the encoder's tables are: in shared memory if the kernel was compiled so, else in global memory.

@@ -32,12 +32,8 @@ pub(crate) fn open() {
     if cfg!(target_arch = "nvptx64") || simt::lane() == 0 {
         initialise(live, simt::lane() == 0);
     }
-    // A real barrier, once: what follows reads what was written here.
-    if live == u32::MAX {
-        simt::sync_warp(u32::MAX);
-    } else {
-        simt::sync_warp(live);
-    }
+    // What follows reads what was written here.
+    meet(live);
 }
 
 #[inline(always)]
@@ -53,7 +49,7 @@ fn initialise(live: u32, leader: bool) {
     let on = on && state::place::state().1;
     // All lanes together: shared memory starts as it was left.
     #[cfg(target_arch = "nvptx64")]
-    clear(state, plan, live);
+    clear(state, plan, live, on);
     #[cfg(not(target_arch = "nvptx64"))]
     for at in (0..STATE_BYTES).step_by(16) {
         state.set128(at, [0; 4]);
@@ -73,10 +69,11 @@ fn initialise(live: u32, leader: bool) {
     }
 }
 
-/// Zeroes what is zero when a warp starts, the `live` lanes together: the header, and tables in shared memory that start so.
+/// Zeroes what is zero when a warp starts, the `live` lanes together: the header, and tables in shared memory. A state that is not `on`
+/// may have no room for more than its header.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn clear(state: SharedMemory, plan: Plan, live: u32) {
+fn clear(state: SharedMemory, plan: Plan, live: u32, on: bool) {
     let zero = |from: u32, bytes: u32| {
         let mut memory = SharedMemory::new(state.address, true);
         let mut at = simt::lane() * 16;
@@ -86,18 +83,19 @@ fn clear(state: SharedMemory, plan: Plan, live: u32) {
         }
     };
     zero(0, CLEARED_BYTES);
-    if plan.dual {
+    if on && plan.dual {
         zero(TWIN_TAKEN, 16);
     }
     #[cfg(feature = "work-shared")]
-    {
-        let tables = match plan.codec {
-            Codec::Raw => 0,
-            Codec::Ecl => crate::DEVICE_ECL.work_bytes(),
-            Codec::Predict => crate::DEVICE_PREDICT.work_bytes(),
-        };
-        zero(state::tables_address(state) - state.address, tables);
+    if on {
+        zero(state::tables_address(state) - state.address, plan.codec.table_bytes());
     }
+    meet(live);
+}
+
+/// Waits for the lanes with which the warp has started. For all 32 the mask is a constant, which costs one instruction.
+#[inline(always)]
+fn meet(live: u32) {
     if live == u32::MAX {
         simt::sync_warp(u32::MAX);
     } else {
@@ -105,7 +103,7 @@ fn clear(state: SharedMemory, plan: Plan, live: u32) {
     }
 }
 
-/// The address of the encoder's tables in global memory, to the leader; [`NO_WORK`] if there are none left, 0 where they are
+/// The address of the encoder's tables in global memory; [`NO_WORK`] if there are none left, 0 where they are
 /// elsewhere.
 #[inline(always)]
 fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32, live: u32, leader: bool) -> u64 {
@@ -136,11 +134,7 @@ fn release_work(pool: &PoolDescriptor, plan: Plan, work: u64) {
 #[inline(always)]
 fn work_bytes(plan: Plan) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return match plan.codec {
-        Codec::Raw => 0,
-        Codec::Ecl => crate::DEVICE_ECL.work_bytes(),
-        Codec::Predict => crate::DEVICE_PREDICT.work_bytes(),
-    };
+    return plan.codec.table_bytes();
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let _ = plan;
