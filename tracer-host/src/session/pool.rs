@@ -195,9 +195,10 @@ impl Pool {
             self.work_slots = slots;
         }
         // The first chunk of each stream, if the pool has so many. Those that are claimed follow.
-        let streams = self.tracks * warps;
-        let reserves = u64::from(self.counter) + u64::from(streams) <= u64::from(self.chunk_count);
-        self.reserved_last = if reserves { streams } else { 0 };
+        let streams = u64::from(self.tracks) * u64::from(warps);
+        let reserves = u64::from(self.counter) + streams <= u64::from(self.chunk_count);
+        // No more than the pool has, which is a `u32`.
+        self.reserved_last = if reserves { streams as u32 } else { 0 };
         self.reserved += self.reserved_last;
         Ok(PoolDescriptor {
             chunks: self.chunks.address,
