@@ -147,7 +147,9 @@ impl Bench {
         let mut pool = self.pools.get(&key).copied().unwrap_or(self.first_pool);
         loop {
             let recorded = self.traced(subject, codec, dual, pool, name)?;
-            let LaunchReport { attempted, recorded: kept, lost, .. } = recorded.report;
+            let LaunchReport { attempted, lost, twin_lost, .. } = recorded.report;
+            let lost = lost.max(twin_lost);
+            let kept = attempted.saturating_sub(lost);
             if lost == 0 {
                 self.pools.insert(key, pool);
                 return Ok(recorded);

@@ -18,6 +18,21 @@ pub trait Memory {
     /// Writes the little-endian word at `at`, which is a multiple of 4.
     fn set32(&mut self, at: u32, value: u32);
 
+    /// Writes the byte at `at` if `condition` holds; without a branch where the hardware can.
+    #[inline(always)]
+    fn set8_if(&mut self, condition: bool, at: u32, value: u8) {
+        if condition {
+            self.set8(at, value);
+        }
+    }
+    /// Writes the word at `at`, which is a multiple of 4, if `condition` holds; without a branch where the hardware can.
+    #[inline(always)]
+    fn set32_if(&mut self, condition: bool, at: u32, value: u32) {
+        if condition {
+            self.set32(at, value);
+        }
+    }
+
     /// Reads two words from `at`, which is a multiple of 8; one access where the hardware has it.
     #[inline(always)]
     fn get64(&self, at: u32) -> [u32; 2] {

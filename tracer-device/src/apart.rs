@@ -1,39 +1,44 @@
 //! Functions of the tracer that are called through their address.
 //!
 //! So the GPU's compiler does not look into them: it would save the kernel's registers around every trace point, loops included.
-//! This way a function keeps what it uses, and saves what it must. What is left to do behind such a call costs saved registers
-//! too, which are memory accesses: therefore the longer ways of a miss are calls at its end.
+//! This way a function keeps what it uses, and saves what it must.
+//!
+//! # None of them calls another
+//! A function that calls another where its lanes may have parted saves the kernel's convergence barriers at its entry, in registers, and puts
+//! them back at its end. If lanes of the kernel that wait at such a barrier stop waiting in between, because of a `YIELD`, they are
+//! put back with it, and the group waits for them at the end of its branch; and they may wait for it. (So it was on an H200: MIS, whose
+//! lanes wait for each other, stood still.) Therefore a function *answers* what is to be done next, and the trace point calls that.
+//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`meet`, `renew`) uses none of those that it would have to
+//! save; a test reads the machine code.
 //!
 //! On the simulator they are plain calls.
 
-use crate::event;
-use crate::lock::Entry;
+use crate::event::{self, Next};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt;
 use crate::space::SharedMemory;
 
-/// Declares functions of 32-bit words for the assembler, and defines a call of each through its address.
+/// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer what comes [`next`].
 #[cfg(target_arch = "nvptx64")]
 macro_rules! apart {
     ($($(#[$doc:meta])* fn $call:ident = $name:ident($($parameter:ident),+) $body:block)+) => {
         $(
-            core::arch::global_asm!(concat!(".visible .func ", stringify!($name), "(",
+            core::arch::global_asm!(concat!(".visible .func (.param .b64 next) ", stringify!($name), "(",
                 apart!(@parameters $($parameter)+), ");"));
 
             #[unsafe(no_mangle)]
-            extern "C" fn $name($($parameter: u32),+) $body
+            extern "C" fn $name($($parameter: u32),+) -> u64 $body
 
             $(#[$doc])*
             #[inline(always)]
-            fn $call($($parameter: u32),+) {
+            fn $call() -> u64 {
                 let address: u64;
-                // SAFETY: the address of the function above, with its signature.
-                let function = unsafe {
+                // SAFETY: the address of the function above.
+                unsafe {
                     core::arch::asm!(concat!("mov.u64 {}, ", stringify!($name), ";"), out(reg64) address,
-                        options(nomem, nostack, preserves_flags));
-                    core::mem::transmute::<u64, extern "C" fn($(apart!(@word $parameter)),+)>(address)
-                };
-                function($($parameter),+);
+                        options(pure, nomem, nostack, preserves_flags));
+                }
+                address
             }
         )+
     };
@@ -41,7 +46,6 @@ macro_rules! apart {
     (@parameters $first:ident $($rest:ident)+) => {
         concat!(".param .b32 ", stringify!($first), ", ", apart!(@parameters $($rest)+))
     };
-    (@word $parameter:ident) => { u32 };
 }
 
 /// This lane's view of the state at `address`, for a group.
@@ -53,23 +57,64 @@ fn led(address: u32, group: u32) -> SharedMemory {
 
 #[cfg(target_arch = "nvptx64")]
 apart! {
-    fn call_miss = warptrace_miss(state, location, mask, count, group) {
-        event::miss(SharedMemory::new(state, true), location, mask, count, group);
+    fn miss_address = warptrace_miss(state, location, mask, count, group) {
+        next(event::miss(SharedMemory::new(state, true), location, mask, count, group))
     }
-    fn call_slow = warptrace_slow(state, location, mask, count, group, entry) {
-        event::slow(led(state, group), location, mask, count, group, Entry(entry));
+    fn meet_address = warptrace_meet(state, location, mask, count, group) {
+        next(event::meet(led(state, group), location, mask, count, group))
     }
-    fn call_sort = warptrace_sort(state, location, mask, count, group) {
-        event::sort(led(state, group), location, mask, count, group);
+    fn sort_address = warptrace_sort(state, location, mask, count, group) {
+        next(event::sort(led(state, group), location, mask, count, group))
     }
-    fn call_full = warptrace_full(state, group) {
-        event::full(led(state, group), group);
+    fn drain_address = warptrace_drain(state, _location, _mask, _count, group) {
+        next(event::drain(led(state, group), group))
     }
-    fn call_drain = warptrace_drain(state) {
-        event::encode(SharedMemory::new(state, true));
+    fn renew_address = warptrace_renew(state, _location, _mask, _count, group) {
+        next(event::renew(led(state, group), group))
     }
-    fn call_renew = warptrace_renew(state, group) {
-        event::renew(led(state, group));
+}
+
+/// Address of the function that comes next, or 0.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn next(next: Next) -> u64 {
+    match next {
+        Next::Done => 0,
+        Next::Meet => meet_address(),
+        Next::Sort => sort_address(),
+        Next::Drain => drain_address(),
+        Next::Renew => renew_address(),
+    }
+}
+
+/// The arguments of the functions.
+#[cfg(target_arch = "nvptx64")]
+#[derive(Clone, Copy)]
+struct Arguments {
+    state: u32,
+    location: u32,
+    mask: u32,
+    count: u32,
+    group: u32,
+}
+
+/// Calls the function at `address`; answers which comes next.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn call(address: u64, with: Arguments) -> u64 {
+    // SAFETY: the address of one of the functions above, which have the same signature.
+    let function =
+        unsafe { core::mem::transmute::<u64, extern "C" fn(u32, u32, u32, u32, u32) -> u64>(address) };
+    function(with.state, with.location, with.mask, with.count, with.group)
+}
+
+/// Calls the function at `address`, if it is not 0, and those that come next.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn go(address: u64, with: Arguments) {
+    let mut address = address;
+    while address != 0 {
+        address = call(address, with);
     }
 }
 
@@ -77,61 +122,43 @@ apart! {
 #[inline(always)]
 pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     #[cfg(target_arch = "nvptx64")]
-    call_miss(state.address, u32::from(location), mask, count, group);
-    #[cfg(not(target_arch = "nvptx64"))]
-    event::miss(state, u32::from(location), mask, count, group);
-}
-
-/// The rest of a miss where the lock was not to be had at once.
-#[inline(always)]
-pub(crate) fn slow(state: SharedMemory, location: u32, mask: u32, count: u32, group: u32, entry: Entry) {
-    #[cfg(target_arch = "nvptx64")]
-    call_slow(state.address, location, mask, count, group, entry.0);
-    #[cfg(not(target_arch = "nvptx64"))]
     {
-        let _ = (state, location, mask, count, group, entry);
-        unreachable!("the simulator switches nowhere inside the tracer");
+        let with = Arguments { state: state.address, location: u32::from(location), mask, count, group };
+        let mut next = call(miss_address(), with);
+        if next != 0 {
+            // On its own, because the lanes come apart there, and find together again at the end of this branch.
+            if next == meet_address() {
+                next = call(next, with);
+            }
+            go(next, with);
+        }
     }
-}
-
-/// The rest of a miss with events in the mailbox.
-#[inline(always)]
-pub(crate) fn sort(state: SharedMemory, location: u32, mask: u32, count: u32, group: u32) {
-    #[cfg(target_arch = "nvptx64")]
-    call_sort(state.address, location, mask, count, group);
     #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = (state, location, mask, count, group);
-        unreachable!("the simulator switches nowhere inside the tracer");
-    }
+    go_on(state, event::miss(state, u32::from(location), mask, count, group));
 }
 
-/// The rest of a miss with which the queue has become full.
+/// Empties the queue. All lanes of `group`.
 #[inline(always)]
-pub(crate) fn full(state: SharedMemory, group: u32) {
+pub(crate) fn drain(state: SharedMemory, group: u32) {
     #[cfg(target_arch = "nvptx64")]
-    call_full(state.address, group);
-    #[cfg(not(target_arch = "nvptx64"))]
-    event::empty(state, group);
-}
-
-/// Hands the queue's runs to the encoder, as far as the chunk has room. From one lane.
-#[inline(always)]
-pub(crate) fn drain(state: SharedMemory) {
-    #[cfg(target_arch = "nvptx64")]
-    call_drain(state.address);
-    #[cfg(not(target_arch = "nvptx64"))]
-    event::encode(state);
-}
-
-/// Claims chunks for the tracks that want one. The lanes of `group` together.
-#[inline(always)]
-pub(crate) fn renew(state: SharedMemory, group: u32) {
-    #[cfg(target_arch = "nvptx64")]
-    call_renew(state.address, group);
+    go(drain_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group });
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let _ = group;
-        event::renew(state);
+        go_on(state, Next::Drain);
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+fn go_on(state: SharedMemory, next: Next) {
+    // The simulator's leader is alone.
+    let group = 1;
+    let mut next = next;
+    loop {
+        next = match next {
+            Next::Done => return,
+            Next::Drain => event::drain(state, group),
+            Next::Renew => event::renew(state, group),
+        };
     }
 }

@@ -7,7 +7,7 @@
 //! offset  size  variable
 //!      0     4  x: 1 + the lane that came last
 //!      4     4  y: 1 + the lane that is inside, or 0
-//!      8     8  not the lock's
+//!      8     8  unused
 //!     16    32  b: one byte a lane, 1 while it tries or is inside
 //! ```
 //!
@@ -32,21 +32,18 @@ use crate::space::SharedMemory;
 pub(crate) const LOCK_BYTES: u32 = 48;
 
 /// How an attempt to enter ended.
+#[cfg(target_arch = "nvptx64")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(pub(crate) u32);
 
+#[cfg(target_arch = "nvptx64")]
 impl Entry {
     /// The group is inside.
     pub(crate) const INSIDE: Self = Self(0);
     /// Another group is inside.
-    #[cfg(target_arch = "nvptx64")]
     pub(crate) const TAKEN: Self = Self(1);
     /// Two groups came between each other's few instructions, and this one has written y.
-    #[cfg(target_arch = "nvptx64")]
     pub(crate) const UNDECIDED: Self = Self(2);
-    /// There was no attempt.
-    #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-    pub(crate) const NONE: Self = Self(3);
 }
 
 /// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
@@ -72,9 +69,6 @@ pub(crate) struct Lock;
 impl Lock {
     pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32, _: u32) -> Self {
         Self
-    }
-    pub(crate) fn enter(self) -> Entry {
-        Entry::INSIDE
     }
     pub(crate) fn leave(self) {}
 }
@@ -136,41 +130,51 @@ impl Lock {
         }
     }
 
-    /// The rest of the algorithm, where entering ended as `entry`; answers whether the group is inside. From the leader alone.
+    /// Another attempt after [`enter`](Self::enter) or this has failed; answers whether the group is inside. Takes from `naps` those that it takes.
     #[inline(always)]
-    pub(crate) fn insist(self, entry: Entry) -> bool {
-        entry == Entry::INSIDE || (entry == Entry::UNDECIDED && self.decide())
+    pub(crate) fn insist(self, naps: &mut u32) -> bool {
+        // Two groups came between each other's few instructions, and this one has written y last.
+        if self.look(4) == self.leader_lane + 1 {
+            return self.decide(naps);
+        }
+        match self.enter() {
+            Entry::INSIDE => true,
+            Entry::UNDECIDED => self.decide(naps),
+            _ => false,
+        }
     }
 
     /// Waits until nobody tries any more; then y says who is inside. (Rare: groups are seldom switched between the few instructions.)
     #[inline(always)]
-    fn decide(self) -> bool {
-        let get = |at: u32| -> u32 {
-            let value: u32;
-            // SAFETY: a variable of the lock.
-            unsafe {
-                core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) self.address + at,
-                    options(nostack, preserves_flags));
-            }
-            value
-        };
+    fn decide(self, naps: &mut u32) -> bool {
         // A group that gave up while y names it would leave the lock taken: events would then be counted as lost, none
         // recorded twice.
-        let mut patience = PATIENCE;
         let mut word = 0;
         while word < 8 {
-            if get(16 + 4 * word) == 0 {
+            if self.look(16 + 4 * word) == 0 {
                 word += 1;
                 continue;
             }
-            patience -= 1;
-            if patience == 0 {
+            if *naps == 0 {
                 return false;
             }
+            *naps -= 1;
             crate::simt::pause(crate::event::NAP_NANOSECONDS);
         }
         // b stays 0, as the algorithm has it: y alone keeps the others out.
-        get(4) == self.leader_lane + 1
+        self.look(4) == self.leader_lane + 1
+    }
+
+    /// Reads a word of the lock, each time anew.
+    #[inline(always)]
+    fn look(self, at: u32) -> u32 {
+        let value: u32;
+        // SAFETY: a variable of the lock.
+        unsafe {
+            core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) self.address + at,
+                options(nostack, preserves_flags));
+        }
+        value
     }
 
     /// Leaves the section.
@@ -193,7 +197,3 @@ impl Lock {
         }
     }
 }
-
-/// Naps before a group gives up.
-#[cfg(target_arch = "nvptx64")]
-const PATIENCE: u32 = 1 << 20;

@@ -141,11 +141,31 @@ fn record_iterations(location: u16, iterations: u32, group: u32) {
 ///
 /// Each lane compares its number with those of the others, and leaves in shared memory, at its own place, the run that its number
 /// ends: which lanes are in it, how long it is, and the lane of the next greater number. So one pass over the lanes sorts them, and the
-/// runs are a list, which is recorded in one go. (Shuffles and votes of a group of some lanes are more
-/// instructions.)
+/// runs are a list. (Shuffles and votes of a group of some lanes are more instructions.)
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+#[inline(always)]
+fn record_unequal(location: u16, iterations: u32, group: u32) {
+    use warptrace_format::Memory;
+    let places = crate::state::counts();
+    let mut lane = sort(iterations, group);
+    loop {
+        let [number, mask, count, next] = places.get128(16 * lane);
+        if number != 0 {
+            record_run(location, mask, count, group);
+        }
+        if next == lane {
+            break;
+        }
+        lane = next;
+    }
+    // Nobody writes over a place that another lane still has to read.
+    simt::settle(group);
+}
+
+/// Leaves the list; answers where it starts.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(never)]
-fn record_unequal(location: u16, iterations: u32, group: u32) {
+fn sort(iterations: u32, group: u32) -> u32 {
     use warptrace_format::Memory;
     let places = crate::state::counts();
     let own = simt::lane();
@@ -161,26 +181,20 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
     while left != 0 {
         let lane = left.trailing_zeros();
         let count = places.get32(16 * lane);
-        if count >= iterations {
-            inside |= 1 << lane;
-        } else if count > smaller {
-            smaller = count;
-        }
-        if count > iterations && count < greater {
-            (greater, next) = (count, lane);
-        }
-        if count < fewest {
-            (fewest, first) = (count, lane);
-        }
+        // Selects: the lanes must not part here (see `apart`).
+        inside |= u32::from(count >= iterations) << lane;
+        smaller = if (count < iterations) & (count > smaller) { count } else { smaller };
+        let nearer = (count > iterations) & (count < greater);
+        (greater, next) = if nearer { (count, lane) } else { (greater, next) };
+        let fewer = count < fewest;
+        (fewest, first) = if fewer { (count, lane) } else { (fewest, first) };
         left &= left - 1;
     }
     // Nobody writes over a number that another lane still has to read.
     simt::settle(group);
     place.set128(16 * own, [iterations, inside, iterations - smaller, next]);
     simt::settle(group);
-    crate::event::record_list(location, places, first, group);
-    // Nor over a place, should the lanes have come apart, and come back first.
-    simt::settle(group);
+    first
 }
 
 #[cfg(all(target_arch = "nvptx64", recording, not(feature = "counted")))]

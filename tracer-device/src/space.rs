@@ -49,6 +49,12 @@ mod device {
             Self { address: self.address, leader }
         }
 
+        /// Whether this lane's writes count.
+        #[inline(always)]
+        pub(crate) fn leads(self) -> bool {
+            self.leader
+        }
+
         /// Reads the word at `at`, each time anew.
         #[inline(always)]
         pub(crate) fn look32(self, at: u32) -> u32 {
@@ -111,6 +117,22 @@ mod device {
         pub(crate) fn displaced(self, bytes: u32) -> Self {
             Self { address: self.address + bytes, leader: self.leader }
         }
+
+        /// The same memory, as it is when `mask` is known: reads of it are not moved to before that.
+        ///
+        /// The address depends on the mask, times a number that is 0, which the assembler does not know.
+        #[inline(always)]
+        pub(crate) fn seen_with(self, mask: u32) -> Self {
+            let (zero, address): (u32, u32);
+            // SAFETY: a special register, and arithmetic. There are less than 2^31 warps on a multiprocessor.
+            unsafe {
+                asm!("{{ .reg .b32 t; mov.u32 t, %nwarpid; shr.u32 {}, t, 31; }}", out(reg32) zero,
+                    options(pure, nomem, nostack, preserves_flags));
+                asm!("mad.lo.u32 {}, {}, {}, {};", out(reg32) address, in(reg32) mask, in(reg32) zero,
+                    in(reg32) self.address, options(pure, nomem, nostack, preserves_flags));
+            }
+            Self { address, leader: self.leader }
+        }
     }
 
     impl GlobalMemory {
@@ -165,6 +187,14 @@ mod device {
                             in(reg32) self.leader as u32, in($register) self.address.wrapping_add(at as $offset),
                             in(reg32) value, options(nostack, preserves_flags));
                     }
+                }
+                #[inline(always)]
+                fn set8_if(&mut self, condition: bool, at: u32, value: u8) {
+                    Self { leader: self.leader & condition, ..*self }.set8(at, value);
+                }
+                #[inline(always)]
+                fn set32_if(&mut self, condition: bool, at: u32, value: u32) {
+                    Self { leader: self.leader & condition, ..*self }.set32(at, value);
                 }
                 #[inline(always)]
                 fn get64(&self, at: u32) -> [u32; 2] {
@@ -275,6 +305,14 @@ mod host {
         pub(crate) fn new(address: u64, leader: bool) -> Self {
             debug_assert!(leader);
             Self(address)
+        }
+
+        pub(crate) fn leads(self) -> bool {
+            true
+        }
+
+        pub(crate) fn seen_with(self, _: u32) -> Self {
+            self
         }
 
         pub(crate) fn displaced(self, bytes: u32) -> Self {

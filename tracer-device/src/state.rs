@@ -11,8 +11,8 @@
 //!     48    16  address of the encoder's work memory, in global memory; events that were taken out of the queue
 //!     64    48  lock, held while a group smaller than the live mask is in the tracer; in its unused word at 72: 1 if the queue is full,
 //!               as the leader tells its group
-//!    112    16  events taken out of the mailbox, events that have a place there (see `mail`); runs taken out of the queue; in a dual
-//!               recording how many events were put into the twin's queue
+//!    112    16  events taken out of the mailbox, events that have a place there (see `mail`); runs taken out of the queue, if the chunk was
+//!               full on the way; in a dual recording how many events were put into the twin's queue
 //!    128   128  what each lane has counted: a word a lane
 //!    256   128  entries of locations 0 to 31: mask of the pending run, if it is at this location and its lanes may count, else 0
 //!    384   272  mailbox (see `mail`)

@@ -6,7 +6,7 @@
 //! offset  size  field
 //!      0     8  address of the current chunk's payload; STOPPED after the last
 //!      8     4  events in the current chunk
-//!     12     4  1 while the current chunk has room for one more event
+//!     12     4  unused
 //!     16     8  events in closed chunks
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
@@ -16,22 +16,18 @@
 //!     48     …  the codec's words
 //! ```
 //!
-//! All of it happens inside the warp's lock (or alone), the claim of a chunk too: groups that come meanwhile do not wait, they
-//! leave their events in the mailbox. So a warp's chunks lie in the pool in the order of their sequence.
+//! All of it happens inside the warp's lock (or alone), the claim of a chunk too. So a warp's chunks lie in the pool in the order of their
+//! sequence.
 //!
-//! One lane encodes for its group; the others wait behind it. Where the chunk is full it stops, and all lanes of the group claim
-//! another together (one of them does, the others go the same way), before it goes on. For a claim is an atomic, which comes with a YIELD, and
-//! that ends the wait of lanes at the end of a branch: had one lane alone gone to claim, its group would be apart from then on, and record an
-//! event for each part until the program brings them together. (An encoder that all lanes ran came apart more rarely, but lanes
-//! that then left a function before the others restored its convergence barriers under them, and the warp stood still. Seen on an H200,
-//! where a run filled several chunks.)
+//! All lanes of a group go the same way, and what the leader writes counts: were they to part here, other groups of the warp would run while
+//! this one is inside. Where a chunk is full they claim another together.
 
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_format::{Event, Memory};
 
 use crate::pool;
-use crate::queue::Queue;
+use crate::queue::{Queue, Waiting};
 use crate::recorder::{Recorder, TRACK_HEADER_BYTES, Tables, track_at};
 use crate::space::GlobalMemory;
 
@@ -67,29 +63,6 @@ pub(crate) fn set64(memory: &mut impl Memory, at: u32, value: u64) {
     memory.set64(at, [value as u32, (value >> 32) as u32]);
 }
 
-/// The current chunk, while runs are written to it.
-struct Chunk<R> {
-    payload: GlobalMemory,
-    events: u32,
-    /// Whether there is room for one more event.
-    ready: bool,
-    /// Whether there is no chunk, and will be none.
-    stopped: bool,
-    capacity: u32,
-    codec: R,
-}
-
-impl<R: Recorder> Chunk<R> {
-    /// Encodes `event` up to `count` times; answers how often.
-    #[inline(always)]
-    fn push_run(&mut self, tables: Tables, event: Event, count: u32) -> u32 {
-        let taken = self.codec.push_run(tables, &mut self.payload, event, count, self.capacity);
-        self.events += taken;
-        self.ready = self.codec.has_room(self.capacity);
-        taken
-    }
-}
-
 impl<S: Memory + Copy> Track<S> {
     #[inline(always)]
     pub(crate) fn new(state: S, number: u32, warp: u32) -> Self {
@@ -109,8 +82,7 @@ impl<S: Memory + Copy> Track<S> {
         let payload =
             if stopped { 0 } else { pool::first_chunk(pool, self.warp, self.number, tables.leader) };
         let payload = if payload == 0 { STOPPED } else { payload };
-        let ready = u32::from(payload != STOPPED);
-        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
+        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, 0]);
         self.state.set128(self.at + RECORDED, [0; 4]);
         self.state.set128(self.at + SEQUENCE, [0, pool.chunk_bytes - CHUNK_HEADER_BYTES, 0, 0]);
         let mut codec = R::FRESH;
@@ -118,88 +90,69 @@ impl<S: Memory + Copy> Track<S> {
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
-    /// Records the runs of a queue up to number `put`, or as many as the chunk has room for; then [`wants_chunk`](Self::wants_chunk) says so,
-    /// and what is left of the run stays in the queue. Answers the number of events that left it. Where the pool is full, they are
-    /// counted as lost. From one lane.
+    /// Records the runs that wait in a queue, or as many as the chunk has room for; then [`wants_chunk`](Self::wants_chunk) says so,
+    /// and what is left of the run stays in the queue. Answers what still waits, and how many events have left the queue. Where the pool is
+    /// full, they are counted as lost. All lanes of a group do the same; what the leader writes counts. Those that are not `here` encode nothing.
     #[inline(always)]
-    pub(crate) fn drain<R: Recorder>(mut self, tables: Tables, queue: Queue, put: u32) -> u64 {
-        let mut chunk = self.load::<R>(tables);
-        let mut drained = 0;
-        let mut lost = 0;
-        let mut full = false;
-        let mut taken = queue.taken();
-        while taken != put {
+    pub(crate) fn drain<R: Recorder>(
+        mut self,
+        tables: Tables,
+        queue: Queue,
+        waiting: Waiting,
+        here: bool,
+    ) -> (Waiting, u64) {
+        let [low, high, events, _] = self.state.get128(self.at + PAYLOAD);
+        let payload = u64::from(low) | u64::from(high) << 32;
+        let stopped = payload == STOPPED;
+        let mut payload = GlobalMemory::new(payload, tables.leader);
+        let capacity = self.state.get32(self.at + CAPACITY);
+        let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
+        let (mut taken, mut recorded, mut lost) = (waiting.taken, 0, 0);
+        // Loops behind each other, and as few branches around and in them as can be: see `apart` for why the nesting counts.
+        let mut end = if here & !stopped { waiting.put } else { taken };
+        while taken != end && codec.has_room(capacity) {
             let [mask, location, count] = queue.get(taken);
             let event = Event { location: location as u16, mask };
-            let recorded = if chunk.ready { chunk.push_run(tables, event, count) } else { 0 };
-            if chunk.stopped {
-                lost += u64::from(count);
-                drained += u64::from(count);
-            } else {
-                drained += u64::from(recorded);
-                if recorded != count {
-                    queue.put(taken, mask, location, count - recorded);
-                    full = true;
-                    break;
-                }
-            }
-            taken = taken.wrapping_add(1);
+            let pushed = codec.push_run(tables, &mut payload, event, count, capacity);
+            recorded += pushed;
+            queue.put(taken, mask, location, count - pushed);
+            taken += u32::from(pushed == count);
+            end = if pushed == count { end } else { taken };
         }
-        queue.set_taken(taken);
-        self.store(&chunk);
-        if lost != 0 {
-            let lost = get64(&self.state, self.at + LOST) + lost;
-            set64(&mut self.state, self.at + LOST, lost);
+        while here & stopped & (taken != waiting.put) {
+            let [_, _, count] = queue.get(taken);
+            lost += u64::from(count);
+            taken += 1;
         }
-        if full {
-            close_full::<R, S>(self.state, self.number, self.warp, tables);
-        }
+        let full = taken != waiting.put;
+        self.state.set32(self.at + EVENTS, events.wrapping_add(recorded));
+        codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
         self.state.set32(self.at + WANTS, u32::from(full));
-        drained
+        let before = get64(&self.state, self.at + LOST);
+        set64(&mut self.state, self.at + LOST, before + lost);
+        let left = if full { Waiting { taken, put: waiting.put } } else { Waiting::NONE };
+        (left, u64::from(recorded) + lost)
     }
 
     /// Whether the chunk is full, and another is due before the rest of the queue can be recorded.
     ///
-    /// Only [`drain`](Self::drain) changes the answer, not the claim of the chunk: lanes of a group that is apart may ask when the leader
-    /// has claimed already, and must go the same way.
+    /// Only [`drain`](Self::drain) changes the answer, not the claim of the chunk.
     #[inline(always)]
     pub(crate) fn wants_chunk(&self) -> bool {
         self.state.get32(self.at + WANTS) != 0
     }
 
-    /// Claims another chunk. The lanes of a group do it together; what the leader writes counts.
+    /// Closes the chunk and claims another. The lanes of a group do it together; what the leader writes counts.
     #[inline(always)]
     pub(crate) fn renew<R: Recorder>(mut self, tables: Tables) {
+        self.close::<R>(tables);
         let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, tables.leader);
-        let ready = u32::from(claimed != 0);
         pool::name_chunk(claimed, self.state.get32(self.at + SEQUENCE), tables.leader);
         let payload = if claimed == 0 { STOPPED } else { claimed };
-        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, ready]);
+        self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, 0]);
         let mut codec = R::FRESH;
         codec.begin(tables, false);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-    }
-
-    /// Takes the current chunk and its encoder out of the warp's state.
-    #[inline(always)]
-    fn load<R: Recorder>(&self, tables: Tables) -> Chunk<R> {
-        let [low, high, events, ready] = self.state.get128(self.at + PAYLOAD);
-        let payload = u64::from(low) | u64::from(high) << 32;
-        Chunk {
-            payload: GlobalMemory::new(payload, tables.leader),
-            events,
-            ready: ready != 0,
-            stopped: payload == STOPPED,
-            capacity: self.state.get32(self.at + CAPACITY),
-            codec: R::load(&self.state, self.at + TRACK_HEADER_BYTES),
-        }
-    }
-
-    /// Puts them back.
-    #[inline(always)]
-    fn store<R: Recorder>(&mut self, chunk: &Chunk<R>) {
-        self.state.set64(self.at + EVENTS, [chunk.events, u32::from(chunk.ready)]);
-        chunk.codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
     /// Closes the current chunk, if there is one.
@@ -245,11 +198,4 @@ impl<S: Memory + Copy> Track<S> {
         let chunks = self.state.get32(self.at + SEQUENCE);
         account.set128(16, [lost as u32, (lost >> 32) as u32, chunks, 1]);
     }
-}
-
-/// Closes a full chunk. Takes the track's parts one by one: a struct of three words would go through local memory.
-#[cold]
-#[inline(never)]
-fn close_full<R: Recorder, S: Memory + Copy>(state: S, number: u32, warp: u32, tables: Tables) {
-    Track::new(state, number, warp).close::<R>(tables);
 }

@@ -145,32 +145,47 @@ fn work_bytes(plan: Plan) -> u32 {
 /// Takes these lanes out of the live mask; the last ones flush the stream.
 #[inline(always)]
 pub(crate) fn leave() {
-    // On the GPU one lane for all that leave together. Nobody waits for it: the others have left.
     #[cfg(target_arch = "nvptx64")]
     let leaving = simt::active_mask();
     #[cfg(not(target_arch = "nvptx64"))]
     let leaving = 1 << simt::lane();
-    if simt::is_leader(leaving) {
-        let mut state = state::state(true);
-        if state.fetch_clear(LIVE, leaving) == leaving {
-            finish(state);
+    let mut state = state::state(cfg!(not(target_arch = "nvptx64")) || simt::is_leader(leaving));
+    // Who sees nobody else is alone, for nobody comes back. Others find out by an atomic who is the last.
+    let mut last = state.get32(LIVE) == leaving;
+    if !last {
+        let mut before = 0;
+        if cfg!(not(target_arch = "nvptx64")) || simt::is_leader(leaving) {
+            before = state.fetch_clear(LIVE, leaving);
         }
+        #[cfg(target_arch = "nvptx64")]
+        {
+            before = simt::shuffle(leaving, before, simt::lowest(leaving));
+        }
+        last = before == leaving;
     }
+    if last {
+        finish(state, leaving);
+    }
+}
+
+/// Flushes the stream: all lanes of `group`, which are the last.
+#[inline(always)]
+fn finish(state: SharedMemory, group: u32) {
+    if state.get32(LIVE + 4) & OFF != 0 {
+        return;
+    }
+    // Nobody else is left, so everything that has a place in the mailbox is there.
+    event::flush(state, group);
+    crate::apart::drain(state, group);
+    account(state);
 }
 
 #[cold]
 #[inline(never)]
-fn finish(state: SharedMemory) {
-    let [_, off, warp, _] = state.get128(LIVE);
-    if off & OFF != 0 {
-        return;
-    }
+fn account(state: SharedMemory) {
+    let warp = state.get32(LIVE + 8);
     let plan = plan();
     let pool = pool::descriptor();
-    // Nobody else is left, so everything that has a place in the mailbox is there.
-    event::sort_mail(state);
-    event::put_rest(state);
-    event::empty(state, 1 << simt::own_lane());
     let [low, high, drained_low, drained_high] = state.get128(WORK);
     let drained = u64::from(drained_low) | u64::from(drained_high) << 32;
     let work = u64::from(low) | u64::from(high) << 32;
@@ -178,7 +193,9 @@ fn finish(state: SharedMemory) {
     let skipped = Mail(state).skipped();
     with_recorder!(plan, R => Track::new(state, 0, warp).finish::<R>(tables, &pool, drained, skipped));
     if plan.dual {
-        Track::new(state, 1, warp).finish::<RawState>(Tables::none(true), &pool, drained, skipped);
+        Track::new(state, 1, warp).finish::<RawState>(Tables::none(tables.leader), &pool, drained, skipped);
     }
-    release_work(&pool, plan, work);
+    if tables.leader {
+        release_work(&pool, plan, work);
+    }
 }

@@ -77,6 +77,8 @@ pub struct LaunchReport {
     pub recorded: u64,
     /// Of these, without room in the pool.
     pub lost: u64,
+    /// In a dual recording: events without room in the pool on the raw twin's track.
+    pub twin_lost: u64,
     /// Chunks written, all tracks together.
     pub chunks: u64,
     /// Payload bytes of track 0: what the codec made of the events.

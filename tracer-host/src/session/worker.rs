@@ -196,11 +196,13 @@ impl<W: Write> Work<W> {
                 let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
                 rest = after;
                 ends.push(TrackEnd { launch, track, accounts });
-                if track == 0 {
-                    for account in accounts {
+                for account in accounts {
+                    if track == 0 {
                         self.report.attempted += account.attempted;
                         self.report.recorded += account.recorded;
                         self.report.lost += account.lost;
+                    } else {
+                        self.report.twin_lost += account.lost;
                     }
                 }
             }

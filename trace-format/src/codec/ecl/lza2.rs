@@ -259,8 +259,7 @@ impl Lza2State {
 }
 
 /// Forgets every position. Rare, so kept out of the way of the code that runs for each chunk.
-#[cold]
-#[inline(never)]
+#[inline(always)]
 fn clear_table<W: Memory>(params: &EclParams, work: &mut W) {
     let mut at = 0;
     while at < params.ring_at() {

@@ -55,45 +55,39 @@ impl RleState {
     /// Takes one byte (the low eight bits of `byte`, the others zero).
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, byte: u32) {
+        // Selects and conditional writes, no branches: see `Memory::set8_if`.
         let open = self.group & 0xffff;
-        if open != 0 {
-            if byte == self.group >> LAST_SHIFT {
-                self.group += REPEAT;
-                if open >> 8 == MAX_REPEATS - 1 {
-                    self.close(out);
-                }
-                return;
-            }
-            // No repeats yet and fewer than 16 literals: both in one comparison.
-            if open < MAX_LITERALS {
-                out.set8(self.length, byte as u8);
-                self.length += 1;
-                self.group = (byte << LAST_SHIFT) | (open + 1);
-                return;
-            }
-            self.close(out);
-        }
-        out.set8(self.length + 1, byte as u8);
-        self.length += 2;
-        self.group = (byte << LAST_SHIFT) | 1;
+        let repeats = (open != 0) & (byte == self.group >> LAST_SHIFT);
+        // No repeats yet and fewer than 16 literals: both in one comparison.
+        let joins = (open != 0) & (open < MAX_LITERALS) & !repeats;
+        let opens = !repeats & !joins;
+        let group = if repeats { self.group + REPEAT } else { self.group };
+        let closes = (repeats & (open >> 8 == MAX_REPEATS - 1)) | (opens & (open != 0));
+        self.close_if(closes, out, group);
+        // A new group begins with its count byte, which is filled in later.
+        let at = self.length + u32::from(opens);
+        out.set8_if(!repeats, at, byte as u8);
+        self.length = if repeats { self.length } else { at + 1 };
+        let literals = if joins { open + 1 } else { 1 };
+        let group = if closes { 0 } else { group };
+        self.group = if repeats { group } else { (byte << LAST_SHIFT) | literals };
     }
 
     /// Ends the open group, if there is one, and gives the length of the output in bytes.
     #[inline(always)]
     pub fn finish<O: Memory>(&mut self, out: &mut O) -> u32 {
-        if self.group != 0 {
-            self.close(out);
-        }
+        self.close_if(self.group != 0, out, self.group);
+        self.group = 0;
         self.length
     }
 
-    /// Fills in the count byte, which lies just before the group's literals.
+    /// Fills in the count byte of `group`, which lies just before its literals.
     #[inline(always)]
-    fn close<O: Memory>(&mut self, out: &mut O) {
-        let literals = self.group & 0xff;
-        let repeats = (self.group >> 8) & 0xff;
-        out.set8(self.length - literals - 1, ((repeats << REPEATS_SHIFT) | (literals - 1)) as u8);
-        self.group = 0;
+    fn close_if<O: Memory>(&self, condition: bool, out: &mut O, group: u32) {
+        let literals = group & 0xff;
+        let repeats = (group >> 8) & 0xff;
+        let count = (repeats << REPEATS_SHIFT) | literals.wrapping_sub(1);
+        out.set8_if(condition, self.length.wrapping_sub(literals + 1), count as u8);
     }
 }
 

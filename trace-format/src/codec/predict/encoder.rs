@@ -121,7 +121,7 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often.
+    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often, at least once.
     ///
     /// After the second of equal events the slot of their location expects one more, so the rest are hits, and are
     /// counted in one step. Ask [`has_room`](Self::has_room) before: it leaves room for the first two.
@@ -136,9 +136,6 @@ impl PredictState {
     ) -> u32 {
         let room = MAX_CHUNK_EVENTS - self.events;
         let taken = if count < room { count } else { room };
-        if taken == 0 {
-            return 0;
-        }
         self.push(params, work, out, event);
         if taken != 1 {
             self.push_again(params, work, out);
@@ -245,17 +242,13 @@ impl PredictState {
         let bits = u64::from(tail.pending) | (code.bits << used);
         self.bits += code.length;
         let filled = used + code.length;
-        if filled < 32 {
-            tail.pending = bits as u32;
-            return;
-        }
-        out.set32(word_at, bits as u32);
-        tail.pending = (bits >> 32) as u32;
-        if filled >= 64 {
-            out.set32(word_at + 4, tail.pending);
-            // What the shift above lost. `used` is not 0 here: no code has 64 bits.
-            tail.pending = (code.bits >> (64 - used)) as u32;
-        }
+        let next = (bits >> 32) as u32;
+        // What the shift above lost. With 64 bits filled `used` is not 0, for no code has so many.
+        let lost = (code.bits >> ((64 - used) % 64)) as u32;
+        out.set32_if(filled >= 32, word_at, bits as u32);
+        out.set32_if(filled >= 64, word_at + 4, next);
+        let pending = if filled >= 32 { next } else { bits as u32 };
+        tail.pending = if filled >= 64 { lost } else { pending };
     }
 }
 
@@ -306,17 +299,19 @@ impl MaskCode {
         let nearest_base = stack.base(nearest, last);
         // A mask with a relation of its own is worth more as a prediction than some lanes of the expected one.
         let searched = located & (nearest_base != mask);
-        if searched & (slot.seen == mask) {
-            return Self { code: Code::new(0b10, 2), relation: slot.relation(), by_seen: true };
+        let by_seen = searched & (slot.seen == mask);
+        let same = !located & (mask == last);
+        let expected = searched & (by_seen | (mask & !base == 0));
+        let relation = if expected { slot.relation() } else { nearest };
+        let mut code = if by_seen { Code::new(0b10, 2) } else { Code::new(1, 1) };
+        if !by_seen & !same {
+            let prefix = if expected {
+                Code::new(1, 1)
+            } else {
+                Code::new(0, 1 + u32::from(located)).then(code::relation(nearest))
+            };
+            code = prefix.then(lanes::encode(mask, if expected { base } else { nearest_base }));
         }
-        if !located & (mask == last) {
-            return Self { code: Code::new(1, 1), relation: Relation::SAME, by_seen: false };
-        }
-        let (prefix, relation, base) = if searched & (mask & !base == 0) {
-            (Code::new(1, 1), slot.relation(), base)
-        } else {
-            (Code::new(0, 1 + u32::from(located)).then(code::relation(nearest)), nearest, nearest_base)
-        };
-        Self { code: prefix.then(lanes::encode(mask, base)), relation, by_seen: false }
+        Self { code, relation, by_seen }
     }
 }

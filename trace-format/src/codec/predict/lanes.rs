@@ -22,35 +22,33 @@ pub const fn rank_bits(lanes: u32) -> u32 {
 /// The code of `mask`, a subset of `base`.
 #[inline(always)]
 pub const fn encode(mask: u32, base: u32) -> Code {
+    // Selects, and one branch: to a GPU each branch inside others is one more place where lanes may wait for each other.
     let missing = base & !mask;
-    if missing == 0 {
-        return Code::new(0b10, 2);
-    }
     let lanes = base.count_ones();
     let width = rank_bits(lanes);
     let (gone, here) = (missing.count_ones(), mask.count_ones());
-    let (prefix, few) = if gone == 1 && width + 3 < lanes + 1 {
-        (Code::new(0b100, 3), missing)
-    } else if here == 1 && width + 4 < lanes + 1 {
-        (Code::new(0b1000, 4), mask)
-    } else if gone == 2 && 2 * width + 5 < lanes + 1 {
-        (Code::new(0b1_0000, 5), missing)
-    } else if here == 2 && 2 * width + 5 < lanes + 1 {
-        (Code::new(0, 5), mask)
-    } else {
+    let one_gone = (gone == 1) & (width + 3 < lanes + 1);
+    let one_here = (here == 1) & (width + 4 < lanes + 1) & !one_gone;
+    let both_fit = (2 * width + 5 < lanes + 1) & !one_gone & !one_here;
+    let two_gone = (gone == 2) & both_fit;
+    let two_here = (here == 2) & both_fit & !two_gone;
+    if (gone != 0) & !one_gone & !one_here & !two_gone & !two_here {
         return Code::new(1, 1).then(Code::new(compress(mask, base), lanes));
-    };
-    let code = prefix.then(Code::new(rank(few.trailing_zeros(), base), width));
-    if few & (few - 1) == 0 {
-        return code;
     }
-    code.then(Code::new(rank(31 - few.leading_zeros(), base), width))
+    // How often a 0 stands before the 1; 5 for no 1.
+    let zeros = if gone == 0 { 1 } else { 2 + one_here as u32 + 2 * two_gone as u32 + 3 * two_here as u32 };
+    let prefix = Code::new((1 << zeros) & 0b1_1111, if zeros < 5 { zeros + 1 } else { 5 });
+    let few = if one_gone | two_gone { missing } else { mask };
+    let first = Code::new(rank(few.trailing_zeros(), base), if gone == 0 { 0 } else { width });
+    let second = Code::new(rank(31 - few.leading_zeros(), base), width);
+    let first = if gone == 0 { Code::NONE } else { first };
+    prefix.then(first).then(if two_gone | two_here { second } else { Code::NONE })
 }
 
 /// Lanes of `base` below `lane`.
 #[inline(always)]
 const fn rank(lane: u32, base: u32) -> u32 {
-    (base & ((1 << lane) - 1)).count_ones()
+    (base & ((1_u32 << (lane & 31)).wrapping_sub(1))).count_ones()
 }
 
 /// The bits of `mask` at the lanes of `base`, moved together to the low end.
@@ -59,9 +57,6 @@ const fn rank(lane: u32, base: u32) -> u32 {
 /// absent lanes still below them. Source: Warren, "Hacker's Delight", 2nd edition, section 7-4.
 #[inline(always)]
 pub const fn compress(mask: u32, base: u32) -> u32 {
-    if base == u32::MAX {
-        return mask;
-    }
     let mut bits = mask & base;
     let mut places = base;
     // Bit i: parity of the absent lanes below i that are still to be skipped.
