@@ -45,8 +45,8 @@
 //! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
 //! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. All of them execute the recording,
 //!    so that they stay together, but every write and atomic in it is predicated on being the mask's lowest lane, the
-//!    leader; what takes long the leader does alone. If the hardware should split the group meanwhile, still exactly one lane records
-//!    exactly one event.
+//!    leader. If the lanes are apart when they come, the leader does all alone, and tells the others which way they go. Still exactly one lane
+//!    records exactly one event.
 //! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
 //!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
 //! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the warp's

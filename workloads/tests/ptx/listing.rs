@@ -1,6 +1,6 @@
 //! Reading PTX text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kernels of a module: name and body.
 pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
@@ -26,15 +26,26 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
 /// # Panics
 /// If a location is no constant: then two trace points have become one.
 pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
-    let mut locations = Vec::new();
-    // It is called through a pointer, the only one in a kernel, and takes five arguments.
-    let records = |call: &&str| call.contains("param4), prototype_");
-    for call in body.split("// callseq ").filter(records) {
-        let mut arguments = call.lines().filter_map(|line| line.trim().strip_prefix("st.param.b32"));
-        let location = arguments.find_map(|line| line.trim().strip_prefix("[param1], ")?.strip_suffix(';'));
-        let location = location.expect("the function takes a location");
-        let location = location.parse().unwrap_or_else(|_| panic!("the location is computed: {location}"));
-        locations.push(location);
+    // It is called through its address.
+    let mut addresses = BTreeSet::new();
+    let (mut location, mut locations) = (None, Vec::new());
+    for line in body.lines().map(str::trim) {
+        if let Some(register) =
+            line.strip_prefix("mov.u64 ").and_then(|rest| rest.strip_suffix(", warptrace_miss;"))
+        {
+            addresses.insert(register.trim());
+        } else if let Some(call) = line.strip_prefix("call (retval0), ") {
+            let called = call.split(',').next().unwrap_or_default();
+            if addresses.contains(called) {
+                let location: &str = location.expect("the function takes a location");
+                let location =
+                    location.parse().unwrap_or_else(|_| panic!("the location is computed: {location}"));
+                locations.push(location);
+            }
+        } else if let Some(argument) = line.strip_prefix("st.param.b32") {
+            let argument = argument.trim().strip_prefix("[param1], ").and_then(|rest| rest.strip_suffix(';'));
+            location = argument.or(location);
+        }
     }
     locations
 }
@@ -46,12 +57,19 @@ fn reads_entries_and_locations() {
 	.param .b32 one_param_0
 )
 {
+	// begin inline asm
+	mov.u64 %rd40, warptrace_miss;
+	// end inline asm
 	{ // callseq 5, 0
 	st.param.b32 	[param0], %r1;
 	st.param.b32 	[param3], 1;
 	st.param.b32 	[param1], 165;
-	call %rd40, (param0, param1, param2, param3, param4), prototype_5;
+	call (retval0), %rd40, (param0, param1, param2, param3, param4), prototype_5;
 	} // callseq 5
+	{ // callseq 7, 0
+	st.param.b32 	[param1], 12;
+	call (retval0), %rd41, (param0, param1, param2, param3, param4), prototype_5;
+	} // callseq 7
 	// begin inline asm
 	{
 .reg .pred p;
