@@ -8,8 +8,8 @@
 //! # Groups that interleave
 //! Two groups of a warp may be switched at any instruction (on an H200 it is rare away from branches and barriers, but a kernel
 //! that diverges for long sees it). What has all live lanes is alone. Any other group takes the lock before it enters; if it is
-//! taken, the group leaves its event in the mailbox and goes on. In the tracer all lanes of the group go the same way, so that it stays together, and only what the leader writes
-//! counts, so that nothing is done twice should it come apart.
+//! taken, the group leaves its event in the mailbox and goes on. In the tracer all lanes of the group go the same way, so that it stays
+//! together, and only what the leader writes counts, so that nothing is done twice should it come apart.
 //!
 //! Repeats take no lock. What a lane counts nobody else writes, and that the pending run is theirs only these lanes can make true: so
 //! between the look and the count, the worst is that another group takes the run out, and then the count comes late (see `late`). A
@@ -148,7 +148,7 @@ pub(crate) fn miss(state: SharedMemory, location: u32, mask: u32, count: u32, gr
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) fn meet(head: SharedMemory, location: u32, mask: u32, count: u32, group: u32) -> Next {
-    let state = head.displaced(head.get32(LIVE + 12));
+    let state = opaque(head);
     let mut inside = 0;
     if head.leader {
         inside = u32::from(enter_or_post(head, state, location, mask, count, group));
@@ -192,7 +192,7 @@ fn enter_or_post(
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) fn sort(head: SharedMemory, location: u32, mask: u32, count: u32, group: u32) -> Next {
-    let mut state = head.displaced(head.get32(LIVE + 12));
+    let mut state = opaque(head);
     if state.leads() | simt::is_together(group) {
         sort_mail(state);
         let queued = put(state, location, mask, count, true);
@@ -232,7 +232,7 @@ pub(crate) fn sort_mail(state: SharedMemory) {
 /// Empties the queue, inside the lock or alone, as far as the chunk has room.
 #[inline(always)]
 pub(crate) fn drain(head: SharedMemory, group: u32) -> Next {
-    let state = head.displaced(head.get32(LIVE + 12));
+    let state = opaque(head);
     encode(state, state.leads() | simt::is_together(group));
     simt::settle(group);
     // What decides the leader has written.
@@ -252,7 +252,7 @@ pub(crate) fn drain(head: SharedMemory, group: u32) -> Next {
 /// counts.
 #[inline(always)]
 pub(crate) fn renew(head: SharedMemory, group: u32) -> Next {
-    let state = head.displaced(head.get32(LIVE + 12));
+    let state = opaque(head);
     let plan = plan();
     let (warp, [low, high]) = (state.get32(LIVE + 8), state.get64(WORK));
     let track = Track::new(state, 0, warp);
@@ -266,6 +266,12 @@ pub(crate) fn renew(head: SharedMemory, group: u32) -> Next {
     }
     simt::settle(group);
     Next::Drain
+}
+
+/// The same place as `head`, in a form of which the assembler cannot tell that it is the same: see `lock`.
+#[inline(always)]
+fn opaque(head: SharedMemory) -> SharedMemory {
+    head.displaced(head.get32(LIVE + 12))
 }
 
 /// Attempts to get the lock before an event is given up.

@@ -16,7 +16,7 @@
 //! their order against these is free.
 //!
 //! Atomics and volatile accesses are right here: where groups meet, the YIELDs that ptxas adds to them do no more harm (see
-//! `lock`). Nobody waits for the group inside: waiting was tried, and it kept the group inside from coming out (see the variants).
+//! `lock`). Nobody waits for the group inside, unless the mailbox is full.
 
 use warptrace_format::Memory;
 

@@ -154,7 +154,7 @@ pub(crate) fn leave() {
     let mut last = state.get32(LIVE) == leaving;
     if !last {
         let mut before = 0;
-        if cfg!(not(target_arch = "nvptx64")) || simt::is_leader(leaving) {
+        if state.leads() {
             before = state.fetch_clear(LIVE, leaving);
         }
         #[cfg(target_arch = "nvptx64")]

@@ -132,7 +132,7 @@ pub(crate) fn is_together(group: u32) -> bool {
 #[inline(always)]
 pub(crate) fn settle(group: u32) {
     #[cfg(target_arch = "nvptx64")]
-    if active_mask() != group {
+    if !is_together(group) {
         sync_warp(group);
     }
     #[cfg(not(target_arch = "nvptx64"))]

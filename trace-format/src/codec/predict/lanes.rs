@@ -39,9 +39,8 @@ pub const fn encode(mask: u32, base: u32) -> Code {
     let zeros = if gone == 0 { 1 } else { 2 + one_here as u32 + 2 * two_gone as u32 + 3 * two_here as u32 };
     let prefix = Code::new((1 << zeros) & 0b1_1111, if zeros < 5 { zeros + 1 } else { 5 });
     let few = if one_gone | two_gone { missing } else { mask };
-    let first = Code::new(rank(few.trailing_zeros(), base), if gone == 0 { 0 } else { width });
+    let first = if gone == 0 { Code::NONE } else { Code::new(rank(few.trailing_zeros(), base), width) };
     let second = Code::new(rank(31_u32.wrapping_sub(few.leading_zeros()), base), width);
-    let first = if gone == 0 { Code::NONE } else { first };
     prefix.then(first).then(if two_gone | two_here { second } else { Code::NONE })
 }
 
