@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records fractal, 2048 x 2048, at the thesis's three depths with a codec and raw side by side in one launch, and compares
-# them event by event.
+# them: the same events, in the same order for each lane.
 #
 #   scripts/gpu-dual.sh TOOL [DEVICE [CODEC...]]
 #

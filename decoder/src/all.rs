@@ -70,7 +70,7 @@ struct Item<'a> {
 
 impl TraceFile {
     /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in the
-    /// order in which they happened. Chunks are decoded in parallel on rayon's current pool; `sink` runs on the
+    /// [crate's order](crate#order). Chunks are decoded in parallel on rayon's current pool; `sink` runs on the
     /// calling thread. `Break` from `sink` ends the decoding early, and comes back.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say.

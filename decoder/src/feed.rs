@@ -195,6 +195,19 @@ impl<F: ChunkFeed> EventReader<F> {
         }
     }
 
+    /// The next event, and how often it comes in a row at least. Ends as [`next_event`](Self::next_event) does.
+    pub(crate) fn next_run(&mut self) -> Option<Result<(Event, u32), DecodeError>> {
+        let event = match self.next_event()? {
+            Ok(event) => event,
+            Err(error) => return Some(Err(error)),
+        };
+        let rest = self.buffer.get(self.position..).unwrap_or(&[]);
+        let more = rest.iter().take_while(|next| **next == event).count();
+        self.position += more;
+        // The buffer holds at most `BLOCK_EVENTS`.
+        Some(Ok((event, 1 + more as u32)))
+    }
+
     /// Fills the buffer again; false at the end of the feed.
     fn refill(&mut self) -> Result<bool, DecodeError> {
         self.buffer.clear();

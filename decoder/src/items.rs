@@ -37,7 +37,7 @@ pub struct LocationCount {
 impl TraceFile {
     /// Gives the items of the warps that `filter` selects to `fold`, on all cores of rayon's current pool.
     ///
-    /// Each warp is gone through by one thread, in the order in which its events happened. A thread begins with a value of
+    /// Each warp is gone through by one thread, in the order of its events. A thread begins with a value of
     /// `new`, keeps it for the warps that it takes, and `merge` joins the values in any order; with no warp the result
     /// is `new()`.
     ///
@@ -95,7 +95,7 @@ impl TraceFile {
         Ok(total)
     }
 
-    /// Gives the items of one warp to `sink`, in the order in which its events happened.
+    /// Gives the items of one warp to `sink`, in the order of its events.
     ///
     /// # Errors
     /// As [`TraceFile::decode_warp`] and its iterator; items before the fault may have been given to `sink`.

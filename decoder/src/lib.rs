@@ -17,11 +17,14 @@
 //! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for each
 //! frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames of at
 //! most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice. [`WarpEvents`] and
-//! `verify` add at most 8 MiB of events for each stream they read.
+//! `verify` add at most 8 MiB of events for each stream they read, and `verify` 9 MiB for each dual stream whose tracks stand in
+//! different orders.
 //!
 //! # Order
-//! Inside a warp, events come exactly in the order in which they happened. Between warps the order is that of
-//! their linear index, which says nothing about time.
+//! Inside a warp, the events that a lane took part in come exactly in the order in which they happened. So do any two events
+//! that share a lane. Events that share none may have happened in another order, or at once: an event that is repeated stands, as
+//! a run, where it happened first, and events of other lanes that stand behind it may have happened in between. Between warps the
+//! order is that of their linear index, which says nothing about time.
 
 mod accounts;
 mod all;
@@ -44,5 +47,5 @@ pub use file::{Completeness, PrefixReason, Totals, TraceFile};
 pub use items::{LocationCount, WarpItem};
 pub use source::{ByteSource, SeekSource};
 pub use streams::{StreamSummary, Streams};
-pub use verify::{Place, Problem, TwinReport, VerifyReport};
+pub use verify::{LanesNext, Place, Problem, TwinReport, VerifyReport};
 pub use warp::WarpEvents;

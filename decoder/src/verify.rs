@@ -6,6 +6,7 @@
 mod launch;
 mod report;
 mod stream;
+mod twin;
 
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
@@ -13,6 +14,7 @@ use warptrace_format::file::limits::MAX_LOCATIONS;
 use crate::file::{Completeness, TraceFile};
 use launch::LaunchCheck;
 pub use report::{Place, Problem, TwinReport, VerifyReport};
+pub use twin::LanesNext;
 
 impl TraceFile {
     /// Checks the whole trace:
@@ -22,8 +24,8 @@ impl TraceFile {
     /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
     /// - for each warp, attempted = recorded + lost, and the file holds as many events and chunks as accounted;
     /// - no event was lost, and every warp finished;
-    /// - in a dual recording both tracks are the same, event by event; where a track lost events, as far as both
-    ///   go.
+    /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that share no
+    ///   lane may change places); where a track lost events, as far as both go.
     ///
     /// Never fails: what cannot be read is a [`Problem`] in the report. Memory is bounded as the
     /// [crate's docs](crate#memory) say.

@@ -6,7 +6,7 @@ use crate::error::DecodeError;
 use crate::feed::{EventReader, FrameFeed, Stream};
 use crate::file::TraceFile;
 
-/// The events of one warp on one track, in the order in which they happened.
+/// The events of one warp on one track, in the [crate's order](crate#order).
 ///
 /// Reads only the frames whose range of warps covers the warp, one at a time. Ends after the first error.
 /// Holds at most one frame (16 MiB) and 8 MiB of events; a chunk of more than 2^20 events that is not `raw` is

@@ -5,7 +5,8 @@ mod support;
 
 use support::{Recorder, Streams, ecl, event, small};
 use warptrace_decoder::{Problem, TraceFile, VerifyReport};
-use warptrace_format::codec::CodecSpec;
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::{ChunkRef, LaunchInfo};
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
@@ -153,10 +154,16 @@ fn tracks_that_differ_are_named_with_the_event() {
     let mut twin = streams();
     twin.get_mut(&2).unwrap()[123].mask = 1;
     let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
-    let Problem::TracksDiffer { warp: 2, event: 123, trace: left, twin: right, .. } = only(&report) else {
-        panic!("{report}")
-    };
-    assert_eq!((left.mask, right.mask), (u32::MAX - 2, 1));
+    let problem = only(&report);
+    assert!(matches!(
+        problem,
+        Problem::TracksDiffer { warp: 2, event: 123, twin: Event { mask: 1, .. }, .. }
+    ));
+    assert_eq!(
+        problem.to_string(),
+        "launch 0, warp 2: event 123 of track 1, location 4 mask 0x00000001, does not fit track 0, \
+         where lanes 0x00000001 come to location 4 mask 0xfffffffd"
+    );
     let compared = report.twin.unwrap();
     assert_eq!((compared.equal_warps, compared.different_warps), (3, 1));
 }
@@ -187,6 +194,103 @@ fn tracks_of_other_lengths_differ_unless_events_were_lost() {
     assert!(
         report.problems.iter().any(|problem| matches!(problem, Problem::TracksDiffer { event: 149, .. }))
     );
+}
+
+/// A warp's events in two groups of lanes that are apart: the trace's runs where they began, and as it happened.
+fn apart() -> (Streams, Streams) {
+    let (low, high) = (0x0000_ffff, 0xffff_0000);
+    let mut trace = vec![event(1, low); 300];
+    trace.extend((0..300).map(|number| event(2 + number % 3, high)));
+    trace.push(event(9, u32::MAX));
+    let mut twin: Vec<Event> =
+        (0..300).flat_map(|number| [event(1, low), event(2 + number % 3, high)]).collect();
+    twin.push(event(9, u32::MAX));
+    (Streams::from([(1, trace)]), Streams::from([(1, twin)]))
+}
+
+#[test]
+fn events_that_share_no_lane_may_change_places() {
+    let (trace, twin) = apart();
+    for codec in [ecl(), CodecSpec::Predict(PredictParams::DEFAULT)] {
+        let recorder = Recorder::new(vec![codec, CodecSpec::Raw]);
+        for tracks in [vec![&trace, &twin], vec![&twin, &trace]] {
+            let report = verify(recorder.record_tracks(&[(launch(), tracks)]));
+            assert!(report.is_ok(), "{report}");
+            let compared = report.twin.unwrap();
+            assert_eq!((compared.equal_warps, compared.events), (1, 601));
+        }
+    }
+    // Not where they share one.
+    let recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let mut wrong = twin;
+    wrong.get_mut(&1).unwrap().swap(599, 600);
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &wrong])]));
+    assert!(
+        only(&report).to_string().ends_with(
+            "event 599 of track 1, location 9 mask 0xffffffff, does not fit track 0, \
+             where lanes 0xffff0000 come to location 4 mask 0xffff0000"
+        ),
+        "{report}"
+    );
+}
+
+#[test]
+fn as_many_events_of_other_lanes_are_a_difference() {
+    let recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let [trace, twin] =
+        [1, 2].map(|mask| Streams::from([(3, vec![event(1, 4), event(1, mask), event(1, mask)])]));
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    assert_eq!(
+        only(&report).to_string(),
+        "launch 0, warp 3: event 1 of track 1, location 1 mask 0x00000002, does not fit track 0, \
+         where lanes 0x00000002 have no event left"
+    );
+    let compared = report.twin.unwrap();
+    assert_eq!((compared.different_warps, compared.events), (1, 1));
+}
+
+#[test]
+fn a_loss_excuses_what_its_own_track_lacks() {
+    let mut recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let (trace, twin) = apart();
+    let mut part = trace.clone();
+    part.get_mut(&1).unwrap().truncate(400);
+    // The trace lost its end: every run where it began, so that 300 events of one half and 100 of the other are left.
+    recorder.account = |track, _, account| {
+        if track == 0 && account.recorded == 400 {
+            (account.attempted, account.lost) = (601, 201);
+        }
+    };
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&part, &twin])]));
+    assert!(matches!(only(&report), Problem::Lost { track: 0, events: 201, .. }));
+    let compared = report.twin.unwrap();
+    assert_eq!((compared.prefix_warps, compared.different_warps, compared.events), (1, 0, 400));
+
+    // The other track's loss is no excuse.
+    recorder.account = |track, _, account| {
+        if track == 1 && account.recorded == 601 {
+            (account.attempted, account.lost) = (602, 1);
+        }
+    };
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&part, &twin])]));
+    let differ = |problem: &Problem| matches!(problem, Problem::LengthsDiffer { trace: 400, twin: 601, .. });
+    assert!(report.problems.iter().any(differ), "{report}");
+    assert_eq!(report.twin.unwrap().different_warps, 1);
+}
+
+#[test]
+fn tracks_too_far_apart_are_not_comparable() {
+    let mut trace: Vec<Event> =
+        (0..200_000u32).map(|number| event(1 + (number % 7) as u16, 1 + number / 7 % 2)).collect();
+    let mut twin = trace.clone();
+    trace.push(event(9, 4));
+    twin.insert(0, event(9, 4));
+    let [trace, twin] = [trace, twin].map(|events| Streams::from([(0, events)]));
+    let recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
+    let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
+    assert!(matches!(only(&report), Problem::TracksTooFarApart { warp: 0, event: 0, .. }), "{report}");
+    assert!(report.to_string().contains("65536 runs of track 0 stand before event 0 of track 1"), "{report}");
+    assert_eq!(report.twin.unwrap().unreadable_warps, 1);
 }
 
 #[test]

@@ -72,7 +72,8 @@ static NO_POOL: PoolDescriptor = PoolDescriptor {
     enabled: 0,
     reserved: 0,
     reserved_count: 0,
-    unused: [0; 2],
+    logs: 0,
+    unused: 0,
 };
 
 impl<'a> Launch<'a> {

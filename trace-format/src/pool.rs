@@ -41,8 +41,11 @@ pub struct PoolDescriptor {
     /// Chunks that were reserved since the counter was 0, those for this launch included. A claim gets the chunk with the number of
     /// the claim plus this.
     pub reserved_count: u32,
+    /// 0, or 1 + the number of the first of the chunks that are reserved for the logs of this launch: the first segment of each warp and track,
+    /// in the order of `accounts`.
+    pub logs: u32,
     /// Fills up to a multiple of 16 bytes.
-    pub unused: [u32; 2],
+    pub unused: u32,
 }
 
 impl PoolDescriptor {
@@ -50,6 +53,19 @@ impl PoolDescriptor {
     #[inline(always)]
     pub const fn first_chunk(&self, track: u32, warp: u32) -> Option<u32> {
         if self.reserved == 0 { None } else { Some(self.reserved - 1 + track * self.warps + warp) }
+    }
+
+    /// Address of the account of a warp's track.
+    #[inline(always)]
+    pub const fn account(&self, track: u32, warp: u32) -> u64 {
+        let index = track as u64 * self.warps as u64 + warp as u64;
+        self.accounts + size_of::<WarpAccount>() as u64 * index
+    }
+
+    /// The reserved first segment of a log, or `None` if there are none.
+    #[inline(always)]
+    pub const fn first_segment(&self, track: u32, warp: u32) -> Option<u32> {
+        if self.logs == 0 { None } else { Some(self.logs - 1 + track * self.warps + warp) }
     }
 }
 

@@ -8,14 +8,14 @@
 //! them back at its end. If lanes of the kernel that wait at such a barrier stop waiting in between, because of a `YIELD`, they are
 //! put back with it, and the group waits for them at the end of its branch; and they may wait for it. (So it was on an H200: MIS, whose
 //! lanes wait for each other, stood still.) Therefore a function *answers* what is to be done next, and the trace point calls that.
-//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`meet`, `renew`) uses none of those that it would have to
-//! save. (`nvdisasm` shows it: no `BMOV` in them.)
+//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`further`) uses none of those that it would have to
+//! save. (`nvdisasm` shows it: no `BMOV` in it. `drain` may have some: there nobody waits, for all live lanes are in it.)
 //!
 //! On the simulator they are plain calls.
 
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+use crate::counts;
 use crate::event::{self, Next};
-#[cfg(target_arch = "nvptx64")]
-use crate::simt;
 use crate::space::SharedMemory;
 
 /// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer what comes [`next`].
@@ -48,42 +48,81 @@ macro_rules! apart {
     };
 }
 
-/// This lane's view of the state at `address`, for a group.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-fn led(address: u32, group: u32) -> SharedMemory {
-    SharedMemory::new(address, simt::is_leader(group))
-}
-
 #[cfg(target_arch = "nvptx64")]
 apart! {
-    fn miss_address = warptrace_miss(state, location, mask, count, group) {
-        next(event::miss(SharedMemory::new(state, true), location, mask, count, group))
+    fn miss_address = warptrace_miss(state, location, mask, count, _group) {
+        let next = event::miss(SharedMemory::new(state, true), location, mask, count, mask);
+        address_of(next, further_address, drain_address)
     }
-    fn meet_address = warptrace_meet(state, location, mask, count, group) {
-        next(event::meet(led(state, group), location, mask, count, group))
+    fn run_address = warptrace_run(state, location, mask, count, group) {
+        let next = event::miss(SharedMemory::new(state, true), location, mask, count, group);
+        address_of(next, further_address, drain_address)
     }
-    fn sort_address = warptrace_sort(state, location, mask, count, group) {
-        next(event::sort(led(state, group), location, mask, count, group))
+    fn further_address = warptrace_further(state, location, mask, count, group) {
+        event::further(SharedMemory::new(state, true), location, mask, count, group);
+        0
     }
-    fn drain_address = warptrace_drain(state, _location, _mask, _count, group) {
-        next(event::drain(led(state, group), group))
+    fn drain_address = warptrace_drain(state, location, mask, count, group) {
+        event::drain(SharedMemory::new(state, true), location, mask, count, group);
+        0
     }
-    fn renew_address = warptrace_renew(state, _location, _mask, _count, group) {
-        next(event::renew(led(state, group), group))
+    fn empty_address = warptrace_empty(state, _location, _mask, _count, group) {
+        event::empty(SharedMemory::new(state, true), group);
+        0
+    }
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+apart! {
+    fn counts_address = warptrace_counts(state, location, iterations, _unused, group) {
+        let next = counts::counts(SharedMemory::new(state, true), location, iterations, group);
+        address_of(next, counts_further_address, counts_further_address)
+    }
+    fn counts_further_address = warptrace_counts_further(state, location, iterations, _unused, group) {
+        let state = SharedMemory::new(state, true);
+        counts::counts_further(state, crate::state::log(state), location, iterations, group);
+        0
+    }
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "counted", feature = "dual"))]
+apart! {
+    fn twin_counts_address = warptrace_twin_counts(state, location, iterations, _unused, group) {
+        let state = SharedMemory::new(state, true);
+        let next = counts::twin_counts(state, crate::state::twin_log(state), location, iterations, group);
+        address_of(next, twin_counts_further_address, twin_counts_further_address)
+    }
+    fn twin_counts_further_address = warptrace_twin_counts_further(state, location, iterations, _unused, group) {
+        let state = SharedMemory::new(state, true);
+        counts::counts_further(state, crate::state::twin_log(state), location, iterations, group);
+        0
+    }
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "dual"))]
+apart! {
+    fn twin_address = warptrace_twin(state, location, mask, count, group) {
+        let next = event::twin(SharedMemory::new(state, true), location, mask, count, group);
+        address_of(next, twin_further_address, twin_drain_address)
+    }
+    fn twin_further_address = warptrace_twin_further(state, location, mask, count, group) {
+        event::twin_further(SharedMemory::new(state, true), location, mask, count, group);
+        0
+    }
+    fn twin_drain_address = warptrace_twin_drain(state, location, mask, count, group) {
+        event::twin_drain(SharedMemory::new(state, true), location, mask, count, group);
+        0
     }
 }
 
 /// Address of the function that comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn next(next: Next) -> u64 {
+fn address_of(next: Next, further: impl Fn() -> u64, drain: impl Fn() -> u64) -> u64 {
     match next {
         Next::Done => 0,
-        Next::Meet => meet_address(),
-        Next::Sort => sort_address(),
-        Next::Drain => drain_address(),
-        Next::Renew => renew_address(),
+        Next::Further => further(),
+        Next::Drain => drain(),
     }
 }
 
@@ -108,57 +147,82 @@ fn call(address: u64, with: Arguments) -> u64 {
     function(with.state, with.location, with.mask, with.count, with.group)
 }
 
-/// Calls the function at `address`, if it is not 0, and those that come next.
+/// Calls the function at `first`, and the one that comes next.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn go(address: u64, with: Arguments) {
-    let mut address = address;
-    while address != 0 {
-        address = call(address, with);
+fn go(first: u64, with: Arguments) {
+    let next = call(first, with);
+    if next != 0 {
+        call(next, with);
     }
 }
 
 /// Everything but the repetition of the last event.
 #[inline(always)]
-pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
+pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32) {
     #[cfg(target_arch = "nvptx64")]
-    {
-        let with = Arguments { state: state.address, location: u32::from(location), mask, count, group };
-        let mut next = call(miss_address(), with);
-        if next != 0 {
-            // On its own, because the lanes come apart there, and find together again at the end of this branch.
-            if next == meet_address() {
-                next = call(next, with);
-            }
-            go(next, with);
-        }
-    }
+    go(
+        miss_address(),
+        Arguments { state: state.address, location: u32::from(location), mask, count, group: mask },
+    );
     #[cfg(not(target_arch = "nvptx64"))]
-    go_on(state, event::miss(state, u32::from(location), mask, count, group));
+    run(state, location, mask, count, mask);
 }
 
-/// Empties the queue. All lanes of `group`.
+/// A run of some lanes of the group.
 #[inline(always)]
-pub(crate) fn drain(state: SharedMemory, group: u32) {
+pub(crate) fn run(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
+    let location = u32::from(location);
     #[cfg(target_arch = "nvptx64")]
-    go(drain_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group });
+    go(run_address(), Arguments { state: state.address, location, mask, count, group });
     #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = group;
-        go_on(state, Next::Drain);
+    match event::miss(state, location, mask, count, group) {
+        Next::Done => (),
+        Next::Further => event::further(state, location, mask, count, group),
+        Next::Drain => event::drain(state, location, mask, count, group),
     }
 }
 
-#[cfg(not(target_arch = "nvptx64"))]
-fn go_on(state: SharedMemory, next: Next) {
-    // The simulator's leader is alone.
-    let group = 1;
-    let mut next = next;
-    loop {
-        next = match next {
-            Next::Done => return,
-            Next::Drain => event::drain(state, group),
-            Next::Renew => event::renew(state, group),
-        };
+/// The end of a counted loop.
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+#[inline(always)]
+pub(crate) fn counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
+    let (location, state) = (u32::from(location), state.address);
+    go(counts_address(), Arguments { state, location, mask: iterations, count: 0, group });
+}
+
+/// The same for the raw twin of a dual recording.
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+#[inline(always)]
+pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
+    let (location, state) = (u32::from(location), state.address);
+    #[cfg(feature = "dual")]
+    go(twin_counts_address(), Arguments { state, location, mask: iterations, count: 0, group });
+    #[cfg(not(feature = "dual"))]
+    let _ = (state, location, iterations, group);
+}
+
+/// The same event for the raw twin of a dual recording.
+#[inline(always)]
+pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
+    let location = u32::from(location);
+    #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
+    go(twin_address(), Arguments { state: state.address, location, mask, count, group });
+    #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
+    let _ = (state, location, mask, count, group);
+    #[cfg(not(target_arch = "nvptx64"))]
+    match event::twin(state, location, mask, count, group) {
+        Next::Done => (),
+        Next::Further => event::twin_further(state, location, mask, count, group),
+        Next::Drain => event::twin_drain(state, location, mask, count, group),
     }
+}
+
+/// Empties the logs. All live lanes of the warp, together: `group`.
+#[inline(always)]
+pub(crate) fn empty(state: SharedMemory, group: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    call(empty_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group });
+    #[cfg(not(target_arch = "nvptx64"))]
+    event::empty(state, group);
 }

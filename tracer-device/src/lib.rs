@@ -60,13 +60,19 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(link_llvm_intrinsics, asm_experimental_arch, stdarch_nvptx, core_float_math)
+    feature(abi_ptx, link_llvm_intrinsics, asm_experimental_arch, stdarch_nvptx, core_float_math)
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 #[cfg(recording)]
+mod after;
+#[cfg(recording)]
 mod apart;
 pub mod atomic;
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+mod counts;
+#[cfg(recording)]
+mod drain;
 #[cfg(recording)]
 mod event;
 mod global;
@@ -74,17 +80,13 @@ mod guard;
 #[doc(hidden)]
 pub mod kernel;
 #[cfg(recording)]
-mod late;
-#[cfg(recording)]
 mod lock;
-mod loops;
 #[cfg(recording)]
-mod mail;
+mod log;
+mod loops;
 pub mod math;
 #[cfg(recording)]
 mod pool;
-#[cfg(recording)]
-mod queue;
 #[cfg(recording)]
 mod recorder;
 mod shared;
@@ -106,7 +108,9 @@ pub use guard::KernelGuard;
 pub use kernel::{KernelArg, KernelCall};
 pub use loops::{LoopTrace, trace_loop};
 #[cfg(recording)]
-pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, warp_state_bytes};
+pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, encoding_bytes, warp_state_bytes};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use after::encode_call;
 pub use shared::Shared;
 pub use trace::trace_loc;
 pub use trace_points::{TracePoint, TracePoints};

@@ -20,34 +20,28 @@
 //!
 //! # Why plain accesses are enough
 //! All groups belong to one warp, whose instructions are issued one at a time, and whose accesses to shared memory are
-//! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent. (So are tables in
-//! global memory, which only this warp uses, through one multiprocessor's first-level cache. A fence would be a strong access.)
+//! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent.
 //! What is left is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
-//! ptxas cannot tell apart from the address of the stores (see `warp`), so that it keeps them in order too. Where
+//! ptxas cannot tell apart from the address of the stores, so that it keeps them in order too. Where
 //! two groups met, volatile accesses are used: there a YIELD is what is wanted.
 
+#[cfg(target_arch = "nvptx64")]
+use crate::simt;
 use crate::space::SharedMemory;
+#[cfg(target_arch = "nvptx64")]
+use crate::state::LOCK;
 
 /// Bytes of the variables.
 pub(crate) const LOCK_BYTES: u32 = 48;
 
-/// How an attempt to enter ended.
+/// Attempts to get the lock before an event is given up.
 #[cfg(target_arch = "nvptx64")]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry(pub(crate) u32);
-
+const NAPS: u32 = 1 << 20;
+/// How long a group sleeps between two attempts.
 #[cfg(target_arch = "nvptx64")]
-impl Entry {
-    /// The group is inside.
-    pub(crate) const INSIDE: Self = Self(0);
-    /// Another group is inside.
-    pub(crate) const TAKEN: Self = Self(1);
-    /// Two groups came between each other's few instructions, and this one has written y.
-    pub(crate) const UNDECIDED: Self = Self(2);
-}
+const NAP_NANOSECONDS: u32 = 200;
 
-/// The lock of one warp, as a group takes it. Every lane of the group makes the same calls; what the leader writes
-/// counts.
+/// The lock of one warp, as the keeper of a group takes it for it.
 #[cfg(target_arch = "nvptx64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Lock {
@@ -55,9 +49,7 @@ pub(crate) struct Lock {
     address: u32,
     /// The same address, in a form that ptxas cannot tell to be the same.
     opaque: u32,
-    leader: bool,
-    /// The group's leader.
-    leader_lane: u32,
+    keeper: u32,
 }
 
 /// On the simulator there is nothing to keep apart: it switches nowhere inside the tracer.
@@ -67,102 +59,95 @@ pub(crate) struct Lock;
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Lock {
-    pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32, _: u32) -> Self {
+    pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32) -> Self {
         Self
     }
-    pub(crate) fn leave(self) {}
+    pub(crate) fn enter(self) -> bool {
+        true
+    }
+    pub(crate) fn insist(self) -> bool {
+        true
+    }
+    pub(crate) fn leave_if(self, _: bool) {}
 }
 
 #[cfg(target_arch = "nvptx64")]
 impl Lock {
-    /// The lock at offset `at` of a warp's state, for the group with this mask. `displaced` is `state` in a form that
-    /// ptxas cannot tell to be the same.
+    /// The lock in a warp's state, for the group with this keeper. `opaque` is `state` in a form that ptxas cannot tell to be the same.
     #[inline(always)]
-    pub(crate) fn new(state: SharedMemory, displaced: SharedMemory, at: u32, mask: u32) -> Self {
-        Self {
-            address: state.address + at,
-            opaque: displaced.address + at,
-            leader: state.leader,
-            leader_lane: crate::simt::lowest(mask),
-        }
+    pub(crate) fn new(state: SharedMemory, opaque: SharedMemory, keeper: u32) -> Self {
+        Self { address: state.address + LOCK, opaque: opaque.address + LOCK, keeper }
     }
 
     /// Enters the section, unless another group is or may be inside; [`insist`](Self::insist) is due then.
+    #[inline(always)]
+    pub(crate) fn enter(self) -> bool {
+        self.attempt()
+    }
+
+    /// An attempt to enter, without a branch; answers whether the group is inside.
     ///
     /// A group that does not get in takes its b back at once, before it can be switched: who waits for all b to be 0 would find one
     /// of many such groups in between for a long time. (So it happened on an H200.)
     #[inline(always)]
-    pub(crate) fn enter(self) -> Entry {
+    fn attempt(self) -> bool {
         let (y, x): (u32, u32);
         // SAFETY: the variables from `address` on belong to this lock.
         unsafe {
             core::arch::asm!(
                 "{{",
-                ".reg .pred p, q;",
-                "setp.ne.u32 p, {leader}, 0;",
-                "@p st.shared.u8 [{b}+16], 1;",
-                "@p st.shared.u32 [{plain}], {me};",
+                ".reg .pred q;",
+                "st.shared.u8 [{b}+16], 1;",
+                "st.shared.u32 [{plain}], {me};",
                 "ld.shared.u32 {y}, [{opaque}+4];",
-                "setp.eq.and.u32 q, {y}, 0, p;",
+                "setp.eq.u32 q, {y}, 0;",
                 "@q st.shared.u32 [{plain}+4], {me};",
                 "ld.shared.u32 {x}, [{opaque}];",
                 "setp.ne.u32 q, {y}, 0;",
                 "setp.ne.or.u32 q, {x}, {me}, q;",
-                "and.pred q, q, p;",
                 "@q st.shared.u8 [{b}+16], 0;",
                 "}}",
-                leader = in(reg32) self.leader as u32,
-                b = in(reg32) self.address + self.leader_lane,
+                b = in(reg32) self.address + self.keeper,
                 plain = in(reg32) self.address,
                 opaque = in(reg32) self.opaque,
-                me = in(reg32) self.leader_lane + 1,
+                me = in(reg32) self.keeper + 1,
                 y = out(reg32) y,
                 x = out(reg32) x,
                 options(nostack, preserves_flags)
             );
         }
-        if y != 0 {
-            Entry::TAKEN
-        } else if x == self.leader_lane + 1 {
-            Entry::INSIDE
-        } else {
-            Entry::UNDECIDED
-        }
+        (y == 0) & (x == self.keeper + 1)
     }
 
-    /// Another attempt after [`enter`](Self::enter) or this has failed; answers whether the group is inside. Takes from `naps` those that it takes.
+    /// Enters the section, however long it takes; unless it takes so long that something is wrong, for a tracer must not be able to stop the program
+    /// that it looks at. Answers whether the group is inside.
+    ///
+    /// Waits, which lets lanes of the kernel go that wait for others: see above.
     #[inline(always)]
-    pub(crate) fn insist(self, naps: &mut u32) -> bool {
-        // Two groups came between each other's few instructions, and this one has written y last.
-        if self.look(4) == self.leader_lane + 1 {
-            return self.decide(naps);
-        }
-        match self.enter() {
-            Entry::INSIDE => true,
-            Entry::UNDECIDED => self.decide(naps),
-            _ => false,
-        }
-    }
-
-    /// Waits until nobody tries any more; then y says who is inside. (Rare: groups are seldom switched between the few instructions.)
-    #[inline(always)]
-    fn decide(self, naps: &mut u32) -> bool {
-        // A group that gave up while y names it would leave the lock taken: events would then be counted as lost, none
-        // recorded twice.
-        let mut word = 0;
-        while word < 8 {
-            if self.look(16 + 4 * word) == 0 {
+    pub(crate) fn insist(self) -> bool {
+        let mut naps = NAPS;
+        let mut inside = false;
+        while !inside & (naps != 0) {
+            // If another group came between the few instructions of an attempt, and this one has written y last: it is inside as soon as nobody
+            // tries any more. b stays 0, as the algorithm has it: y alone keeps the others out. (Rare: groups are seldom switched there.)
+            let mut trying = 0;
+            let mut word = 0;
+            while word < 8 {
+                trying |= self.look(16 + 4 * word);
                 word += 1;
-                continue;
             }
-            if *naps == 0 {
-                return false;
+            if self.look(4) == self.keeper + 1 {
+                inside = trying == 0;
+            } else {
+                inside = self.attempt();
             }
-            *naps -= 1;
-            crate::simt::pause(crate::event::NAP_NANOSECONDS);
+            naps -= 1;
+            if !inside {
+                simt::pause(NAP_NANOSECONDS);
+            }
         }
-        // b stays 0, as the algorithm has it: y alone keeps the others out.
-        self.look(4) == self.leader_lane + 1
+        // A group that gives up while y names it leaves the lock taken: events are then counted as lost, none recorded twice.
+        inside
     }
 
     /// Reads a word of the lock, each time anew.
@@ -177,20 +162,20 @@ impl Lock {
         value
     }
 
-    /// Leaves the section.
+    /// Leaves the section, if the group is `inside`.
     #[inline(always)]
-    pub(crate) fn leave(self) {
+    pub(crate) fn leave_if(self, inside: bool) {
         // SAFETY: the variables of this lock.
         unsafe {
             core::arch::asm!(
                 "{{",
                 ".reg .pred p;",
-                "setp.ne.u32 p, {leader}, 0;",
+                "setp.ne.u32 p, {inside}, 0;",
                 "@p st.shared.u32 [{plain}+4], 0;",
                 "@p st.shared.u8 [{b}+16], 0;",
                 "}}",
-                leader = in(reg32) self.leader as u32,
-                b = in(reg32) self.address + self.leader_lane,
+                inside = in(reg32) inside as u32,
+                b = in(reg32) self.address + self.keeper,
                 plain = in(reg32) self.address,
                 options(nostack, preserves_flags)
             );

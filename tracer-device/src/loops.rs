@@ -138,63 +138,10 @@ fn record_iterations(location: u16, iterations: u32, group: u32) {
 }
 
 /// Lanes that went through the loop differently often: one run for each number of iterations, from the smallest on.
-///
-/// Each lane compares its number with those of the others, and leaves in shared memory, at its own place, the run that its number
-/// ends: which lanes are in it, how long it is, and the lane of the next greater number. So one pass over the lanes sorts them, and the
-/// runs are a list. (Shuffles and votes of a group of some lanes are more instructions.)
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 fn record_unequal(location: u16, iterations: u32, group: u32) {
-    use warptrace_format::Memory;
-    let places = crate::state::counts();
-    let mut lane = sort(iterations, group);
-    loop {
-        let [number, mask, count, next] = places.get128(16 * lane);
-        if number != 0 {
-            record_run(location, mask, count, group);
-        }
-        if next == lane {
-            break;
-        }
-        lane = next;
-    }
-    // Nobody writes over a place that another lane still has to read.
-    simt::settle(group);
-}
-
-/// Leaves the list; answers where it starts.
-#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-#[inline(never)]
-fn sort(iterations: u32, group: u32) -> u32 {
-    use warptrace_format::Memory;
-    let places = crate::state::counts();
-    let own = simt::lane();
-    let mut place = places;
-    place.set32(16 * own, iterations);
-    simt::settle(group);
-    // This lane's number and greater ones; the next smaller number; the next greater one and its lowest lane.
-    let (mut inside, mut smaller) = (0, 0);
-    let (mut greater, mut next) = (u32::MAX, own);
-    // The smallest number's lowest lane.
-    let (mut fewest, mut first) = (u32::MAX, own);
-    let mut left = group;
-    while left != 0 {
-        let lane = left.trailing_zeros();
-        let count = places.get32(16 * lane);
-        // Selects: the lanes must not part here (see `apart`).
-        inside |= u32::from(count >= iterations) << lane;
-        smaller = if (count < iterations) & (count > smaller) { count } else { smaller };
-        let nearer = (count > iterations) & (count < greater);
-        (greater, next) = if nearer { (count, lane) } else { (greater, next) };
-        let fewer = count < fewest;
-        (fewest, first) = if fewer { (count, lane) } else { (fewest, first) };
-        left &= left - 1;
-    }
-    // Nobody writes over a number that another lane still has to read.
-    simt::settle(group);
-    place.set128(16 * own, [iterations, inside, iterations - smaller, next]);
-    simt::settle(group);
-    first
+    crate::event::record_counts(location, iterations, group);
 }
 
 #[cfg(all(target_arch = "nvptx64", recording, not(feature = "counted")))]

@@ -24,7 +24,8 @@ pub static mut WARPTRACE_POOL: PoolDescriptor = PoolDescriptor {
     enabled: 0,
     reserved: 0,
     reserved_count: 0,
-    unused: [0; 2],
+    logs: 0,
+    unused: 0,
 };
 
 /// The launch's descriptor.
@@ -54,54 +55,114 @@ pub(crate) fn descriptor() -> PoolDescriptor {
     })
 }
 
-/// Takes the first chunk of a stream, reserved or claimed; else as [`claim_chunk`].
+/// Takes the first chunk of a stream of this launch, reserved or claimed; else as [`claim_chunk`].
 #[inline(always)]
-pub(crate) fn first_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
+pub(crate) fn first_chunk(pool: &PoolDescriptor, warp: u32, track: u32) -> u64 {
     match pool.first_chunk(track, warp) {
-        Some(index) => start_chunk(pool, index, warp, track, leader),
-        None => claim_chunk(pool, warp, track, leader),
+        Some(index) => start_chunk(pool, index, [warp, pool.launch, track]),
+        None => claim_chunk(pool, pool.launch, warp, track),
     }
 }
 
-/// Claims a chunk and writes its header; answers the address of its payload to the leader, or 0 when the pool is full. What the
-/// other lanes get means nothing.
+/// Claims a chunk and writes its header; answers the address of its payload, or 0 when the pool is full.
 #[inline(always)]
-pub(crate) fn claim_chunk(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u64 {
-    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
-    start_chunk(pool, claim.saturating_add(pool.reserved_count), warp, track, leader)
+pub(crate) fn claim_chunk(pool: &PoolDescriptor, launch: u32, warp: u32, track: u32) -> u64 {
+    start_chunk(pool, claim(pool, true), [warp, launch, track])
 }
 
-/// Writes the header of the chunk with this number, if there is one.
+/// The number of the next chunk that is free, if there is one. Only a `leader` claims.
 #[inline(always)]
-fn start_chunk(pool: &PoolDescriptor, index: u32, warp: u32, track: u32, leader: bool) -> u64 {
-    let chunk = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
-    let there = index < pool.chunk_count;
-    // On the GPU the leader goes no other way than the lanes that do not know the index.
-    if cfg!(not(target_arch = "nvptx64")) && !there {
+fn claim(pool: &PoolDescriptor, leader: bool) -> u32 {
+    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
+    claim.saturating_add(pool.reserved_count)
+}
+
+/// Adds a warp's attempted, recorded and lost events, and its chunks, to its account. Its parts may come from several threads.
+#[inline(always)]
+pub(crate) fn add_to_account(account: u64, events: [u64; 3], chunks: u32) {
+    let at = |offset: u64| core::ptr::with_exposed_provenance_mut::<u64>((account + offset) as usize);
+    // SAFETY: the account of a warp of the launch, in a table that the host has zeroed.
+    unsafe {
+        crate::atomic::add_u64(at(0), events[0]);
+        crate::atomic::add_u64(at(8), events[1]);
+        crate::atomic::add_u64(at(16), events[2]);
+        crate::atomic::add_u32(at(24).cast(), chunks);
+        crate::atomic::store_u32(at(24).cast::<u32>().add(1), 1);
+    }
+}
+
+/// Number of the first segment of a log, which is reserved or claimed; `u32::MAX` to the leader when the pool is full.
+#[inline(always)]
+pub(crate) fn first_segment(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u32 {
+    match pool.first_segment(track, warp) {
+        Some(index) => {
+            clear_header(pool, index, leader);
+            index
+        }
+        None => claim_segment_by(pool, leader),
+    }
+}
+
+/// Claims a chunk for a log; answers its number, or `u32::MAX` when the pool is full.
+#[inline(always)]
+pub(crate) fn claim_segment(pool: &PoolDescriptor) -> u32 {
+    claim_segment_by(pool, true)
+}
+
+#[inline(always)]
+fn claim_segment_by(pool: &PoolDescriptor, leader: bool) -> u32 {
+    // Two: one for what the runs of the segment become, so that these lie in the pool in the order of the segments.
+    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 2);
+    let output = claim.saturating_add(pool.reserved_count);
+    let there = output < pool.chunk_count.saturating_sub(1);
+    clear_header(pool, output, leader & there);
+    clear_header(pool, output.wrapping_add(1), leader & there);
+    if !there & leader & (output < pool.chunk_count) {
+        // The last one: nobody else gets it.
+        clear_header(pool, output, true);
+    }
+    if there { output + 1 } else { u32::MAX }
+}
+
+/// Makes the chunk with this number one in which nothing has come to lie, if the lane is a `leader`.
+#[inline(always)]
+fn clear_header(pool: &PoolDescriptor, index: u32, leader: bool) {
+    if cfg!(target_arch = "nvptx64") || leader {
+        chunk(pool, index, leader).set128(0, [0; 4]);
+    }
+}
+
+/// Memory of the chunk with this number.
+#[inline(always)]
+pub(crate) fn chunk(pool: &PoolDescriptor, index: u32, leader: bool) -> GlobalMemory {
+    GlobalMemory::new(pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes), leader)
+}
+
+/// Writes the header of the chunk with this number; answers the address of its payload, or 0 if there is no such chunk.
+#[inline(always)]
+pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, [warp, launch, track]: [u32; 3]) -> u64 {
+    if index >= pool.chunk_count {
         return 0;
     }
-    let mut header = GlobalMemory::new(chunk, leader & there);
+    let mut header = chunk(pool, index, true);
     // Length 0: if nothing comes to lie in it, the host passes it over.
     header.set128(0, [warp, 0, 0, 0]);
-    header.set128(16, [pool.launch, track, 0, 0]);
-    if there { chunk + u64::from(CHUNK_HEADER_BYTES) } else { 0 }
+    header.set128(16, [launch, track, 0, 0]);
+    header.address() + u64::from(CHUNK_HEADER_BYTES)
 }
 
 /// Writes a chunk's place in its stream into its header; nothing if `payload` is 0, for no chunk.
 #[inline(always)]
-pub(crate) fn name_chunk(payload: u64, sequence: u32, leader: bool) {
-    // As in `start_chunk`.
-    if cfg!(not(target_arch = "nvptx64")) && payload == 0 {
-        return;
+pub(crate) fn name_chunk(payload: u64, sequence: u32) {
+    if payload != 0 {
+        GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), true).set32(4, sequence);
     }
-    let header = payload.wrapping_sub(u64::from(CHUNK_HEADER_BYTES));
-    GlobalMemory::new(header, leader & (payload != 0)).set32(4, sequence);
 }
 
 /// Writes into a chunk's header what it holds.
 #[inline(always)]
-pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, leader: bool) {
-    let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), leader);
+pub(crate) fn close_chunk(payload: u64, events: u32, length: u32) {
+    let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), true);
     header.set32(8, events);
     header.set32(12, length);
 }

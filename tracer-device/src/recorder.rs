@@ -8,12 +8,11 @@ use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{EclParams, PredictParams};
 use warptrace_format::{Event, Memory};
 
-use crate::late::LATE_TABLE_BYTES;
-use crate::lock::LOCK_BYTES;
-use crate::mail::MAIL_BYTES;
-use crate::queue::QUEUE_BYTES;
+use crate::log::RUN_BYTES;
 use crate::simt::WARP_LANES;
+#[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
 use crate::space;
+use crate::space::GlobalMemory;
 
 /// Parameters of `ecl` in compiled kernels. Constants there, so that shifts and masks cost nothing.
 pub const DEVICE_ECL: EclParams = EclParams::DEFAULT;
@@ -23,20 +22,17 @@ pub const DEVICE_PREDICT: PredictParams = PredictParams::DEFAULT;
 /// Bytes of a track before its codec's words; see `stream`.
 pub(crate) const TRACK_HEADER_BYTES: u32 = 48;
 /// Bytes of a warp's state before its first track; see `state`.
-pub(crate) const WARP_HEADER_BYTES: u32 =
-    64 + LOCK_BYTES + 16 + 4 * WARP_LANES + 4 * ENTRIES + MAIL_BYTES + QUEUE_BYTES + LATE_TABLE_BYTES;
-/// Locations below this have an entry of their own in the warp's state; see `state`.
-pub(crate) const ENTRIES: u32 = 32;
+pub(crate) const WARP_HEADER_BYTES: u32 = 256 + 16 * WARP_LANES;
 const ECL_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * EclState::WORDS as u32);
 const PREDICT_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * PredictState::WORDS as u32);
 const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORDS as u32);
 
 /// Where the track with the raw twin starts.
 const DUAL_TRACK_AT: u32 = WARP_HEADER_BYTES + ECL_TRACK_BYTES;
-/// Where it stands how many events were taken out of the raw twin's queue.
-pub(crate) const TWIN_TAKEN: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
-/// Where the queue of the raw twin starts.
-pub(crate) const DUAL_QUEUE_AT: u32 = TWIN_TAKEN + 16;
+/// Where in a dual recording the leaders tell their groups the spot of an event in the twin's log: a word a lane.
+pub(crate) const TWIN_SPOTS: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
+/// Where it stands how many events were taken out of the twin's log.
+pub(crate) const TWIN_TAKEN: u32 = TWIN_SPOTS + 4 * WARP_LANES;
 
 /// Offset of a track in the warp's state.
 #[inline(always)]
@@ -45,7 +41,17 @@ pub(crate) const fn track_at(number: u32) -> u32 {
 }
 
 /// Bytes of the lanes' places at the end of a counted loop (see `loops`).
-const COUNTS_BYTES: u32 = 16 * WARP_LANES;
+const COUNTS_BYTES: u32 = 8 * WARP_LANES;
+
+/// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
+pub const fn encoding_bytes(codec: Codec) -> u32 {
+    // Of two neighbours the same words lie in different banks.
+    ENCODING_TABLES + round_up_16(codec.table_bytes()) | 16
+}
+
+/// Where the tables are for such a thread, behind the larger of its tracks.
+pub(crate) const ENCODING_TABLES: u32 = ECL_TRACK_BYTES;
+const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES >= RAW_TRACK_BYTES);
 
 /// Bytes of one warp's state in a kernel compiled for this codec, its tables (if they are in shared memory) included.
 ///
@@ -57,7 +63,7 @@ pub const fn warp_state_bytes(codec: Codec, dual: bool, shared_tables: bool, cou
         Codec::Ecl => ECL_TRACK_BYTES,
         Codec::Predict => PREDICT_TRACK_BYTES,
     };
-    let state = if dual { DUAL_QUEUE_AT + QUEUE_BYTES } else { WARP_HEADER_BYTES + track };
+    let state = if dual { TWIN_TAKEN + 16 } else { WARP_HEADER_BYTES + track };
     let tables = if shared_tables { codec.table_bytes() } else { 0 };
     state + tables + if counted { COUNTS_BYTES } else { 0 }
 }
@@ -92,15 +98,13 @@ impl Codec {
 #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
 type WorkMemory = space::SharedMemory;
 #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-type WorkMemory = space::GlobalMemory;
+type WorkMemory = GlobalMemory;
 
 /// An encoder's tables and parameters (which are constants on the device).
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     /// Where the tables are; in shared memory the low half counts.
     pub(crate) address: u64,
-    /// Whether this lane's writes count.
-    pub(crate) leader: bool,
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) codec: CodecSpec,
 }
@@ -108,10 +112,9 @@ pub(crate) struct Tables {
 impl Tables {
     /// For a codec without tables.
     #[inline(always)]
-    pub(crate) const fn none(leader: bool) -> Self {
+    pub(crate) const fn none() -> Self {
         Self {
             address: 0,
-            leader,
             #[cfg(not(target_arch = "nvptx64"))]
             codec: CodecSpec::Raw,
         }
@@ -121,10 +124,10 @@ impl Tables {
     fn memory(self) -> WorkMemory {
         #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
         {
-            space::SharedMemory::new(self.address as u32, self.leader)
+            space::SharedMemory::new(self.address as u32, true)
         }
         #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-        space::GlobalMemory::new(self.address, self.leader)
+        GlobalMemory::new(self.address, true)
     }
 
     #[inline(always)]
@@ -146,6 +149,43 @@ impl Tables {
     }
 }
 
+/// What [`Recorder::push_runs`] has encoded.
+#[derive(Clone, Copy)]
+pub(crate) struct Pushed {
+    pub(crate) runs: u32,
+    pub(crate) events: u64,
+}
+
+/// Encodes runs one after the other. `push` answers how often it has encoded an event, or `None` if there was no room.
+#[inline(always)]
+fn push_one_by_one(
+    mut log: GlobalMemory,
+    runs: u32,
+    mut push: impl FnMut(Event, u32) -> Option<u32>,
+) -> Pushed {
+    let mut pushed = Pushed { runs: 0, events: 0 };
+    let mut next = log.get128(0);
+    while pushed.runs < runs {
+        let [mask, location, count, _] = next;
+        // Read before the one in hand is encoded, which takes as long; behind the last one, what is there is read in vain.
+        let further = if pushed.runs + 1 < runs { pushed.runs + 1 } else { pushed.runs };
+        next = log.get128(RUN_BYTES * further);
+        // What fills a segment up.
+        if count == 0 {
+            pushed.runs += 1;
+            continue;
+        }
+        let Some(taken) = push(Event { location: location as u16, mask }, count) else { break };
+        pushed.events += u64::from(taken);
+        if taken != count {
+            log.set32(RUN_BYTES * pushed.runs + 8, count - taken);
+            break;
+        }
+        pushed.runs += 1;
+    }
+    pushed
+}
+
 /// A codec's encoder: words in the warp's state, tables in work memory, output in a chunk's payload.
 pub(crate) trait Recorder: Sized {
     /// The encoder before its first chunk.
@@ -154,19 +194,18 @@ pub(crate) trait Recorder: Sized {
     fn load(state: &impl Memory, at: u32) -> Self;
     /// Puts them back.
     fn store(&self, state: &mut impl Memory, at: u32);
-    /// Starts a chunk from a fresh codec state. `zeroed`: the tables are all zero.
-    fn begin(&mut self, tables: Tables, zeroed: bool);
-    /// Whether one more event and the flush are sure to fit into `capacity` bytes.
-    fn has_room(&self, capacity: u32) -> bool;
-    /// Encodes `event` up to `count` times, at least once; answers how often.
-    fn push_run(
+    /// Starts a chunk from a fresh codec state.
+    fn begin(&mut self, tables: Tables);
+    /// Encodes the first of `runs` runs in `log`, as many as `capacity` bytes of payload have room for. If that is not all, some events of the
+    /// next may be encoded all the same: its count is what is left.
+    fn push_runs(
         &mut self,
         tables: Tables,
-        payload: &mut impl Memory,
-        event: Event,
-        count: u32,
+        payload: GlobalMemory,
+        log: GlobalMemory,
+        runs: u32,
         capacity: u32,
-    ) -> u32;
+    ) -> Pushed;
     /// Flushes; answers the payload's length.
     fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32;
 }
@@ -195,29 +234,27 @@ macro_rules! load_and_store {
                 i += 4;
             }
         }
-        #[inline(always)]
-        fn has_room(&self, capacity: u32) -> bool {
-            Self::has_room(self, capacity)
-        }
     };
 }
 
 impl Recorder for EclState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, tables: Tables, _: bool) {
+    fn begin(&mut self, tables: Tables) {
         self.begin_chunk(&tables.ecl(), &mut tables.memory());
     }
     #[inline(always)]
-    fn push_run(
+    fn push_runs(
         &mut self,
         tables: Tables,
-        payload: &mut impl Memory,
-        event: Event,
-        count: u32,
+        mut payload: GlobalMemory,
+        log: GlobalMemory,
+        runs: u32,
         capacity: u32,
-    ) -> u32 {
-        Self::push_run(self, &tables.ecl(), &mut tables.memory(), payload, event, count, capacity)
+    ) -> Pushed {
+        push_one_by_one(log, runs, |event, count| {
+            self.has_room(capacity).then(|| self.push_run(&tables.ecl(), &mut tables.memory(), &mut payload, event, count, capacity))
+        })
     }
     #[inline(always)]
     fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32 {
@@ -228,23 +265,23 @@ impl Recorder for EclState {
 impl Recorder for PredictState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, tables: Tables, zeroed: bool) {
-        if zeroed {
-            self.begin_chunk_in_zeroes(&tables.predict(), &mut tables.memory());
-        } else {
-            self.begin_chunk(&tables.predict(), &mut tables.memory());
-        }
+    fn begin(&mut self, tables: Tables) {
+        self.begin_chunk(&tables.predict(), &mut tables.memory());
     }
     #[inline(always)]
-    fn push_run(
+    fn push_runs(
         &mut self,
         tables: Tables,
-        payload: &mut impl Memory,
-        event: Event,
-        count: u32,
-        _: u32,
-    ) -> u32 {
-        Self::push_run(self, &tables.predict(), &mut tables.memory(), payload, event, count)
+        mut payload: GlobalMemory,
+        log: GlobalMemory,
+        runs: u32,
+        capacity: u32,
+    ) -> Pushed {
+        push_one_by_one(log, runs, |event, count| {
+            self.has_room(capacity).then(|| {
+                self.push_run(&tables.predict(), &mut tables.memory(), &mut payload, event, count)
+            })
+        })
     }
     #[inline(always)]
     fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32 {
@@ -255,19 +292,21 @@ impl Recorder for PredictState {
 impl Recorder for RawState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, _: Tables, _: bool) {
+    fn begin(&mut self, _: Tables) {
         self.begin_chunk();
     }
     #[inline(always)]
-    fn push_run(
+    fn push_runs(
         &mut self,
         _: Tables,
-        payload: &mut impl Memory,
-        event: Event,
-        count: u32,
+        mut payload: GlobalMemory,
+        log: GlobalMemory,
+        runs: u32,
         capacity: u32,
-    ) -> u32 {
-        Self::push_run(self, payload, event, count, capacity)
+    ) -> Pushed {
+        push_one_by_one(log, runs, |event, count| {
+            self.has_room(capacity).then(|| self.push_run(&mut payload, event, count, capacity))
+        })
     }
     #[inline(always)]
     fn finish(&mut self, _: Tables, _: &mut impl Memory) -> u32 {

@@ -49,12 +49,6 @@ mod device {
             Self { address: self.address, leader }
         }
 
-        /// Whether this lane's writes count.
-        #[inline(always)]
-        pub(crate) fn leads(self) -> bool {
-            self.leader
-        }
-
         /// Reads the word at `at`, each time anew.
         #[inline(always)]
         pub(crate) fn look32(self, at: u32) -> u32 {
@@ -67,58 +61,8 @@ mod device {
             value
         }
 
-        /// Writes the word at `at`, at once and in order with other such writes.
-        #[inline(always)]
-        pub(crate) fn show32(self, at: u32, value: u32) {
-            // SAFETY: the region holds `at`.
-            unsafe {
-                asm!("st.volatile.shared.u32 [{}], {};", in(reg32) self.address.wrapping_add(at), in(reg32) value,
-                    options(nostack, preserves_flags));
-            }
-        }
-
-        /// Puts `new` at `at` if there is `old`; answers whether.
-        #[inline(always)]
-        pub(crate) fn swap_if(self, at: u32, old: u32, new: u32) -> bool {
-            let before: u32;
-            // SAFETY: the region holds `at`.
-            unsafe {
-                asm!("atom.shared.cas.b32 {}, [{}], {}, {};", out(reg32) before,
-                    in(reg32) self.address.wrapping_add(at), in(reg32) old, in(reg32) new,
-                    options(nostack, preserves_flags));
-            }
-            before == old
-        }
-
-        /// Adds to the two words at `at`.
-        #[inline(always)]
-        pub(crate) fn add64(self, at: u32, value: u64) {
-            // SAFETY: the region holds `at`, which is a multiple of 8.
-            unsafe {
-                asm!("{{ .reg .b64 t; atom.shared.add.u64 t, [{}], {}; }}", in(reg32) self.address.wrapping_add(at),
-                    in(reg64) value, options(nostack, preserves_flags));
-            }
-        }
-
-        /// Adds `count` to the word at `at` if `condition` holds, without a branch, from every lane that calls it. (With `red` there
-        /// would be a branch, and a YIELD in every loop around it.)
-        #[inline(always)]
-        pub(crate) fn count_if(self, condition: bool, at: u32, count: u32) {
-            // SAFETY: the region holds `at`.
-            unsafe {
-                asm!("{{", ".reg .pred p;", ".reg .b32 t;", "setp.ne.u32 p, {condition}, 0;", "ld.shared.u32 t, [{at}];",
-                    "add.u32 t, t, {count};", "@p st.shared.u32 [{at}], t;", "}}",
-                    condition = in(reg32) condition as u32, at = in(reg32) self.address.wrapping_add(at),
-                    count = in(reg32) count, options(nostack, preserves_flags));
-            }
-        }
-
-        #[inline(always)]
-        pub(crate) fn displaced(self, bytes: u32) -> Self {
-            Self { address: self.address + bytes, leader: self.leader }
-        }
-
-        /// The same memory, as it is when `mask` is known: reads of it are not moved to before that.
+        /// The same memory, as it is when `mask` is known, and in a form of which the assembler cannot tell that it is the same: reads of it are
+        /// not moved to before that, nor past accesses to the plain form.
         ///
         /// The address depends on the mask, times a number that is 0, which the assembler does not know.
         #[inline(always)]
@@ -133,12 +77,47 @@ mod device {
             }
             Self { address, leader: self.leader }
         }
+
+        /// If the words at `BASE + at` are `first` and `second`, adds `count` to the third, from every lane the same; answers whether they are.
+        ///
+        /// Without a branch, and in as few instructions as can be: every event comes here. (Two comparisons the assembler would make three, and
+        /// an offset that is not in the text costs an addition.)
+        #[inline(always)]
+        pub(crate) fn repeat<const BASE: u32>(self, at: u32, first: u32, second: u32, count: u32) -> bool {
+            let holds: u32;
+            // SAFETY: the region holds four words at `BASE + at`, which is a multiple of 16.
+            unsafe {
+                asm!("{{", ".reg .pred p;", ".reg .b32 a, b, c, d;",
+                    "ld.shared.v4.u32 {{a, b, c, d}}, [{at}+{base}];", "add.u32 c, c, {count};",
+                    "xor.b32 a, a, {first};", "xor.b32 b, b, {second};", "or.b32 a, a, b;", "setp.eq.u32 p, a, 0;",
+                    "@p st.shared.u32 [{at}+{base}+8], c;", "selp.u32 {holds}, 1, 0, p;", "}}",
+                    holds = out(reg32) holds, at = in(reg32) self.address.wrapping_add(at), base = const BASE,
+                    first = in(reg32) first, second = in(reg32) second, count = in(reg32) count,
+                    options(nostack, preserves_flags));
+            }
+            holds != 0
+        }
+
+        /// Adds to the two words at `at`.
+        #[inline(always)]
+        pub(crate) fn add64(self, at: u32, value: u64) {
+            // SAFETY: the region holds `at`, which is a multiple of 8.
+            unsafe {
+                asm!("{{ .reg .b64 t; atom.shared.add.u64 t, [{}], {}; }}", in(reg32) self.address.wrapping_add(at),
+                    in(reg64) value, options(nostack, preserves_flags));
+            }
+        }
     }
 
     impl GlobalMemory {
         #[inline(always)]
         pub(crate) fn new(address: u64, leader: bool) -> Self {
             Self { address, leader }
+        }
+
+        #[inline(always)]
+        pub(crate) fn address(self) -> u64 {
+            self.address
         }
     }
 
@@ -302,32 +281,44 @@ mod host {
 
     impl HostMemory {
         /// Here the leader alone records, so there is nobody whose writes would have to be held back.
-        pub(crate) fn new(address: u64, leader: bool) -> Self {
-            debug_assert!(leader);
+        pub(crate) fn new(address: u64, _: bool) -> Self {
             Self(address)
         }
 
-        pub(crate) fn leads(self) -> bool {
-            true
+        pub(crate) fn led_by(self, _: bool) -> Self {
+            self
+        }
+
+        pub(crate) fn address(self) -> u64 {
+            self.0
         }
 
         pub(crate) fn seen_with(self, _: u32) -> Self {
             self
         }
 
-        pub(crate) fn displaced(self, bytes: u32) -> Self {
-            Self(self.0 + u64::from(bytes))
+        pub(crate) fn repeat<const BASE: u32>(
+            mut self,
+            at: u32,
+            first: u32,
+            second: u32,
+            count: u32,
+        ) -> bool {
+            let [a, b, c, _] = self.get128(BASE + at);
+            let holds = (a == first) & (b == second);
+            self.set32_if(holds, BASE + at + 8, c.wrapping_add(count));
+            holds
         }
 
-        pub(crate) fn led_by(self, leader: bool) -> Self {
-            debug_assert!(leader);
-            self
+        pub(crate) fn look32(self, at: u32) -> u32 {
+            self.get32(at)
         }
 
-        pub(crate) fn count_if(mut self, condition: bool, at: u32, count: u32) {
-            if condition {
-                self.set32(at, self.get32(at).wrapping_add(count));
-            }
+
+        pub(crate) fn add64(mut self, at: u32, value: u64) {
+            let [low, high] = self.get64(at);
+            let sum = (u64::from(low) | u64::from(high) << 32).wrapping_add(value);
+            self.set64(at, [sum as u32, (sum >> 32) as u32]);
         }
 
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {

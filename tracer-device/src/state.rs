@@ -2,60 +2,57 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0    16  pending run: mask if its lanes may count repeats of it by themselves, else 0; location; count, without what its
-//!               lanes have counted since; then how many runs were put into the queue
-//!     16    16  mask of the pending run; what its lowest lane had counted when `count` was right; two words on noted runs
-//!               (see `late`)
-//!     32    16  live mask: lanes that have not left the kernel; 0 while recording is on, else OFF; linear index of the warp in the
-//!               launch; zero
-//!     48    16  address of the encoder's work memory, in global memory; events that were taken out of the queue
-//!     64    48  lock, held while a group smaller than the live mask is in the tracer; in its unused word at 72: 1 if the queue is full,
-//!               as the leader tells its group
-//!    112    16  events taken out of the mailbox, events that have a place there (see `mail`); runs taken out of the queue, if the chunk was
-//!               full on the way; in a dual recording how many events were put into the twin's queue
-//!    128   128  what each lane has counted: a word a lane
-//!    256   128  entries of locations 0 to 31: mask of the pending run, if it is at this location and its lanes may count, else 0
-//!    384   272  mailbox (see `mail`)
-//!    656  1024  queue of runs
-//!   1680   512  noted runs (see `late`)
-//!   2192     …  track 0, then in a dual recording track 1 (see `stream`), how many events were taken out of the twin's queue, and
-//!               that queue
+//!      0    16  live mask: lanes that have not left the kernel; the log's cursor, first place and limit (see `log`)
+//!     16    16  the twin's log in a dual recording, likewise; in its first word linear index of the warp in the launch
+//!     32    16  where segments are: see `log::origin`
+//!     48    16  address of the encoder's work memory, in global memory; events that were taken out of the log
+//!     64    16  events that found no room in the log, and in the twin's
+//!     80    48  lock, held while a group that is not alone moves a cursor
+//!    128   128  where among the records that of the run is that each lane was in last
+//!    256   512  records of runs (see `event`)
+//!    768     …  track 0, then in a dual recording track 1 (see `stream`), and what belongs to its log
 //!      …     …  the encoder's tables, where they are in shared memory; the lanes' places at the end of a counted loop
 //! ```
 
 #[cfg(not(target_arch = "nvptx64"))]
 use warptrace_format::codec::CodecSpec;
 
-use crate::late::LATE_TABLE_BYTES;
 use crate::lock::LOCK_BYTES;
-use crate::mail::MAIL_BYTES;
-use crate::queue::QUEUE_BYTES;
-use crate::recorder::{Codec, ENTRIES, Tables, WARP_HEADER_BYTES, warp_state_bytes};
+use crate::log::Log;
+use crate::recorder::{Codec, Tables, WARP_HEADER_BYTES, warp_state_bytes};
 use crate::simt;
 use crate::space::SharedMemory;
 
-pub(crate) const PENDING: u32 = 0;
-pub(crate) const BEHIND: u32 = 16;
-pub(crate) const LIVE: u32 = 32;
-/// In the word behind the live mask: nothing is recorded.
-pub(crate) const OFF: u32 = 1 << 31;
+/// Live mask, and the words of the log behind it.
+pub(crate) const LIVE: u32 = 0;
+/// Index of the warp, and the words of the twin's log behind it.
+pub(crate) const WARP: u32 = 16;
+pub(crate) const ORIGIN: u32 = 32;
 pub(crate) const WORK: u32 = 48;
-pub(crate) const DRAINED: u32 = 56;
-pub(crate) const LOCK: u32 = 64;
+pub(crate) const TAKEN: u32 = 56;
+pub(crate) const LOST: u32 = 64;
+/// 1 if a run was longer than `after::most_count`. In a word of the lock that it does not use.
+pub(crate) const LARGE: u32 = 88;
 #[cfg(target_arch = "nvptx64")]
-pub(crate) const IS_FULL: u32 = LOCK + 8;
-pub(crate) const WAITING: u32 = LOCK + LOCK_BYTES;
-pub(crate) const TAKEN: u32 = WAITING + 8;
-pub(crate) const TWIN_PUT: u32 = WAITING + 12;
-pub(crate) const COUNTED: u32 = WAITING + 16;
-pub(crate) const ENTRIES_AT: u32 = COUNTED + 4 * simt::WARP_LANES;
-pub(crate) const MAIL: u32 = ENTRIES_AT + 4 * ENTRIES;
-pub(crate) const QUEUE: u32 = MAIL + MAIL_BYTES;
-pub(crate) const LATE_TABLE: u32 = QUEUE + QUEUE_BYTES;
-const _: () = assert!(LATE_TABLE + LATE_TABLE_BYTES == WARP_HEADER_BYTES);
-/// What is zero when a warp starts.
-#[cfg(target_arch = "nvptx64")]
-pub(crate) const CLEARED_BYTES: u32 = QUEUE;
+pub(crate) const LOCK: u32 = 80;
+const _: () = assert!(80 + LOCK_BYTES == KEEPERS);
+pub(crate) const KEEPERS: u32 = 128;
+pub(crate) const RECORDS: u32 = 256;
+const _: () = assert!(RECORDS + 16 * simt::WARP_LANES == WARP_HEADER_BYTES);
+/// What is zero when a warp starts: the header, and where track 0 says whether it is open.
+pub(crate) const CLEARED_BYTES: u32 = WARP_HEADER_BYTES + 16;
+
+/// The log of track 0.
+#[inline(always)]
+pub(crate) fn log(state: SharedMemory) -> Log {
+    Log::new(state, LIVE, 0)
+}
+
+/// The log of the raw twin in a dual recording.
+#[inline(always)]
+pub(crate) fn twin_log(state: SharedMemory) -> Log {
+    Log::new(state, WARP, 1)
+}
 
 /// What this launch records: fixed at compile time on the device, chosen by the simulator on the host.
 #[derive(Clone, Copy)]
@@ -184,21 +181,22 @@ pub(crate) fn tables(state: SharedMemory, plan: Plan, work: u64) -> Tables {
     #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
     {
         let _ = (plan, work);
-        Tables { address: u64::from(tables_address(state)), leader: state.leader }
+        Tables { address: u64::from(tables_address(state)) }
     }
     #[cfg(all(target_arch = "nvptx64", not(feature = "work-shared")))]
     {
         let _ = plan;
-        Tables { address: work, leader: state.leader }
+        let _ = state;
+        Tables { address: work }
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let _ = (state, plan);
-        Tables { address: work, leader: true, codec: simt::host::with_lane(|lane| lane.recording().codec) }
+        Tables { address: work, codec: simt::host::with_lane(|lane| lane.recording().codec) }
     }
 }
 
-/// Where the lanes of this warp leave their counts of a loop for each other: 16 bytes a lane.
+/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn counts() -> SharedMemory {

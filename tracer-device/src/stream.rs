@@ -11,24 +11,19 @@
 //!     24     8  lost events
 //!     32     4  sequence number of the current (or next) chunk
 //!     36     4  payload bytes of a chunk
-//!     40     4  1 if the encoder stopped because the chunk was full
-//!     44     4  unused
+//!     40     8  unused
 //!     48     …  the codec's words
 //! ```
 //!
-//! All of it happens inside the warp's lock (or alone), the claim of a chunk too. So a warp's chunks lie in the pool in the order of their
-//! sequence.
-//!
-//! All lanes of a group go the same way, and what the leader writes counts: were they to part here, other groups of the warp would run while
-//! this one is inside. Where a chunk is full they claim another together.
+//! All of it happens where the live lanes of the warp are together (see `drain`), the claim of a chunk too. So a warp's chunks lie in the pool in
+//! the order of their sequence.
 
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::PoolDescriptor;
-use warptrace_format::{Event, Memory};
+use warptrace_format::Memory;
 
+use crate::log::{RUN_BYTES, Stretch};
 use crate::pool;
-use crate::queue::{Queue, Waiting};
-use crate::recorder::{Recorder, TRACK_HEADER_BYTES, Tables, track_at};
+use crate::recorder::{Recorder, TRACK_HEADER_BYTES, Tables};
 use crate::space::GlobalMemory;
 
 const PAYLOAD: u32 = 0;
@@ -37,7 +32,6 @@ const RECORDED: u32 = 16;
 const LOST: u32 = 24;
 const SEQUENCE: u32 = 32;
 const CAPACITY: u32 = 36;
-const WANTS: u32 = 40;
 
 /// The pool was full when this track asked: it asks no more, and counts what it loses.
 const STOPPED: u64 = 1;
@@ -52,6 +46,7 @@ pub(crate) struct Track<S> {
     at: u32,
     number: u32,
     warp: u32,
+    launch: u32,
 }
 
 pub(crate) fn get64(memory: &impl Memory, at: u32) -> u64 {
@@ -64,100 +59,88 @@ pub(crate) fn set64(memory: &mut impl Memory, at: u32, value: u64) {
 }
 
 impl<S: Memory + Copy> Track<S> {
+    /// The track with this number, of a warp of a launch, whose words start at `at`.
     #[inline(always)]
-    pub(crate) fn new(state: S, number: u32, warp: u32) -> Self {
-        Self { state, at: track_at(number), number, warp }
+    pub(crate) fn new(state: S, at: u32, number: u32, warp: u32, launch: u32) -> Self {
+        Self { state, at, number, warp, launch }
     }
 
-    /// Makes the track empty and claims its first chunk. `stopped`: it starts without a right to chunks and counts
-    /// every event as lost. `zeroed`: the tables are all zero.
+    /// Whether the track has been opened. Where it starts, memory is zero before.
     #[inline(always)]
-    pub(crate) fn open<R: Recorder>(
-        mut self,
-        tables: Tables,
-        pool: &PoolDescriptor,
-        stopped: bool,
-        zeroed: bool,
-    ) {
-        let payload =
-            if stopped { 0 } else { pool::first_chunk(pool, self.warp, self.number, tables.leader) };
+    pub(crate) fn is_open(&self) -> bool {
+        get64(&self.state, self.at + PAYLOAD) != 0
+    }
+
+    /// Makes the track empty, with `payload` as that of its first chunk, whose place in the stream is `sequence`; if that is 0, it has no right to chunks and counts every event as lost.
+    #[inline(always)]
+    pub(crate) fn open<R: Recorder>(mut self, tables: Tables, payload: u64, sequence: u32, chunk_bytes: u32) {
+        pool::name_chunk(payload, sequence);
         let payload = if payload == 0 { STOPPED } else { payload };
         self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, 0]);
         self.state.set128(self.at + RECORDED, [0; 4]);
-        self.state.set128(self.at + SEQUENCE, [0, pool.chunk_bytes - CHUNK_HEADER_BYTES, 0, 0]);
+        self.state.set128(self.at + SEQUENCE, [sequence, chunk_bytes - CHUNK_HEADER_BYTES, 0, 0]);
         let mut codec = R::FRESH;
-        codec.begin(tables, zeroed);
+        codec.begin(tables);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
-    /// Records the runs that wait in a queue, or as many as the chunk has room for; then [`wants_chunk`](Self::wants_chunk) says so,
-    /// and what is left of the run stays in the queue. Answers what still waits, and how many events have left the queue. Where the pool is
-    /// full, they are counted as lost. All lanes of a group do the same; what the leader writes counts. Those that are not `here` encode nothing.
+    /// Records a stretch of the log; answers how many events it has. Where the pool is full, they are counted as lost.
     #[inline(always)]
-    pub(crate) fn drain<R: Recorder>(
-        mut self,
-        tables: Tables,
-        queue: Queue,
-        waiting: Waiting,
-        here: bool,
-    ) -> (Waiting, u64) {
-        let [low, high, events, _] = self.state.get128(self.at + PAYLOAD);
-        let payload = u64::from(low) | u64::from(high) << 32;
-        let stopped = payload == STOPPED;
-        let mut payload = GlobalMemory::new(payload, tables.leader);
-        let capacity = self.state.get32(self.at + CAPACITY);
-        let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
-        let (mut taken, mut recorded, mut lost) = (waiting.taken, 0, 0);
-        // Loops behind each other, and as few branches around and in them as can be: see `apart` for why the nesting counts.
-        let mut end = if here & !stopped { waiting.put } else { taken };
-        while taken != end && codec.has_room(capacity) {
-            let [mask, location, count] = queue.get(taken);
-            let event = Event { location: location as u16, mask };
-            let pushed = codec.push_run(tables, &mut payload, event, count, capacity);
-            recorded += pushed;
-            queue.put(taken, mask, location, count - pushed);
-            taken += u32::from(pushed == count);
-            end = if pushed == count { end } else { taken };
+    pub(crate) fn record<R: Recorder>(mut self, tables: Tables, stretch: Stretch) -> u64 {
+        let (mut done, mut taken) = (0, 0);
+        while done < stretch.runs {
+            let payload = get64(&self.state, self.at + PAYLOAD);
+            let address = stretch.address + u64::from(RUN_BYTES * done);
+            if payload == STOPPED {
+                return taken + self.lose(address, stretch.runs - done);
+            }
+            let capacity = self.state.get32(self.at + CAPACITY);
+            let mut codec = R::load(&self.state, self.at + TRACK_HEADER_BYTES);
+            let payload = GlobalMemory::new(payload, true);
+            let log = GlobalMemory::new(address, true);
+            let pushed = codec.push_runs(tables, payload, log, stretch.runs - done, capacity);
+            codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
+            let events = self.state.get32(self.at + EVENTS).wrapping_add(pushed.events as u32);
+            self.state.set32(self.at + EVENTS, events);
+            taken += pushed.events;
+            done += pushed.runs;
+            if done < stretch.runs {
+                self.renew::<R>(tables);
+            }
         }
-        while here & stopped & (taken != waiting.put) {
-            let [_, _, count] = queue.get(taken);
-            lost += u64::from(count);
-            taken += 1;
-        }
-        let full = taken != waiting.put;
-        self.state.set32(self.at + EVENTS, events.wrapping_add(recorded));
-        codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
-        self.state.set32(self.at + WANTS, u32::from(full));
-        let before = get64(&self.state, self.at + LOST);
-        set64(&mut self.state, self.at + LOST, before + lost);
-        let left = if full { Waiting { taken, put: waiting.put } } else { Waiting::NONE };
-        (left, u64::from(recorded) + lost)
+        taken
     }
 
-    /// Whether the chunk is full, and another is due before the rest of the queue can be recorded.
-    ///
-    /// Only [`drain`](Self::drain) changes the answer, not the claim of the chunk.
+    /// Counts the events of `runs` runs as lost; answers how many they are.
     #[inline(always)]
-    pub(crate) fn wants_chunk(&self) -> bool {
-        self.state.get32(self.at + WANTS) != 0
+    fn lose(mut self, address: u64, runs: u32) -> u64 {
+        let log = GlobalMemory::new(address, false);
+        let (mut number, mut events) = (0, 0);
+        while number < runs {
+            events += u64::from(log.get32(RUN_BYTES * number + 8));
+            number += 1;
+        }
+        let lost = get64(&self.state, self.at + LOST) + events;
+        set64(&mut self.state, self.at + LOST, lost);
+        events
     }
 
-    /// Closes the chunk and claims another. The lanes of a group do it together; what the leader writes counts.
+    /// Closes the chunk and claims another.
     #[inline(always)]
-    pub(crate) fn renew<R: Recorder>(mut self, tables: Tables) {
+    fn renew<R: Recorder>(mut self, tables: Tables) {
         self.close::<R>(tables);
-        let claimed = pool::claim_chunk(&pool::descriptor(), self.warp, self.number, tables.leader);
-        pool::name_chunk(claimed, self.state.get32(self.at + SEQUENCE), tables.leader);
+        let claimed = pool::claim_chunk(&pool::descriptor(), self.launch, self.warp, self.number);
+        pool::name_chunk(claimed, self.state.get32(self.at + SEQUENCE));
         let payload = if claimed == 0 { STOPPED } else { claimed };
         self.state.set128(self.at + PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, 0]);
         let mut codec = R::FRESH;
-        codec.begin(tables, false);
+        codec.begin(tables);
         codec.store(&mut self.state, self.at + TRACK_HEADER_BYTES);
     }
 
     /// Closes the current chunk, if there is one.
     #[inline(always)]
-    pub(crate) fn close<R: Recorder>(mut self, tables: Tables) {
+    fn close<R: Recorder>(mut self, tables: Tables) {
         let payload = get64(&self.state, self.at + PAYLOAD);
         if payload == STOPPED {
             return;
@@ -168,34 +151,29 @@ impl<S: Memory + Copy> Track<S> {
         if events == 0 {
             return;
         }
-        let length = codec.finish(tables, &mut GlobalMemory::new(payload, tables.leader));
-        pool::close_chunk(payload, events, length, tables.leader);
+        let length = codec.finish(tables, &mut GlobalMemory::new(payload, true));
+        pool::close_chunk(payload, events, length);
         let recorded = get64(&self.state, self.at + RECORDED) + u64::from(events);
         set64(&mut self.state, self.at + RECORDED, recorded);
         let sequence = self.state.get32(self.at + SEQUENCE);
         self.state.set32(self.at + SEQUENCE, sequence + 1);
     }
 
-    /// Flushes the stream and writes the warp's account for this track. `skipped` events never got as far as the track.
+    /// Flushes the stream, which began at `sequence`, and adds it to the warp's account for this track at the address `account`. Of the
+    /// `attempted` events, `skipped` never got as far as the track.
     #[inline(always)]
     pub(crate) fn finish<R: Recorder>(
         self,
         tables: Tables,
-        pool: &PoolDescriptor,
+        account: u64,
+        sequence: u32,
         attempted: u64,
         skipped: u64,
     ) {
         self.close::<R>(tables);
-        let index = u64::from(self.number) * u64::from(pool.warps) + u64::from(self.warp);
-        let mut account = GlobalMemory::new(pool.accounts + 32 * index, tables.leader);
-        let attempted = attempted + skipped;
         let recorded = get64(&self.state, self.at + RECORDED);
         let lost = get64(&self.state, self.at + LOST) + skipped;
-        account.set128(
-            0,
-            [attempted as u32, (attempted >> 32) as u32, recorded as u32, (recorded >> 32) as u32],
-        );
-        let chunks = self.state.get32(self.at + SEQUENCE);
-        account.set128(16, [lost as u32, (lost >> 32) as u32, chunks, 1]);
+        let chunks = self.state.get32(self.at + SEQUENCE) - sequence;
+        pool::add_to_account(account, [attempted, recorded, lost], chunks);
     }
 }

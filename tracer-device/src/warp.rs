@@ -1,28 +1,17 @@
 //! A warp's way through its kernel: it opens its state, and its last lane flushes the stream.
 
 use warptrace_format::Memory;
-use warptrace_format::codec::ecl::EclState;
-use warptrace_format::codec::predict::PredictState;
-use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::PoolDescriptor;
 
-use crate::event;
-use crate::mail::Mail;
-use crate::pool;
-#[cfg(target_arch = "nvptx64")]
-use crate::recorder::TWIN_TAKEN;
-use crate::recorder::{Codec, Tables};
-use crate::simt;
+#[cfg(global_work)]
+use crate::drain::NO_WORK;
+use crate::log::{self, OFF};
+use crate::recorder::{TWIN_TAKEN, track_at};
 use crate::space::{SharedMemory, WarpWords};
-#[cfg(target_arch = "nvptx64")]
-use crate::state::CLEARED_BYTES;
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::state::STATE_BYTES;
-use crate::state::{self, LIVE, OFF, Plan, WORK, plan, tables, with_recorder};
-use crate::stream::Track;
-
-/// Stands in the work address of a warp that found no work slot.
-const NO_WORK: u64 = 1;
+use crate::state::{self, CLEARED_BYTES, LIVE, ORIGIN, Plan, WARP, WORK, plan};
+#[cfg(global_work)]
+use crate::stream::get64;
+use crate::{after, apart, drain, event, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
 #[inline(always)]
@@ -49,46 +38,38 @@ fn initialise(live: u32, leader: bool) {
     let on = on && state::place::state().1;
     // All lanes together: shared memory starts as it was left.
     #[cfg(target_arch = "nvptx64")]
-    clear(state, plan, live, on);
+    clear(state, live);
     #[cfg(not(target_arch = "nvptx64"))]
-    for at in (0..STATE_BYTES).step_by(16) {
+    for at in (0..CLEARED_BYTES).step_by(16) {
         state.set128(at, [0; 4]);
     }
-    state.set128(LIVE, [live, if on { 0 } else { OFF }, warp, 0]);
     if !on {
+        state.set128(LIVE, [live, 0, 0, OFF]);
+        state.set128(WARP, [warp, 0, 0, OFF]);
         return;
+    }
+    state.set128(ORIGIN, log::origin(&pool));
+    state::log(state).open(&pool, warp, live, leader);
+    if plan.dual {
+        state::twin_log(state).open(&pool, warp, warp, leader);
+        state.set128(track_at(1), [0; 4]);
+        state.set128(TWIN_TAKEN, [0; 4]);
+    } else {
+        state.set128(WARP, [warp, 0, 0, OFF]);
     }
     let work = claim_work(&pool, plan, warp, live, leader);
     state.set128(WORK, [work as u32, (work >> 32) as u32, 0, 0]);
-    let tables = tables(state, plan, work);
-    let stopped = work == NO_WORK;
-    let zeroed = cfg!(all(target_arch = "nvptx64", feature = "work-shared"));
-    with_recorder!(plan, R => Track::new(state, 0, warp).open::<R>(tables, &pool, stopped, zeroed));
-    if plan.dual {
-        Track::new(state, 1, warp).open::<RawState>(Tables::none(leader), &pool, false, false);
-    }
 }
 
-/// Zeroes what is zero when a warp starts, the `live` lanes together: the header, and tables in shared memory. A state that is not `on`
-/// may have no room for more than its header.
+/// Zeroes what is zero when a warp starts, the `live` lanes together.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn clear(state: SharedMemory, plan: Plan, live: u32, on: bool) {
-    let zero = |from: u32, bytes: u32| {
-        let mut memory = SharedMemory::new(state.address, true);
-        let mut at = simt::lane() * 16;
-        while at < bytes {
-            memory.set128(from + at, [0; 4]);
-            at += live.count_ones() * 16;
-        }
-    };
-    zero(0, CLEARED_BYTES);
-    if on && plan.dual {
-        zero(TWIN_TAKEN, 16);
-    }
-    #[cfg(feature = "work-shared")]
-    if on {
-        zero(state::tables_address(state) - state.address, plan.codec.table_bytes());
+fn clear(state: SharedMemory, live: u32) {
+    let mut memory = SharedMemory::new(state.address, true);
+    let mut at = simt::lane() * 16;
+    while at < CLEARED_BYTES {
+        memory.set128(at, [0; 4]);
+        at += live.count_ones() * 16;
     }
     meet(live);
 }
@@ -118,15 +99,19 @@ fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32, live: u32, leader: b
     0
 }
 
-fn release_work(pool: &PoolDescriptor, plan: Plan, work: u64) {
+/// Gives back what [`claim_work`] has claimed.
+#[inline(always)]
+fn release_work(state: SharedMemory) {
     #[cfg(global_work)]
-    if let bytes @ 1.. = work_bytes(plan)
-        && work != NO_WORK
-    {
-        pool::release_work_slot(pool, ((work - pool.work) / u64::from(bytes)) as u32);
+    if let bytes @ 1.. = work_bytes(plan()) {
+        let work = get64(&state, WORK);
+        if work != NO_WORK {
+            let pool = pool::descriptor();
+            pool::release_work_slot(&pool, ((work - pool.work) / u64::from(bytes)) as u32);
+        }
     }
     #[cfg(not(global_work))]
-    let _ = (pool, plan, work);
+    let _ = state;
 }
 
 /// Bytes of the encoder's tables.
@@ -149,53 +134,34 @@ pub(crate) fn leave() {
     let leaving = simt::active_mask();
     #[cfg(not(target_arch = "nvptx64"))]
     let leaving = 1 << simt::lane();
-    let mut state = state::state(cfg!(not(target_arch = "nvptx64")) || simt::is_leader(leaving));
+    let leads = simt::leads(leaving);
+    let mut state = state::state(true);
+    if state::log(state).head().is_off() {
+        return;
+    }
+    simt::for_own_lanes(leaving, |lane| event::end_own_run(state, lane));
     // Who sees nobody else is alone, for nobody comes back. Others find out by an atomic who is the last.
     let mut last = state.get32(LIVE) == leaving;
     if !last {
         let mut before = 0;
-        if state.leads() {
+        if leads {
             before = state.fetch_clear(LIVE, leaving);
         }
         #[cfg(target_arch = "nvptx64")]
         {
-            before = simt::shuffle(leaving, before, simt::lowest(leaving));
+            before = simt::shuffle(leaving, before, simt::highest(leaving));
         }
         last = before == leaving;
     }
     if last {
-        finish(state, leaving);
-    }
-}
-
-/// Flushes the stream: all lanes of `group`, which are the last.
-#[inline(always)]
-fn finish(state: SharedMemory, group: u32) {
-    if state.get32(LIVE + 4) & OFF != 0 {
-        return;
-    }
-    // Nobody else is left, so everything that has a place in the mailbox is there.
-    event::flush(state, group);
-    crate::apart::drain(state, group);
-    account(state);
-}
-
-#[cold]
-#[inline(never)]
-fn account(state: SharedMemory) {
-    let warp = state.get32(LIVE + 8);
-    let plan = plan();
-    let pool = pool::descriptor();
-    let [low, high, drained_low, drained_high] = state.get128(WORK);
-    let drained = u64::from(drained_low) | u64::from(drained_high) << 32;
-    let work = u64::from(low) | u64::from(high) << 32;
-    let tables = tables(state, plan, work);
-    let skipped = Mail(state).skipped();
-    with_recorder!(plan, R => Track::new(state, 0, warp).finish::<R>(tables, &pool, drained, skipped));
-    if plan.dual {
-        Track::new(state, 1, warp).finish::<RawState>(Tables::none(tables.leader), &pool, drained, skipped);
-    }
-    if tables.leader {
-        release_work(&pool, plan, work);
+        if !after::leave_logs(state, leads) {
+            apart::empty(state, leaving);
+            if leads {
+                drain::account(state);
+            }
+        }
+        if leads {
+            release_work(state);
+        }
     }
 }

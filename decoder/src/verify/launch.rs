@@ -9,7 +9,8 @@ use warptrace_format::file::IndexEntry;
 use warptrace_format::pool::WarpAccount;
 
 use super::report::{Place, Problem, VerifyReport};
-use super::stream::{Difference, Rules, StreamCheck, WarpCheck, check_warp};
+use super::stream::{Rules, StreamCheck, WarpCheck, check_warp};
+use super::twin::{Misfit, Verdict};
 use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
@@ -102,9 +103,9 @@ impl<'a> LaunchCheck<'a> {
             }
             self.sum_up(check);
         }
-        let mut explained = BTreeSet::new();
-        for track in 0..self.cursors.len() {
-            self.check_accounts(track, window.warps.clone(), &checks, &mut explained, report);
+        let mut explained = vec![BTreeSet::new(); self.cursors.len()];
+        for (track, explained) in explained.iter_mut().enumerate() {
+            self.check_accounts(track, window.warps.clone(), &checks, explained, report);
         }
         checks.iter().for_each(|check| compare_tracks(self.rules.launch, check, &explained, report));
         checked(events);
@@ -126,7 +127,7 @@ impl<'a> LaunchCheck<'a> {
     }
 
     /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps that
-    /// may hold less than they should, because events were lost or because nothing is known about them.
+    /// may hold less than they should there, because events were lost or because nothing is known about them.
     fn check_accounts(
         &mut self,
         track: usize,
@@ -249,22 +250,49 @@ impl TrackSums {
     }
 }
 
-/// Reports how the two tracks of a warp compare. `explained` holds the warps that may lack events.
-fn compare_tracks(launch: u32, check: &WarpCheck, explained: &BTreeSet<u32>, report: &mut VerifyReport) {
+/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack events.
+fn compare_tracks(launch: u32, check: &WarpCheck, explained: &[BTreeSet<u32>], report: &mut VerifyReport) {
     let (Some(twin), [trace, raw]) = (&mut report.twin, &check.tracks[..]) else { return };
+    let (Some((verdict, matched)), [trace_lacks, twin_lacks]) = (&check.comparison, explained) else {
+        return;
+    };
     let warp = check.warp;
-    twin.events += check.compared;
-    if let Some(Difference { event, trace, twin: other }) = check.difference {
-        twin.different_warps += 1;
-        report.add(Problem::TracksDiffer { launch, warp, event, trace, twin: other });
-    } else if trace.failed || raw.failed {
-        twin.unreadable_warps += 1;
-    } else if trace.events == raw.events {
-        twin.equal_warps += 1;
-    } else if explained.contains(&warp) {
-        twin.prefix_warps += 1;
-    } else {
-        twin.different_warps += 1;
-        report.add(Problem::LengthsDiffer { launch, warp, trace: trace.events, twin: raw.events });
+    twin.events += matched;
+    let differs = |Misfit { number, event, expected }: &Misfit| Problem::TracksDiffer {
+        launch,
+        warp,
+        event: *number,
+        twin: *event,
+        expected: expected.clone(),
+    };
+    let (trace_left, twin_left) = match verdict {
+        Verdict::Differs(misfit) => {
+            twin.different_warps += 1;
+            return report.add(differs(misfit));
+        }
+        // Reported by the track's own check.
+        _ if trace.failed || raw.failed => {
+            twin.unreadable_warps += 1;
+            return;
+        }
+        &Verdict::TooFarApart { number, waiting } => {
+            twin.unreadable_warps += 1;
+            return report.add(Problem::TracksTooFarApart { launch, warp, event: number, waiting });
+        }
+        Verdict::Fits { trace_left, twin_left } => (*trace_left, twin_left.as_ref()),
+    };
+    let lost =
+        (!trace_left || twin_lacks.contains(&warp)) && (twin_left.is_none() || trace_lacks.contains(&warp));
+    match twin_left {
+        None if !trace_left => twin.equal_warps += 1,
+        _ if lost => twin.prefix_warps += 1,
+        Some(misfit) if trace_left => {
+            twin.different_warps += 1;
+            report.add(differs(misfit));
+        }
+        _ => {
+            twin.different_warps += 1;
+            report.add(Problem::LengthsDiffer { launch, warp, trace: trace.events, twin: raw.events });
+        }
     }
 }

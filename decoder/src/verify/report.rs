@@ -4,6 +4,7 @@ use std::fmt;
 
 use warptrace_format::Event;
 
+use super::twin::LanesNext;
 use crate::error::DecodeError;
 use crate::file::Completeness;
 
@@ -29,6 +30,17 @@ impl fmt::Display for Place {
         let Self { launch, track, warp, event } = self;
         write!(out, "launch {launch}, track {track}, warp {warp}, event {event}")
     }
+}
+
+/// What lanes come to next, in words.
+fn all_next(expected: &[LanesNext]) -> String {
+    let words = expected.iter().map(|LanesNext { lanes, event }| match event {
+        Some(Event { location, mask }) => {
+            format!("lanes {lanes:#010x} come to location {location} mask {mask:#010x}")
+        }
+        None => format!("lanes {lanes:#010x} have no event left"),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Something that is not as it should be.
@@ -148,28 +160,43 @@ pub enum Problem {
         /// The lowest of them.
         first: u32,
     },
-    /// In a dual recording, the two tracks of a warp hold different events.
+    /// In a dual recording, lanes of a warp did different things in the two tracks.
     #[error(
-        "launch {launch}, warp {warp}: the tracks differ at event {event}: \
-         location {} mask {:#010x} in track 0, location {} mask {:#010x} in track 1",
-        trace.location, trace.mask, twin.location, twin.mask
+        "launch {launch}, warp {warp}: event {event} of track 1, location {} mask {:#010x}, does not fit track 0, \
+         where {}",
+        twin.location, twin.mask, all_next(expected)
     )]
     TracksDiffer {
         /// The launch.
         launch: u32,
         /// The warp.
         warp: u32,
-        /// Number of the first event that differs.
+        /// Number of the first event in track 1 that does not fit.
         event: u64,
-        /// That event in track 0.
-        trace: Event,
-        /// That event in track 1.
+        /// That event.
         twin: Event,
+        /// What its lanes come to in track 0 instead: those that are known to disagree.
+        expected: Vec<LanesNext>,
     },
-    /// In a dual recording, one track of a warp goes on where the other ends, and no event was lost.
+    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded memory.
     #[error(
-        "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and neither lost any; \
-         they are equal as far as both go"
+        "launch {launch}, warp {warp}: {waiting} runs of track 0 stand before event {event} of track 1, and none \
+         of them shares a lane with it; the tracks are too far apart to be compared"
+    )]
+    TracksTooFarApart {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Number of the event in track 1.
+        event: u64,
+        /// Runs that track 0 has before it.
+        waiting: usize,
+    },
+    /// In a dual recording, one track of a warp goes on where the other ends, and the other lost no event.
+    #[error(
+        "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and the one that ends first \
+         lost none; they are equal as far as both go"
     )]
     LengthsDiffer {
         /// The launch.
@@ -187,15 +214,15 @@ pub enum Problem {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TwinReport {
-    /// Warps whose tracks are equal, event by event.
+    /// Warps whose tracks are equal: the same events, in the same order for each lane.
     pub equal_warps: u64,
-    /// Warps of which one track lost events, or is not all there: equal as far as both go.
+    /// Warps of which one track lost events, or is not all there: equal as far as both go, for each lane.
     pub prefix_warps: u64,
     /// Warps whose tracks differ.
     pub different_warps: u64,
-    /// Warps that could not be compared, because a track cannot be decoded.
+    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far apart.
     pub unreadable_warps: u64,
-    /// Pairs of events that were compared.
+    /// Pairs of events that were found to be one, in both tracks.
     pub events: u64,
 }
 

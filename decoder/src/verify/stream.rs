@@ -1,10 +1,10 @@
-//! The check of one warp: every chunk decoded, every event looked at, two tracks compared.
+//! The check of one warp: every chunk decoded, every event looked at, two tracks compared ([`super::twin`]).
 
 use std::collections::BTreeMap;
 
-use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, Decoder, Item};
 
+use super::twin::{Run, TwinComparison, Verdict};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
@@ -49,22 +49,13 @@ impl StreamCheck {
     }
 }
 
-/// The first pair of events that differs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Difference {
-    pub(super) event: u64,
-    pub(super) trace: Event,
-    pub(super) twin: Event,
-}
-
 /// What one warp holds.
 #[derive(Debug)]
 pub(super) struct WarpCheck {
     pub(super) warp: u32,
     pub(super) tracks: Vec<StreamCheck>,
-    /// Pairs of events that were compared, in a dual recording.
-    pub(super) compared: u64,
-    pub(super) difference: Option<Difference>,
+    /// In a dual recording: how the tracks compare, and the number of events found in both.
+    pub(super) comparison: Option<(Verdict, u64)>,
 }
 
 impl Rules<'_> {
@@ -91,35 +82,27 @@ fn check_feeds<F: ChunkFeed>(
     decoders: &mut [Decoder],
     feed: impl Fn(u32) -> F,
 ) -> WarpCheck {
-    let mut check = WarpCheck { warp, tracks: Vec::new(), compared: 0, difference: None };
+    let stream = |track| Stream { launch: rules.launch, track, warp };
+    let mut check = WarpCheck { warp, tracks: Vec::new(), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
-        let stream = Stream { launch: rules.launch, track, warp };
-        let mut twin = match (track, rules.codecs.get(1)) {
-            (0, Some(&codec)) => {
-                Some(EventReader::new(feed(1), Stream { launch: rules.launch, track: 1, warp }, codec))
-            }
-            _ => None,
-        };
-        let found = check_stream(rules, stream, decoder, feed(track), &mut |first, item| {
-            if twin.is_none() {
-                return;
-            }
-            let mut numbers = first..;
-            item.for_each(&mut |event| {
-                let (Some(number), Some(reader)) = (numbers.next(), &mut twin) else { return };
-                match reader.next_event() {
-                    Some(Ok(other)) => {
-                        check.compared += 1;
-                        if other != event {
-                            check.difference = Some(Difference { event: number, trace: event, twin: other });
-                            twin = None;
-                        }
-                    }
-                    // The track's own check reports its errors.
-                    Some(Err(_)) | None => twin = None,
-                }
-            });
+        let codec = rules.codecs.get(1).filter(|_| track == 0);
+        let mut comparison = codec.map(|&codec| {
+            let mut reader = EventReader::new(feed(1), stream(1), codec);
+            // An error ends the twin here. Its track's own check reports it.
+            let twin = move || reader.next_run()?.ok().map(|(event, times)| Run { event, times });
+            TwinComparison::new(std::iter::from_fn(twin))
         });
+        let found = check_stream(rules, stream(track), decoder, feed(track), &mut |item| {
+            if let Some(comparison) = &mut comparison {
+                match item {
+                    Item::Run { event, times } => comparison.push(Run { event, times }),
+                    Item::Cycle { .. } => {
+                        item.for_each(&mut |event| comparison.push(Run { event, times: 1 }));
+                    }
+                }
+            }
+        });
+        check.comparison = check.comparison.or(comparison.map(TwinComparison::finish));
         check.tracks.push(found);
     }
     check
@@ -130,7 +113,7 @@ fn check_stream<F: ChunkFeed>(
     stream: Stream,
     decoder: &mut Decoder,
     mut feed: F,
-    each: &mut impl FnMut(u64, Item<'_>),
+    each: &mut impl FnMut(Item<'_>),
 ) -> StreamCheck {
     let lanes = rules.lanes(stream.warp);
     let mut check = StreamCheck::default();
@@ -156,7 +139,7 @@ fn check_stream<F: ChunkFeed>(
                     check.outside.get_or_insert((first, event.mask)).0.events += times;
                 }
             }
-            each(number, item);
+            each(item);
             number += item.events();
         });
         if let Err(error) = result {

@@ -163,12 +163,12 @@ impl Expected {
         let TwinReport { equal_warps, prefix_warps, different_warps, unreadable_warps, events, .. } = twin;
         if prefix_warps + different_warps + unreadable_warps != 0 || events != recorded.report.recorded {
             return Err(format!(
-                "{events} pairs of events compared; warps: {equal_warps} equal, {prefix_warps} in part, \
+                "{events} events found in both tracks; warps: {equal_warps} equal, {prefix_warps} in part, \
                  {different_warps} different, {unreadable_warps} unreadable"
             ));
         }
         let equal = format!(
-            "decoded = raw: {} events of {} warps compared one by one",
+            "decoded = raw: {} events of {} warps, each lane's in the same order",
             count(events),
             count(equal_warps)
         );

@@ -89,14 +89,41 @@ pub(crate) fn is_leader(mask: u32) -> bool {
     }
 }
 
-/// The lowest lane of `mask`; without a lane in it, no matter which number.
+/// The highest lane of `mask`, which has one.
 #[cfg(recording)]
 #[inline(always)]
-pub(crate) fn lowest(mask: u32) -> u32 {
+pub(crate) fn highest(mask: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return nvptx::highest_bit(mask & mask.wrapping_neg());
+    return nvptx::highest_bit(mask);
     #[cfg(not(target_arch = "nvptx64"))]
-    mask.trailing_zeros()
+    mask.ilog2()
+}
+
+/// Whether `lane` is this one. On the simulator one lane stands for all of its group.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn is_own(lane: u32) -> bool {
+    cfg!(not(target_arch = "nvptx64")) || lane == own_lane()
+}
+
+/// Whether this lane acts for `group`: its highest does. On the simulator it is whoever asks.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn leads(group: u32) -> bool {
+    is_own(highest(group))
+}
+
+/// Does something for this lane; on the simulator, where one lane stands for all of its group, for each of them.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn for_own_lanes(group: u32, mut each: impl FnMut(u32)) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = group;
+        each(own_lane());
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    (0..WARP_LANES).filter(|lane| group >> lane & 1 != 0).for_each(&mut each);
 }
 
 /// This thread's lane, as the hardware says: the number of [`lane`], without the arithmetic.
@@ -127,16 +154,39 @@ pub(crate) fn is_together(group: u32) -> bool {
 }
 
 /// Waits for the lanes of `group` if they have come apart. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on
-/// sm_90, and does not bring separated lanes together again.)
+/// sm_90, and does not bring separated lanes together again.) Answers which lanes are together then; what is read with it is read after that.
 #[cfg(recording)]
 #[inline(always)]
-pub(crate) fn settle(group: u32) {
+pub(crate) fn settle(group: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    if !is_together(group) {
+    {
+        let here = active_mask();
+        if here == group {
+            return here;
+        }
         sync_warp(group);
+        active_mask()
     }
     #[cfg(not(target_arch = "nvptx64"))]
+    group
+}
+
+/// Waits for the lanes of `group`, and brings them together. On the simulator one lane stands for all.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn sync_group(group: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    sync_warp(group);
+    #[cfg(not(target_arch = "nvptx64"))]
     let _ = group;
+}
+
+/// Orders this lane's memory accesses for its block.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn fence_block() {
+    #[cfg(target_arch = "nvptx64")]
+    nvptx::fence_block();
 }
 
 /// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.

@@ -118,6 +118,14 @@ pub(crate) fn resident_slot() -> u32 {
     multiprocessor * places + place
 }
 
+/// `__threadfence_block()`.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn fence_block() {
+    // SAFETY: a fence touches no memory.
+    unsafe { core::arch::asm!("fence.acq_rel.cta;", options(nostack, preserves_flags)) };
+}
+
 /// The hardware's number of this lane.
 #[cfg(recording)]
 #[inline(always)]

@@ -18,9 +18,9 @@ pub(super) fn limit(untraced: u32) -> u32 {
     (untraced + EXTRA).next_multiple_of(STEP).clamp(FLOOR, CEILING)
 }
 
-/// The names of the kernels in a module.
+/// The names of the program's kernels in a module; the tracer's own have no untraced form.
 pub(super) fn kernels(ptx: &str) -> impl Iterator<Item = &str> {
-    ptx.lines().filter_map(entry)
+    ptx.lines().filter_map(entry).filter(|name| !name.starts_with("warptrace_"))
 }
 
 fn entry(line: &str) -> Option<&str> {

@@ -8,7 +8,7 @@ mod worker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{KernelCall, TracePoints};
+use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
@@ -17,7 +17,7 @@ pub use self::error::SessionError;
 use self::pool::Pool;
 use self::worker::Worker;
 use crate::writer::{Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Blocks, Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub struct SessionOptions {
     pub counted: bool,
     /// Where compiled kernels keep the encoder's tables.
     pub placement: Placement,
-    /// Bytes of a chunk, header included: a power of two from 512 B to 1 MiB.
+    /// Bytes of a chunk, header included: a power of two from 1 KiB to 1 MiB.
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
     pub pool_bytes: u64,
@@ -146,6 +146,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         for (kernel, _) in program.kernels {
             device.prepare(kernel, Some((recording, options.placement)))?;
         }
+        if leaves_logs(&*device, recording, options.placement) {
+            device.prepare(encode_call(0, 0).name(), Some((recording, options.placement)))?;
+        }
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
@@ -235,10 +238,35 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Brings what is on the device to the writer.
     fn drain(&mut self, skip: Option<u32>) -> Result<(), SessionError> {
         let pending = std::mem::take(&mut self.pending);
-        let Some(worker) = self.worker.as_mut().filter(|_| !pending.is_empty()) else { return Ok(()) };
+        if self.worker.is_none() || pending.is_empty() {
+            return Ok(());
+        }
+        self.encode_left_logs()?;
+        let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
         drain::drain(self.device, &mut self.pool, pending, skip, worker)?;
         self.total.copy += started.elapsed();
+        Ok(())
+    }
+
+    /// Encodes what warps have left behind (see `warptrace_device`), which counts as their kernels' time.
+    fn encode_left_logs(&mut self) -> Result<(), SessionError> {
+        let count = self.pool.claimed();
+        if !leaves_logs(&*self.device, self.recording, self.placement) || count == 0 {
+            return Ok(());
+        }
+        let shape = LaunchShape {
+            grid: [count.div_ceil(ENCODING_THREADS).min(ENCODING_BLOCKS * self.device.multiprocessors()), 1, 1],
+            block: [ENCODING_THREADS, 1, 1],
+            dynamic_shared: ENCODING_THREADS * encoding_bytes(codec_of(self.recording)),
+            blocks: Blocks::Independent,
+        };
+        let tracing =
+            Tracing { recording: self.recording, placement: self.placement, pool: self.pool.descriptor() };
+        // SAFETY: the pool is that of the launches before, whose chunks nobody else uses.
+        let time = unsafe { self.device.launch(&encode_call(0, count), &shape, Some(&tracing)) }?;
+        self.pool.encoded(time.claimed);
+        self.total.kernel += time.kernel;
         Ok(())
     }
 
@@ -302,6 +330,26 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
         // SAFETY: the caller's promise.
         unsafe { self.record(call, shape) }
+    }
+}
+
+/// Threads of a block that encodes logs: as few as can be, for each needs shared memory.
+const ENCODING_THREADS: u32 = 32;
+/// Most such blocks for each multiprocessor; a thread then takes more than one log.
+const ENCODING_BLOCKS: u32 = 32;
+
+/// Whether kernels leave logs behind. Where the encoder's tables are in global memory, they encode all themselves; the simulator has one kind of
+/// memory.
+fn leaves_logs(device: &dyn Device, recording: Recording, placement: Placement) -> bool {
+    let is_simulator = device.info().compute_capability.is_none();
+    is_simulator || recording.codec == CodecSpec::Raw || placement == Placement::Shared
+}
+
+fn codec_of(recording: Recording) -> Codec {
+    match recording.codec {
+        CodecSpec::Ecl(_) => Codec::Ecl,
+        CodecSpec::Predict(_) => Codec::Predict,
+        _ => Codec::Raw,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The session's device memory: chunks, accounts, and work memory for the encoders.
 
-use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use warptrace_format::chunk::MAX_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::{PoolDescriptor, WarpAccount};
@@ -13,6 +13,11 @@ const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
 /// Claimed chunks, in bytes of the pool, from which on it is drained: a launch as large as that is worth a drain of its own,
 /// and its trace is written while the program goes on. Smaller launches share one.
 const DRAIN_BYTES: u64 = 128 << 20;
+
+/// Smallest chunks: a segment of a log has room for what all lanes of a warp bring at once.
+const LEAST_CHUNK_BYTES: u32 = 1024;
+/// Most chunks of a pool: a warp's log names those that it is made of by 24 bits.
+const MOST_CHUNKS: u32 = (1 << 24) - 1;
 
 /// Device memory of a session: chunks and accounts of the launches since the last drain. Grows with the launches that
 /// need more, never shrinks.
@@ -44,20 +49,19 @@ pub(super) struct Pool {
 /// Chunks that the options ask for.
 pub(super) fn chunk_count(options: &SessionOptions) -> Result<u32, SessionError> {
     let chunk = options.chunk_bytes;
-    if !chunk.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk) {
+    if !chunk.is_power_of_two() || !(LEAST_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk) {
         return Err(SessionError::Pool {
             problem: format!(
-                "chunks of {chunk} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+                "chunks of {chunk} bytes: the size is a power of two from {LEAST_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
             ),
         });
     }
     let count = options.pool_bytes / u64::from(chunk);
     match u32::try_from(count) {
-        // Failed claims count on from the pool's size, one a warp: leave them room.
-        Ok(count @ 1..=0x7fff_ffff) => Ok(count),
+        Ok(count @ 1..=MOST_CHUNKS) => Ok(count),
         _ => Err(SessionError::Pool {
             problem: format!(
-                "a pool of {} bytes holds {count} chunks of {chunk} bytes: it must hold 1 to 2^31 - 1",
+                "a pool of {} bytes holds {count} chunks of {chunk} bytes: it must hold 1 to {MOST_CHUNKS}",
                 options.pool_bytes
             ),
         }),
@@ -109,7 +113,9 @@ impl Pool {
     /// afterwards; launches of the same kernel are taken to need up to twice as many as one before.)
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.most_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
-        let chunks = u64::from(self.counter) + 2 * u64::from(most) <= u64::from(self.chunk_count);
+        // And a launch whose first chunks and logs can be reserved has to ask less.
+        let needed = 2 * u64::from(most).max(u64::from(self.tracks) * u64::from(info.warps()));
+        let chunks = u64::from(self.counter) + needed <= u64::from(self.chunk_count);
         let accounts = self
             .accounts
             .is_some_and(|accounts| self.accounts_used + self.account_bytes(info) <= accounts.bytes);
@@ -141,6 +147,23 @@ impl Pool {
     pub(super) fn should_drain(&self) -> bool {
         let bytes = u64::from(self.chunk_bytes);
         u64::from(self.claimed()) * bytes >= (u64::from(self.chunk_count) * bytes / 4).min(DRAIN_BYTES)
+    }
+
+    /// What the encoder of the logs that warps have left needs to know: nothing of a launch.
+    pub(super) fn descriptor(&self) -> PoolDescriptor {
+        PoolDescriptor {
+            chunks: self.chunks.address,
+            next_chunk: self.next_chunk.address,
+            chunk_count: self.chunk_count,
+            chunk_bytes: self.chunk_bytes,
+            reserved_count: self.reserved,
+            ..PoolDescriptor::default()
+        }
+    }
+
+    /// Takes note of an encoding that left the counter of claims at `claims`.
+    pub(super) fn encoded(&mut self, claims: u32) {
+        self.counter = claims.saturating_add(self.reserved);
     }
 
     /// The accounts of all launches since the last drain.
@@ -194,11 +217,12 @@ impl Pool {
             self.work = Some((tables, bitmap));
             self.work_slots = slots;
         }
-        // The first chunk of each stream, if the pool has so many. Those that are claimed follow.
+        // For each stream its first chunk and its log's first segment, if the pool has so many. Those that are claimed follow.
         let streams = u64::from(self.tracks) * u64::from(warps);
-        let reserves = u64::from(self.counter) + streams <= u64::from(self.chunk_count);
+        let reserves = u64::from(self.counter) + 2 * streams <= u64::from(self.chunk_count);
         // No more than the pool has, which is a `u32`.
-        self.reserved_last = if reserves { streams as u32 } else { 0 };
+        let streams = if reserves { streams as u32 } else { 0 };
+        self.reserved_last = 2 * streams;
         self.reserved += self.reserved_last;
         Ok(PoolDescriptor {
             chunks: self.chunks.address,
@@ -214,7 +238,8 @@ impl Pool {
             enabled: 1,
             reserved: if reserves { 1 + self.counter } else { 0 },
             reserved_count: self.reserved,
-            unused: [0; 2],
+            logs: if reserves { 1 + self.counter + streams } else { 0 },
+            unused: 0,
         })
     }
 

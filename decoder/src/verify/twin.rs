@@ -1,0 +1,197 @@
+//! Whether a trace and its raw twin hold the same events of a warp, up to the order of events that share no lane.
+//!
+//! In the trace a run stands where it began, and events of other lanes may have happened while it was repeated; in the
+//! twin they stand in between. What both tracks promise is the sequence of events that each lane took part in. So the
+//! two are the same if these sequences are, lane by lane; that gives both the same events and the same partial order
+//! of them (Mazurkiewicz 1977: equal traces over the dependence "shares a lane").
+//!
+//! The trace's runs come one by one, and the twin is read as far as they reach. A run of which the twin has not
+//! everything yet waits in the queue of each of its lanes. The twin's next event fits if one and the same run with its
+//! location and mask is the first in the queue of every lane of its mask, and takes one of that run's events. Where both
+//! tracks stand in the same order nothing ever waits.
+
+use warptrace_format::Event;
+
+mod waiting;
+use waiting::Waiting;
+
+/// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs one for each
+/// group of lanes that are apart, and the few that it had begun behind them.
+const MAX_WAITING: usize = 1 << 16;
+
+/// An event, so many times in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) event: Event,
+    pub(super) times: u32,
+}
+
+/// Lanes of a warp, and the event that they come to next in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LanesNext {
+    /// The lanes, as bits.
+    pub lanes: u32,
+    /// Their next event; `None` if the trace has no more of them.
+    pub event: Option<Event>,
+}
+
+/// An event of the twin that does not fit the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// Its number in the twin, from 0.
+    pub(super) number: u64,
+    pub(super) event: Event,
+    /// What those of its lanes that disagree have next in the trace.
+    pub(super) expected: Vec<LanesNext>,
+}
+
+/// How the comparison ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Each lane's sequence in one track is that in the other, as far as both go.
+    Fits {
+        /// The trace has events beyond the twin's end.
+        trace_left: bool,
+        /// The first event of the twin that is beyond the trace's end.
+        twin_left: Option<Misfit>,
+    },
+    /// Some lane's sequences differ: at this event of the twin first.
+    Differs(Misfit),
+    /// Given up at event `number` of the twin, for which so many runs of the trace waited.
+    TooFarApart { number: u64, waiting: usize },
+}
+
+/// The comparison of one warp's tracks: [`push`](Self::push) for each run of the trace, in its order, then
+/// [`finish`](Self::finish).
+pub(super) struct TwinComparison<I> {
+    /// The rest of the twin: its events in order, as runs cut anywhere.
+    twin: I,
+    /// What the twin has next; `None` after its end.
+    next: Option<Run>,
+    /// Number of the twin's next event.
+    number: u64,
+    waiting: Waiting,
+    /// Events found in both tracks.
+    matched: u64,
+    trace_left: bool,
+    trace_ended: bool,
+    /// If it is known before the end.
+    verdict: Option<Verdict>,
+}
+
+impl<I: Iterator<Item = Run>> TwinComparison<I> {
+    pub(super) fn new(mut twin: I) -> Self {
+        let next = twin.next();
+        let waiting = Waiting::new();
+        Self {
+            twin,
+            next,
+            number: 0,
+            waiting,
+            matched: 0,
+            trace_left: false,
+            trace_ended: false,
+            verdict: None,
+        }
+    }
+
+    /// Takes the trace's next run.
+    #[inline]
+    pub(super) fn push(&mut self, Run { event, times: mut left }: Run) {
+        if self.verdict.is_some() {
+            return;
+        }
+        while left > 0 {
+            let Some(next) = self.next else {
+                self.trace_left = true;
+                return;
+            };
+            if next.event.mask & self.waiting.lanes() != 0 {
+                if !self.take_waiting(next) {
+                    return;
+                }
+            } else if next.event == event {
+                let taken = left.min(next.times);
+                left -= taken;
+                self.matched += u64::from(taken);
+                self.advance(taken);
+            } else {
+                self.wait(Run { event, times: left }, next);
+                return;
+            }
+        }
+    }
+
+    /// The verdict, when the trace has ended, and the number of events found in both tracks.
+    pub(super) fn finish(mut self) -> (Verdict, u64) {
+        self.trace_ended = true;
+        let mut twin_left = None;
+        while self.verdict.is_none()
+            && let Some(next) = self.next
+        {
+            if next.event.mask & self.waiting.lanes() != 0 {
+                self.take_waiting(next);
+            } else {
+                // No lane of it has an event left in the trace. What other lanes have may still be compared.
+                twin_left.get_or_insert_with(|| self.misfit(next.event));
+                self.advance(next.times);
+            }
+        }
+        let trace_left = self.trace_left || self.waiting.runs() > 0;
+        (self.verdict.unwrap_or(Verdict::Fits { trace_left, twin_left }), self.matched)
+    }
+
+    /// Lets a run wait that is not what the twin has next.
+    fn wait(&mut self, run: Run, next: Run) {
+        if self.waiting.runs() == MAX_WAITING {
+            self.verdict = Some(Verdict::TooFarApart { number: self.number, waiting: MAX_WAITING });
+            return;
+        }
+        self.waiting.push(run);
+        if next.event.mask & run.event.mask != 0 {
+            self.verdict = Some(Verdict::Differs(self.misfit(next.event)));
+        }
+    }
+
+    /// Finds the twin's next run, a lane of which has a run waiting, among those; false if it does not fit.
+    fn take_waiting(&mut self, next: Run) -> bool {
+        let Some(taken) = self.waiting.take(next) else {
+            self.verdict = Some(Verdict::Differs(self.misfit(next.event)));
+            return false;
+        };
+        self.matched += u64::from(taken);
+        self.advance(taken);
+        true
+    }
+
+    /// Goes on by `taken` events of the twin's next run.
+    #[inline]
+    fn advance(&mut self, taken: u32) {
+        self.number += u64::from(taken);
+        match &mut self.next {
+            Some(next) if next.times > taken => next.times -= taken,
+            _ => self.next = self.twin.next(),
+        }
+    }
+
+    /// The twin's next event, and its lanes that have another next in the trace. Those of which no run waits disagree
+    /// only if the trace has ended: else theirs is still to come.
+    fn misfit(&self, event: Event) -> Misfit {
+        let mut expected: Vec<LanesNext> = Vec::new();
+        for lane in (0..32).filter(|lane| event.mask >> lane & 1 == 1) {
+            let next = self.waiting.first(lane);
+            if next == Some(event) || (next.is_none() && !self.trace_ended) {
+                continue;
+            }
+            match expected.iter_mut().find(|group| group.event == next) {
+                Some(group) => group.lanes |= 1 << lane,
+                None => expected.push(LanesNext { lanes: 1 << lane, event: next }),
+            }
+        }
+        Misfit { number: self.number, event, expected }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The runs of a trace that wait for the twin, in a queue for each lane.
+
+use std::array;
+use std::collections::VecDeque;
+
+use warptrace_format::Event;
+
+use super::Run;
+
+/// A run that waits.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    event: Event,
+    /// Events of it that the twin has not had; 0 if the place is free.
+    left: u32,
+    /// Its lanes in whose queues another run is before it.
+    behind: u32,
+}
+
+/// Memory: 16 bytes and four for each lane, for each run that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    nodes: Vec<Node>,
+    /// Places in `nodes` that are free.
+    free: Vec<u32>,
+    /// For each lane, the places of the runs that it takes part in, in the order of the trace.
+    queues: [VecDeque<u32>; 32],
+    /// The lanes whose queues are not empty.
+    lanes: u32,
+}
+
+/// The numbers of the lanes in a mask.
+fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        lane
+    })
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self { nodes: Vec::new(), free: Vec::new(), queues: array::from_fn(|_| VecDeque::new()), lanes: 0 }
+    }
+
+    /// The lanes of the runs that wait.
+    #[inline]
+    pub(super) const fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// Number of runs that wait.
+    pub(super) const fn runs(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
+    /// The event of the first run that waits in the queue of a lane.
+    pub(super) fn first(&self, lane: usize) -> Option<Event> {
+        self.queues[lane].front().map(|&place| self.nodes[place as usize].event)
+    }
+
+    /// Puts a run behind all others of its lanes.
+    pub(super) fn push(&mut self, Run { event, times }: Run) {
+        let node = Node { event, left: times, behind: event.mask & self.lanes };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.nodes[place as usize] = node;
+                place
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        lanes_of(event.mask).for_each(|lane| self.queues[lane].push_back(place));
+        self.lanes |= event.mask;
+    }
+
+    /// Takes events like those of `run` off the run that is the first for each of its lanes: how many. `None` if
+    /// there is no such run.
+    pub(super) fn take(&mut self, run: Run) -> Option<u32> {
+        // Runs of one mask stand in the same order in all their queues, so any lane will do to find the first.
+        let lane = lanes_of(run.event.mask).next()?;
+        let place = *self.queues[lane].front()?;
+        let node = &mut self.nodes[place as usize];
+        if node.event != run.event || node.behind != 0 {
+            return None;
+        }
+        let taken = node.left.min(run.times);
+        node.left -= taken;
+        if node.left == 0 {
+            self.remove_first(place, run.event.mask);
+        }
+        Some(taken)
+    }
+
+    /// Takes a run that is the first of its lanes, those of `mask`, out of their queues.
+    fn remove_first(&mut self, place: u32, mask: u32) {
+        for lane in lanes_of(mask) {
+            let queue = &mut self.queues[lane];
+            queue.pop_front();
+            match queue.front() {
+                Some(&next) => self.nodes[next as usize].behind &= !(1 << lane),
+                None => self.lanes &= !(1 << lane),
+            }
+        }
+        self.free.push(place);
+    }
+}
