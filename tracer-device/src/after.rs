@@ -129,7 +129,10 @@ fn encode(pool: &PoolDescriptor, plan: Plan, index: u32, state: SharedMemory, ta
 /// # Safety
 /// Launched by the host, with [`encoding_bytes`](crate::encoding_bytes) of dynamic shared memory a thread, and a descriptor of the pool that the
 /// chunks are in.
-#[cfg(all(target_arch = "nvptx64", any(feature = "work-shared", not(any(feature = "codec-ecl", feature = "codec-predict")))))]
+#[cfg(all(
+    target_arch = "nvptx64",
+    any(feature = "work-shared", not(any(feature = "codec-ecl", feature = "codec-predict")))
+))]
 #[expect(unreachable_pub, reason = "the host finds it by its name in the PTX")]
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn warptrace_encode(first: u32, count: u32) {

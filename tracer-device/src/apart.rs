@@ -11,7 +11,7 @@
 //! The kernel's barriers stay where they are, and what has a `YIELD` in it (`further`) uses none of those that it would have to
 //! save. (`nvdisasm` shows it: no `BMOV` in it. `drain` may have some: there nobody waits, for all live lanes are in it.)
 //!
-//! On the simulator they are plain calls.
+//! On the simulator they are plain calls. (Inlined at every trace point, they took the host's compiler minutes.)
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 use crate::counts;
@@ -170,7 +170,8 @@ pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32) {
 }
 
 /// A run of some lanes of the group.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
 pub(crate) fn run(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     let location = u32::from(location);
     #[cfg(target_arch = "nvptx64")]
@@ -203,7 +204,8 @@ pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, g
 }
 
 /// The same event for the raw twin of a dual recording.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
 pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     let location = u32::from(location);
     #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
@@ -219,7 +221,8 @@ pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, gr
 }
 
 /// Empties the logs. All live lanes of the warp, together: `group`.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
 pub(crate) fn empty(state: SharedMemory, group: u32) {
     #[cfg(target_arch = "nvptx64")]
     call(empty_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group });

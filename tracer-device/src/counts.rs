@@ -8,11 +8,11 @@
 
 use warptrace_format::Memory;
 
+use crate::after::most_count;
 use crate::event::{Next, end_common_run, end_own_run, told};
 use crate::log::{Log, NO_SPOT};
 use crate::simt;
 use crate::space::SharedMemory;
-use crate::after::most_count;
 use crate::state::{KEEPERS, LARGE, RECORDS, counts as places, log, plan};
 
 /// What a lane contributes: the run that its number of iterations ends.

@@ -7,15 +7,16 @@
 //! - Any other is a *miss*: its lanes end their runs (what they keep, they write to the log; what they are in, they make unrepeatable), and the
 //!   new run's keeper appends it to the log.
 //!
-//! A log that is half full is handed to the encoder as soon as all live lanes of the warp come to a trace point together, and at the end of the kernel.
+//! Logs are encoded after the kernel (see `after`). Only if the pool gets short, a log is handed to the encoder as soon as all live lanes of the warp
+//! come to a trace point together.
 //!
 //! # Groups that interleave
-//! Two groups of a warp may be switched at any instruction, and nothing here locks. It need not, for groups share no lane:
+//! Two groups of a warp may be switched at any instruction, and only the log's cursor is behind a lock. More need not be, for groups share no lane:
 //!
 //! - A record is written by its keeper alone; others only set its mask to 0, which costs the keeper's group a miss and is always allowed.
 //! - A lane that misses makes its last run unrepeatable before its event goes to the log. So a record is found only by lanes whose last event it
 //!   is, all of them. Nobody else can change that before they have counted.
-//! - Places in the log are given out by an atomic. The lanes of a group wait for their keeper before they go on, so the places of a lane's
+//! - Each run has a place of its own in the log. The lanes of a group wait for their keeper before they go on, so the places of a lane's
 //!   events are in the order in which it executed them.
 //! - The encoder runs when nobody else is left, and all runs have ended.
 //!
@@ -30,12 +31,12 @@
 
 use warptrace_format::Memory;
 
+use crate::after::most_count;
 use crate::log::{Head, NO_SPOT, set_count};
 use crate::recorder::TWIN_SPOTS;
 use crate::simt;
 use crate::space::SharedMemory;
 use crate::state::{KEEPERS, LARGE, RECORDS, log, plan, state, twin_log};
-use crate::after::most_count;
 use crate::{apart, drain};
 
 /// Bytes of a record: mask, or 0 if nobody may count repeats; location; count; spot in the log.

@@ -38,25 +38,22 @@
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
 //! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `state` says where a warp's state is, `warp` how it opens and
-//!   ends, `event` how an event gets to the encoder; `late` finds counts that come late, `queue` holds runs on their way, `mail` events of groups
-//!   that met another one in the tracer; `stream` appends to chunks, `pool` hands them out.
+//!   ends, `event` how an event gets into the warp's `log`, `counts` how a counted loop does; `lock` keeps groups apart that move the log's cursor.
+//!   `drain` hands logs to the encoders inside a kernel, `after` those that kernels have left; `stream` appends to chunks, `pool` hands them out.
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
 //! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
-//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. All of them execute the recording,
-//!    so that they stay together, but every write and atomic in it is predicated on being the mask's lowest lane, the
-//!    leader. If the lanes are apart when they come, the leader does all alone, and tells the others which way they go. Still exactly one lane
-//!    records exactly one event.
-//! 2. After it the group looks whether it is still together, and waits for its lanes (`bar.warp.sync`) if not. So no
-//!    lane runs ahead of its own event: a lane's events are in the order in which it executed them.
-//! 3. A group whose mask is smaller than the warp's live mask takes a lock in shared memory around the warp's
-//!    state (see `lock`, also for why it is not an atomic). If another group has it, the event goes into a mailbox (see
-//!    `mail`), and whoever enters next records it before its own. If that stays full, the event is counted as lost, and so the
-//!    trace says what it does not hold.
-//! 4. A group whose mask equals the live mask needs no lock: every other lane has left the kernel. The live mask
-//!    only ever loses lanes, each by an atomic after its last event.
-//! 5. An event that repeats the last one takes no lock: each lane counts in a word of its own (see `event` and `late`).
-//! 6. Whoever takes the last bit out of the live mask flushes the stream; nobody else is left to touch it.
+//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. What is done once for all of them does the mask's highest lane, the
+//!    run's keeper.
+//! 2. A record says of which run its lanes' last event was. Only lanes of that run find it so, and then count; each of them that comes to another event
+//!    makes it unrepeatable first.
+//! 3. After an event that is not a repetition the group waits for its lanes. So no lane runs ahead of its own event: a lane's events are in the order in
+//!    which it executed them.
+//! 4. The log's cursor moves inside a lock in shared memory (see `lock`, also for why it is not an atomic), of few instructions, unless the group
+//!    has all live lanes. If another group has the lock, the group waits, in a function of its own (see `apart`).
+//! 5. Encoders run when the group has all live lanes, or after the kernel. The live mask only ever loses lanes, each by an atomic after its last
+//!    event.
+//! 6. Whoever takes the last bit out of the live mask ends the stream; nobody else is left to touch it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -102,6 +99,8 @@ mod trace_points;
 #[cfg(recording)]
 mod warp;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use after::encode_call;
 pub use global::Global;
 pub use guard::KernelGuard;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -109,8 +108,6 @@ pub use kernel::{KernelArg, KernelCall};
 pub use loops::{LoopTrace, trace_loop};
 #[cfg(recording)]
 pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, encoding_bytes, warp_state_bytes};
-#[cfg(not(target_arch = "nvptx64"))]
-pub use after::encode_call;
 pub use shared::Shared;
 pub use trace::trace_loc;
 pub use trace_points::{TracePoint, TracePoints};

@@ -23,7 +23,7 @@
 //! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent.
 //! What is left is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
 //! ptxas cannot tell apart from the address of the stores, so that it keeps them in order too. Where
-//! two groups met, volatile accesses are used: there a YIELD is what is wanted.
+//! a group waits for another one ([`Lock::insist`]), volatile accesses are used: there a YIELD is what is wanted.
 
 #[cfg(target_arch = "nvptx64")]
 use crate::simt;

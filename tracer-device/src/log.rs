@@ -6,8 +6,8 @@
 //!     32     …  runs of 16 bytes: mask, location, count, a word for the encoder
 //! ```
 //!
-//! A segment has the size of a chunk. The first is reserved for the warp; if runs come faster than the warp's lanes come together (see
-//! `event`), others follow, which are chunks of the pool. Their memory is the warp's until the kernel ends.
+//! A segment has the size of a chunk. The first is reserved for the warp, if the pool has room; others are claimed, each with the chunk before it, for
+//! what its runs become. Their memory is the warp's until the kernel ends.
 //!
 //! The *cursor* is the place of the next run: the number of a segment, and of a run in it. A group that is not alone moves it inside a lock of few
 //! instructions (see `lock`, also for why it is not an atomic); the run itself is written outside. Where a run lies is its *spot*, in units of a run
@@ -44,7 +44,7 @@ pub(crate) const OFF: u32 = u32::MAX;
 /// As a limit: there is no room for more runs, until the log is emptied.
 const STOPPED: u32 = 0;
 /// As a first place: the log has no segment.
-const NO_SEGMENT: u32 = u32::MAX & !LONG;
+const NO_SEGMENT: u32 = !LONG;
 /// In the first place, whose number is 0: the log is long.
 const LONG: u32 = 1;
 
@@ -296,15 +296,16 @@ impl Log {
         self.head().first & !LONG != NO_SEGMENT
     }
 
-    /// Makes the log empty, as it was opened.
+    /// Makes the log empty, as it was opened. If events were lost already, those that follow are, too: what is recorded is a beginning.
     #[inline(always)]
     pub(crate) fn clear(mut self) {
         let first = self.head().first & !LONG;
         if first != NO_SEGMENT {
-            let most = self.state.get32(ORIGIN + 12);
+            let lost = get64(&self.state, LOST + 8 * self.track);
+            let limit = if lost == 0 { self.state.get32(ORIGIN + 12) } else { STOPPED };
             self.state.set32(self.at + CURSOR, first);
             self.state.set32(self.at + FIRST, first);
-            self.state.set32(self.at + LIMIT, most);
+            self.state.set32(self.at + LIMIT, limit);
         }
     }
 

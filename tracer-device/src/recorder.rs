@@ -29,7 +29,7 @@ const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORD
 
 /// Where the track with the raw twin starts.
 const DUAL_TRACK_AT: u32 = WARP_HEADER_BYTES + ECL_TRACK_BYTES;
-/// Where in a dual recording the leaders tell their groups the spot of an event in the twin's log: a word a lane.
+/// Where in a dual recording the keepers tell their groups the spot of an event in the twin's log: a word a lane.
 pub(crate) const TWIN_SPOTS: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
 /// Where it stands how many events were taken out of the twin's log.
 pub(crate) const TWIN_TAKEN: u32 = TWIN_SPOTS + 4 * WARP_LANES;
@@ -40,13 +40,13 @@ pub(crate) const fn track_at(number: u32) -> u32 {
     if number == 0 { WARP_HEADER_BYTES } else { DUAL_TRACK_AT }
 }
 
-/// Bytes of the lanes' places at the end of a counted loop (see `loops`).
+/// Bytes of the lanes' places at the end of a counted loop (see `counts`).
 const COUNTS_BYTES: u32 = 8 * WARP_LANES;
 
 /// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
 pub const fn encoding_bytes(codec: Codec) -> u32 {
     // Of two neighbours the same words lie in different banks.
-    ENCODING_TABLES + round_up_16(codec.table_bytes()) | 16
+    (ENCODING_TABLES + round_up_16(codec.table_bytes())) | 16
 }
 
 /// Where the tables are for such a thread, behind the larger of its tracks.
@@ -253,7 +253,9 @@ impl Recorder for EclState {
         capacity: u32,
     ) -> Pushed {
         push_one_by_one(log, runs, |event, count| {
-            self.has_room(capacity).then(|| self.push_run(&tables.ecl(), &mut tables.memory(), &mut payload, event, count, capacity))
+            self.has_room(capacity).then(|| {
+                self.push_run(&tables.ecl(), &mut tables.memory(), &mut payload, event, count, capacity)
+            })
         })
     }
     #[inline(always)]
@@ -278,9 +280,8 @@ impl Recorder for PredictState {
         capacity: u32,
     ) -> Pushed {
         push_one_by_one(log, runs, |event, count| {
-            self.has_room(capacity).then(|| {
-                self.push_run(&tables.predict(), &mut tables.memory(), &mut payload, event, count)
-            })
+            self.has_room(capacity)
+                .then(|| self.push_run(&tables.predict(), &mut tables.memory(), &mut payload, event, count))
         })
     }
     #[inline(always)]

@@ -121,7 +121,7 @@ mod device {
         }
     }
 
-    // Writes are predicated, not branched around: a branch that only the leader takes would let the warp fall
+    // Writes are predicated, not branched around: a branch that only one lane takes could let the warp fall
     // apart wherever the assembler places a YIELD (see the crate's documentation).
     macro_rules! memory {
         ($name:ident, $space:literal, $register:ident, $offset:ty) => {
@@ -313,7 +313,6 @@ mod host {
         pub(crate) fn look32(self, at: u32) -> u32 {
             self.get32(at)
         }
-
 
         pub(crate) fn add64(mut self, at: u32, value: u64) {
             let [low, high] = self.get64(at);

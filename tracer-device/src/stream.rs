@@ -18,8 +18,8 @@
 //! All of it happens where the live lanes of the warp are together (see `drain`), the claim of a chunk too. So a warp's chunks lie in the pool in
 //! the order of their sequence.
 
-use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::Memory;
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
 use crate::log::{RUN_BYTES, Stretch};
 use crate::pool;

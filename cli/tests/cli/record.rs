@@ -44,7 +44,7 @@ fn every_way_to_record_verifies() {
         ("counted beside raw", &["--codec", "predict", "--counted", "--dual"]),
         ("shared", &["--tables", "shared"]),
         ("dual", &["--dual"]),
-        ("small chunks", &["--chunk-bytes", "512"]),
+        ("small chunks", &["--chunk-bytes", "1024"]),
         ("not compressed", &["--zstd", "0"]),
         ("seed", &["--sim-seed", "7"]),
     ] {

@@ -79,8 +79,8 @@ struct Expected {
     rounds: Option<(u16, u64)>,
 }
 
-/// Share of a trace's events by which exits of a loop may come apart: a warp that takes a new chunk of the pool while it is
-/// diverged lets waiting lanes go ahead (see `docs/device.md`).
+/// Share of a trace's events by which exits of a loop may come apart: a warp that takes a new segment for its log while it
+/// is diverged lets waiting lanes go ahead (see `docs/device.md`).
 const MOST_EARLY_EXITS: f64 = 0.001;
 
 impl Expected {

@@ -256,7 +256,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             return Ok(());
         }
         let shape = LaunchShape {
-            grid: [count.div_ceil(ENCODING_THREADS).min(ENCODING_BLOCKS * self.device.multiprocessors()), 1, 1],
+            grid: [
+                count.div_ceil(ENCODING_THREADS).min(ENCODING_BLOCKS * self.device.multiprocessors()),
+                1,
+                1,
+            ],
             block: [ENCODING_THREADS, 1, 1],
             dynamic_shared: ENCODING_THREADS * encoding_bytes(codec_of(self.recording)),
             blocks: Blocks::Independent,

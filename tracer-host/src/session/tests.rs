@@ -25,7 +25,12 @@ struct FakeDevice {
     pools: Vec<warptrace_format::pool::PoolDescriptor>,
     /// Calls of `collect`.
     collected: u32,
+    /// How many logs each launch of the encoder has found.
+    encoded: Vec<u32>,
 }
+
+/// Stands in the header of a log that is to be encoded where a chunk has its length.
+const LEFT: u32 = u32::MAX;
 
 impl FakeDevice {
     fn bytes(&mut self, address: u64, bytes: usize) -> &mut [u8] {
@@ -37,6 +42,27 @@ impl FakeDevice {
     fn put(&mut self, address: u64, words: &[u32]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.bytes(address, bytes.len()).copy_from_slice(&bytes);
+    }
+
+    fn word(&mut self, address: u64) -> u32 {
+        u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
+    }
+
+    /// The encoder of the logs that warps have left: here they are empty.
+    fn encode(&mut self, call: &KernelCall, pool: &warptrace_format::pool::PoolDescriptor) -> LaunchTime {
+        let [first, count] = [0, 1].map(|at| {
+            u32::from_le_bytes(call.arguments()[at].as_slice().try_into().expect("an argument of four bytes"))
+        });
+        let mut found = 0;
+        for index in first..first + count {
+            let at = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
+            if self.word(at + 12) == LEFT {
+                self.put(at, &[0; 4]);
+                found += 1;
+            }
+        }
+        self.encoded.push(found);
+        LaunchTime { kernel: Duration::ZERO, claimed: self.word(pool.next_chunk) }
     }
 }
 
@@ -106,10 +132,20 @@ impl Device for FakeDevice {
         _: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let Script { chunks, fails } = self.script.pop_front().expect("a script for each launch");
         let pool = tracing.expect("sessions trace").pool;
+        if call.name() == "warptrace_encode" {
+            return Ok(self.encode(call, &pool));
+        }
+        let Script { chunks, fails } = self.script.pop_front().expect("a script for each launch");
         self.pools.push(pool);
-        let claims = u32::from_le_bytes(self.bytes(pool.next_chunk, 4).try_into().expect("four bytes"));
+        let claims = self.word(pool.next_chunk);
+        // Each warp leaves its log, where one is reserved for it.
+        for warp in 0..pool.warps {
+            if let Some(log) = pool.first_segment(0, warp) {
+                let at = pool.chunks + u64::from(log) * u64::from(pool.chunk_bytes);
+                self.put(at, &[warp, 0, 0, LEFT, pool.launch, 0, 0, 0]);
+            }
+        }
         let mut started = vec![false; pool.warps as usize];
         let mut claimed = claims + pool.reserved_count;
         let mut accounts = vec![WarpAccount { finished: 1, ..WarpAccount::default() }; pool.warps as usize];
@@ -205,7 +241,7 @@ fn event(location: u8) -> Vec<u8> {
 }
 
 fn options(chunks: u64) -> SessionOptions {
-    SessionOptions { chunk_bytes: 512, pool_bytes: chunks * 512, ..SessionOptions::new(CodecSpec::Raw) }
+    SessionOptions { chunk_bytes: 1024, pool_bytes: chunks * 1024, ..SessionOptions::new(CodecSpec::Raw) }
 }
 
 /// Launches of one block of two warps.
@@ -239,6 +275,7 @@ fn short_launches_share_one_drain() {
     assert_eq!(report.kernel, Duration::from_micros(10));
     assert_eq!(summary.events, 20);
     assert_eq!(device.collected, 1);
+    assert_eq!(device.encoded, [20], "each warp's log, once");
     assert!(device.memory.is_empty(), "all memory is given back");
     let (chunks, accounts) = contents(&file.0.lock().unwrap());
     let expected: Vec<_> =
@@ -248,10 +285,10 @@ fn short_launches_share_one_drain() {
 
 #[test]
 fn the_pool_is_drained_before_a_launch_that_may_not_find_room() {
-    // A quarter of 40 chunks is 10. Each launch has two warps, and so two reserved chunks, of which one stays empty here: after the
-    // first launch nothing is drained, and the second would not fit twice.
-    let large = || script(&(0..8).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
-    let larger = || script(&(0..31).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
+    // A quarter of 40 chunks is 10. Each launch has two warps, and so four reserved chunks, two of them for logs, and one of the
+    // others stays empty here: after the first launch nothing is drained, and the second would not fit twice.
+    let large = || script(&(0..6).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
+    let larger = || script(&(0..29).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
     let mut device = FakeDevice { script: [large(), larger(), large()].into(), ..FakeDevice::default() };
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
     launch(&mut session, "other").unwrap();
@@ -259,8 +296,9 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_room() {
     launch(&mut session, "k").unwrap();
     let (_, _, report) = session.finish().unwrap();
     // Nobody knew what the first launch of `k` would need: 9 and 32 chunks are one more than the pool has.
-    assert_eq!((report.attempted, report.recorded, report.lost), (47, 46, 1));
+    assert_eq!((report.attempted, report.recorded, report.lost), (41, 40, 1));
     assert_eq!(device.pools[2].launch, 2);
+    assert_eq!(device.encoded, [4, 2], "a drain after the second launch, and one at the end");
 
     // The same again, now that one launch of the kernel came before.
     let mut device = FakeDevice { script: [larger(), large(), larger()].into(), ..FakeDevice::default() };
@@ -316,11 +354,11 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 #[test]
 fn damaged_chunks_are_named() {
     let long = |payload: usize| Script { chunks: vec![(1, 0, vec![1; payload])], fails: false };
-    let mut device = FakeDevice { script: [long(481)].into(), ..FakeDevice::default() };
+    let mut device = FakeDevice { script: [long(993)].into(), ..FakeDevice::default() };
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     let error = session.flush().unwrap_err();
-    assert!(error.to_string().contains("launch 0, warp 1, is damaged: it claims 481 bytes"), "{error}");
+    assert!(error.to_string().contains("launch 0, warp 1, is damaged: it claims 993 bytes"), "{error}");
     assert!(matches!(session.finish(), Err(SessionError::Unusable)));
 }
 
@@ -345,4 +383,62 @@ fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
     launch(&mut session, "k").unwrap();
     assert!(matches!(session.finish(), Err(SessionError::Write(_))));
     assert!(device.memory.is_empty(), "all memory is given back");
+}
+
+warptrace_device::kernel! {
+    /// Each lane makes as many rounds as its number says, `rounds` times.
+    fn staircase(rounds: u32) {
+        for _ in 0..rounds {
+            for _ in 0..warptrace_device::simt::lane() {
+                warptrace_device::trace_loc(1);
+            }
+            warptrace_device::trace_loc(2);
+        }
+    }
+}
+
+/// Records four warps that make 32 events in each of `rounds` rounds. Answers the report and the chunks written.
+fn staircases(codec: CodecSpec, rounds: u32, chunks: u64) -> (LaunchReport, Vec<Found>) {
+    let program = TracedProgram { kernels: &[("staircase", "")], points: &[] };
+    let mut device = crate::SimDevice::new(crate::SimOptions { threads: Some(1), ..Default::default() });
+    let options = SessionOptions { codec, ..options(chunks) };
+    let mut session = Session::start(&mut device, &program, &options, Shared::default()).unwrap();
+    // SAFETY: no memory among the arguments.
+    unsafe { session.record(&staircase(rounds), &LaunchShape::linear(128, 64)) }.unwrap();
+    let (file, summary, report) = session.finish().unwrap();
+    assert_eq!(summary.events, report.recorded);
+    let found = contents(&file.0.lock().unwrap()).0;
+    (report, found)
+}
+
+#[test]
+fn a_pool_too_small_loses_events_and_counts_every_one() {
+    use warptrace_format::codec::{EclParams, PredictParams};
+    let codecs =
+        [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
+    for codec in codecs {
+        // A segment of 1,024 bytes has room for 62 runs: from one to half a dozen of them, and more than 255 runs.
+        for rounds in [1, 2, 11] {
+            let attempted = u64::from(4 * 32 * rounds);
+            let (mut some, mut all) = (0, 0);
+            for chunks in (1..24).chain([400]) {
+                let (report, found) = staircases(codec, rounds, chunks);
+                assert_eq!(report.attempted, attempted, "{codec:?}, {rounds} rounds, {chunks} chunks");
+                assert_eq!(
+                    report.recorded + report.lost,
+                    attempted,
+                    "{codec:?}, {rounds} rounds, {chunks} chunks"
+                );
+                assert_eq!(report.chunks, found.len() as u64);
+                if codec == CodecSpec::Raw {
+                    let bytes: usize = found.iter().map(|(.., payload)| payload.len()).sum();
+                    assert_eq!(bytes as u64, 5 * report.recorded, "{rounds} rounds, {chunks} chunks");
+                }
+                some += u32::from(report.lost > 0 && report.recorded > 0);
+                all += u32::from(report.lost == 0);
+            }
+            assert!(all > 0, "{codec:?}, {rounds} rounds: the largest pool has room for all");
+            assert!(some > 0, "{codec:?}, {rounds} rounds: no pool has room for a part");
+        }
+    }
 }
