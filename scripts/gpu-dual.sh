@@ -4,8 +4,8 @@
 #
 #   scripts/gpu-dual.sh TOOL [DEVICE [CODEC...]]
 #
-# DEVICE is cuda if not given, CODEC ecl. Chunks of 32 KiB hold the raw stream of any warp here, so no warp changes its
-# chunk while it is diverged (docs/device.md). The picture is checked by `warptrace-evaluation check`.
+# DEVICE is cuda if not given, CODEC ecl. The raw twin has every iteration of its own, 16 bytes each until it is encoded, hence the large pool.
+# The picture is checked by `warptrace-evaluation check`.
 set -uo pipefail
 tool=$1
 device=${2:-cuda}
@@ -18,7 +18,7 @@ for codec in "${codecs[@]}"; do
     for depth in 1024 2048 4096; do
         echo "== fractal 2048 x 2048, depth $depth, $codec beside raw"
         "$tool" record fractal --width 2048 --depth "$depth" --device "$device" --codec "$codec" --dual \
-            --chunk-bytes 32768 --pool-mib 12000 --no-check -o "$trace" || code=$?
+            --pool-mib 24000 --no-check -o "$trace" || code=$?
         "$tool" verify "$trace" || code=$?
     done
 done
