@@ -54,10 +54,6 @@ apart! {
         let next = event::miss(SharedMemory::new(state, true), location, mask, count, mask);
         address_of(next, further_address, drain_address)
     }
-    fn run_address = warptrace_run(state, location, mask, count, group) {
-        let next = event::miss(SharedMemory::new(state, true), location, mask, count, group);
-        address_of(next, further_address, drain_address)
-    }
     fn further_address = warptrace_further(state, location, mask, count, group) {
         event::further(SharedMemory::new(state, true), location, mask, count, group);
         0
@@ -169,14 +165,11 @@ pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32) {
     run(state, location, mask, count, mask);
 }
 
-/// A run of some lanes of the group.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+/// A run of some lanes of the group, at the end of a counted loop. (On the GPU that is `counts`.)
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(never)]
 pub(crate) fn run(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
     let location = u32::from(location);
-    #[cfg(target_arch = "nvptx64")]
-    go(run_address(), Arguments { state: state.address, location, mask, count, group });
-    #[cfg(not(target_arch = "nvptx64"))]
     match event::miss(state, location, mask, count, group) {
         Next::Done => (),
         Next::Further => event::further(state, location, mask, count, group),

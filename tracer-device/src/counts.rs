@@ -79,7 +79,7 @@ pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group:
     })
 }
 
-/// The same for the twin's log. `live` are the live lanes.
+/// The same for the twin's log.
 #[inline(always)]
 pub(crate) fn twin_counts(
     mut state: SharedMemory,
@@ -144,7 +144,7 @@ fn record(
         return Next::Further;
     }
     if run.writes {
-        log.put_at(spot + run.rank, [run.mask, location, run.count]);
+        log.put(spot + run.rank, [run.mask, location, run.count]);
         state.set32_if(run.count > most_count(plan()), LARGE, 1);
     }
     Next::Done

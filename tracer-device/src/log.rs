@@ -34,7 +34,7 @@ const SEGMENTS_END: u32 = 1 << (32 - NUMBER_BITS);
 /// Where the next segment's number is in a segment's header.
 const NEXT: u32 = 24;
 
-/// Offsets in a log's words: the first segment with run 0; how many runs a segment may have.
+/// Offsets in a log's words: the place of the next run; that of the first; how many runs a segment may have.
 const CURSOR: u32 = 4;
 const FIRST: u32 = 8;
 const LIMIT: u32 = 12;
@@ -113,34 +113,9 @@ impl Log {
         Head { before, cursor, first, limit }
     }
 
-    /// Appends a run, from its keeper. Answers its spot; [`NO_SPOT`] if the segment has no room or another group is at the cursor: then
-    /// [`append_further`](Self::append_further) does it. `alone`: the group has all live lanes. `opaque`: see [`Lock::new`].
-    #[inline(always)]
-    pub(crate) fn append(
-        mut self,
-        head: Head,
-        run: [u32; 3],
-        keeper: u32,
-        alone: bool,
-        opaque: SharedMemory,
-    ) -> u32 {
-        let lock = Lock::new(self.state, opaque, keeper);
-        let mut place = head.cursor;
-        if !alone {
-            if !lock.enter() {
-                return NO_SPOT;
-            }
-            place = opaque.get32(self.at + CURSOR);
-        }
-        let fits = number(place) < head.limit;
-        self.state.set32_if(fits, self.at + CURSOR, place + 1);
-        lock.leave_if(!alone);
-        if fits { self.put(place, run) } else { NO_SPOT }
-    }
-
-    /// Takes `runs` places for runs, at most 32, from the keeper of a group. Answers the spot of the first; the others follow. Otherwise as
-    /// [`append`](Self::append).
-    #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+    /// Takes `runs` places for runs, at most 32, from the keeper of a group. Answers the spot of the first; the others follow. [`NO_SPOT`] if the
+    /// segment has no room or another group is at the cursor: then [`reserve_further`](Self::reserve_further) does it. `alone`: the group has
+    /// all live lanes. `opaque`: see [`Lock::new`].
     #[inline(always)]
     pub(crate) fn reserve(
         mut self,
@@ -166,11 +141,11 @@ impl Log {
 
     /// The same, whatever it takes. Answers [`NO_SPOT`] if the pool is used up. What is left of a segment that is too short is filled with runs of
     /// no event.
-    #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
     #[inline(always)]
     pub(crate) fn reserve_further(self, runs: u32, keeper: u32, opaque: SharedMemory) -> u32 {
         let lock = Lock::new(self.state, opaque, keeper);
         let inside = lock.insist();
+        // Few branches, as `apart` wants it: what is not to be written goes nowhere.
         let mut state = self.state.led_by(inside);
         let mut place = self.state.look32(self.at + CURSOR);
         let most = self.state.get32(ORIGIN + 12);
@@ -179,9 +154,10 @@ impl Log {
         if good & (number(place) + runs > most) {
             let segment = self.claim(place);
             good = segment < SEGMENTS_END;
+            let first = place - number(place);
             let mut rest = number(place);
             while rest < most {
-                self.put(place - number(place) + rest, [0; 3]);
+                self.put(self.spot(first + rest), [0; 3]);
                 rest += 1;
             }
             place = segment << NUMBER_BITS;
@@ -192,11 +168,33 @@ impl Log {
         if good { self.spot(place) } else { NO_SPOT }
     }
 
-    /// Writes a run to its place; answers its spot.
+    /// Appends a run, from its keeper; otherwise as [`reserve`](Self::reserve).
     #[inline(always)]
-    fn put(self, place: u32, run: [u32; 3]) -> u32 {
-        let spot = self.spot(place);
-        self.put_at(spot, run);
+    pub(crate) fn append(
+        self,
+        head: Head,
+        run: [u32; 3],
+        keeper: u32,
+        alone: bool,
+        opaque: SharedMemory,
+    ) -> u32 {
+        let spot = self.reserve(head, 1, keeper, alone, opaque);
+        if spot != NO_SPOT {
+            self.put(spot, run);
+        }
+        spot
+    }
+
+    /// The same, whatever it takes. If the pool is used up, the run's events are counted as lost.
+    #[inline(always)]
+    pub(crate) fn append_further(self, run: [u32; 3], keeper: u32, opaque: SharedMemory) -> u32 {
+        let spot = self.reserve_further(1, keeper, opaque);
+        let [_, _, count] = run;
+        if spot == NO_SPOT {
+            self.lose(count);
+        } else {
+            self.put(spot, run);
+        }
         spot
     }
 
@@ -208,36 +206,9 @@ impl Log {
 
     /// Writes a run to its spot.
     #[inline(always)]
-    pub(crate) fn put_at(self, spot: u32, [mask, location, count]: [u32; 3]) {
+    pub(crate) fn put(self, spot: u32, [mask, location, count]: [u32; 3]) {
         let address = get64(&self.state, ORIGIN) + u64::from(RUN_BYTES) * u64::from(spot);
         GlobalMemory::new(address, true).set128(0, [mask, location, count, 0]);
-    }
-
-    /// Appends a run, from its keeper, whatever it takes. Answers its spot, or [`NO_SPOT`] if the pool is used up: then its events are counted as
-    /// lost.
-    #[inline(always)]
-    pub(crate) fn append_further(self, run: [u32; 3], keeper: u32, opaque: SharedMemory) -> u32 {
-        let lock = Lock::new(self.state, opaque, keeper);
-        let inside = lock.insist();
-        // Few branches, as `apart` wants it: what is not to be written goes nowhere.
-        let mut state = self.state.led_by(inside);
-        let mut place = self.state.look32(self.at + CURSOR);
-        let stopped = self.state.look32(self.at + LIMIT) == STOPPED;
-        let mut good = inside & !stopped;
-        if good & (number(place) == self.state.get32(ORIGIN + 12)) {
-            let segment = self.claim(place);
-            good = segment < SEGMENTS_END;
-            place = segment << NUMBER_BITS;
-        }
-        state.set32_if(inside & good, self.at + CURSOR, place + 1);
-        state.set32_if(inside & !good, self.at + LIMIT, STOPPED);
-        lock.leave_if(inside);
-        if good {
-            return self.put(place, run);
-        }
-        let [_, _, count] = run;
-        self.lose(count);
-        NO_SPOT
     }
 
     /// Claims a segment to follow that of `place`. Answers its number, or [`SEGMENTS_END`] or more if there is none.
@@ -247,7 +218,7 @@ impl Log {
         let segment = pool::claim_segment(&pool);
         let header = self.segment(place) - u64::from(CHUNK_HEADER_BYTES);
         GlobalMemory::new(header, true).set32(NEXT, segment);
-        // What comes after that is for what encoders write.
+        // From here on, warps that can should encode: the other half is for what comes of the logs.
         let mut state = self.state;
         let first = state.get32(self.at + FIRST);
         state.set32_if(segment > pool.chunk_count / 2, self.at + FIRST, first | LONG);
@@ -283,7 +254,7 @@ impl Log {
         }
     }
 
-    /// Whether the log has a segment, and only one or none.
+    /// Whether the log has no more than one segment.
     #[inline(always)]
     pub(crate) fn is_short(self) -> bool {
         let Head { cursor, first, .. } = self.head();

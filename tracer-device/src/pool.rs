@@ -97,6 +97,10 @@ pub(crate) fn first_segment(pool: &PoolDescriptor, warp: u32, track: u32, leader
     match pool.first_segment(track, warp) {
         Some(index) => {
             clear_header(pool, index, leader);
+            // What is encoded after the kernel is found by its header, so none may hold what was there before.
+            if let Some(output) = pool.first_chunk(track, warp) {
+                clear_header(pool, output, leader);
+            }
             index
         }
         None => claim_segment_by(pool, leader),

@@ -32,10 +32,9 @@ pub(crate) const WORK: u32 = 48;
 pub(crate) const TAKEN: u32 = 56;
 pub(crate) const LOST: u32 = 64;
 /// 1 if a run was longer than `after::most_count`. In a word of the lock that it does not use.
-pub(crate) const LARGE: u32 = 88;
-#[cfg(target_arch = "nvptx64")]
+pub(crate) const LARGE: u32 = LOCK + 8;
 pub(crate) const LOCK: u32 = 80;
-const _: () = assert!(80 + LOCK_BYTES == KEEPERS);
+const _: () = assert!(LOCK + LOCK_BYTES == KEEPERS);
 pub(crate) const KEEPERS: u32 = 128;
 pub(crate) const RECORDS: u32 = 256;
 const _: () = assert!(RECORDS + 16 * simt::WARP_LANES == WARP_HEADER_BYTES);
@@ -126,12 +125,12 @@ pub(crate) mod place {
     use super::STATE_BYTES;
     use crate::simt;
 
-    // The second stands in for the states where a launch has no room for them: it stays switched off. Only
-    // counted loops write behind its header.
+    // The second stands in for the states where a launch has no room for them: it stays switched off, and
+    // nobody writes behind its header.
     core::arch::global_asm!(
         ".extern .shared .align 16 .b8 warptrace_dynamic[];",
         ".shared .align 16 .b8 warptrace_none[{}];",
-        const if cfg!(feature = "counted") { STATE_BYTES } else { super::CLEARED_BYTES }
+        const super::CLEARED_BYTES
     );
 
     /// Address of this warp's state, and whether there is room for it.
@@ -185,8 +184,7 @@ pub(crate) fn tables(state: SharedMemory, plan: Plan, work: u64) -> Tables {
     }
     #[cfg(all(target_arch = "nvptx64", not(feature = "work-shared")))]
     {
-        let _ = plan;
-        let _ = state;
+        let _ = (state, plan);
         Tables { address: work }
     }
     #[cfg(not(target_arch = "nvptx64"))]

@@ -103,7 +103,6 @@ fn the_untraced_module_holds_nothing_of_the_tracer() {
         "warptrace_dynamic",
         "warptrace_drain",
         "warptrace_miss",
-        "warptrace_run",
         "warptrace_further",
         "warptrace_empty",
         "activemask",

@@ -87,12 +87,6 @@ impl PredictState {
             work.set128(at, [0; 4]);
             at += 16;
         }
-        self.begin_chunk_in_zeroes(params, work);
-    }
-
-    /// As [`begin_chunk`](Self::begin_chunk), where all of `work` is zero already.
-    #[inline(always)]
-    pub fn begin_chunk_in_zeroes<W: Memory>(&mut self, params: &PredictParams, work: &mut W) {
         *self = Self { last: NOWHERE, mask: u32::MAX, events: 0, bits: 0 };
         Tail { pending: 0, stack: Stack::EMPTY, mark: 0 }.store(work, params.tail_at());
     }
