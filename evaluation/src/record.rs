@@ -31,8 +31,10 @@ pub(crate) struct Bench {
 pub(crate) struct Times {
     /// Allocating and giving back the pool.
     pub(crate) setup: Duration,
-    /// All kernels.
+    /// All kernels of the program.
     pub(crate) kernel: Duration,
+    /// The kernels that encode what these have left.
+    pub(crate) encoding: Duration,
     /// Copying the trace from the device.
     pub(crate) copy: Duration,
     /// Sorting, compressing and writing the trace, up to the last `write` call.
@@ -129,8 +131,8 @@ impl Bench {
         drop(file.into_inner().context("cannot write the trace")?);
         let flush = started.elapsed();
         whole += index + flush;
-        let times =
-            Times { setup, kernel: report.kernel, copy: report.copy, write: report.write + flush, whole };
+        let LaunchReport { kernel, encoding, copy, write, .. } = report;
+        let times = Times { setup, kernel, encoding, copy, write: write + flush, whole };
         Ok(Recorded { run, report, summary, times, path })
     }
 

@@ -60,20 +60,19 @@ pub struct Launch<'a> {
 
 static NO_POOL: PoolDescriptor = PoolDescriptor {
     chunks: 0,
-    next_chunk: 0,
+    claims: 0,
     accounts: 0,
-    work: 0,
-    work_slots: 0,
-    work_slot_count: 0,
+    logs: 0,
     chunk_count: 0,
     chunk_bytes: 0,
     warps: 0,
     launch: 0,
     enabled: 0,
-    reserved: 0,
-    reserved_count: 0,
-    logs: 0,
-    unused: 0,
+    log_units: 0,
+    log_reserved: 0,
+    slices: 0,
+    slice_units: 0,
+    unused: [0; 3],
 };
 
 impl<'a> Launch<'a> {

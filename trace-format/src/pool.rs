@@ -8,23 +8,18 @@ pub const POOL_SYMBOL: &str = "WARPTRACE_POOL";
 /// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
 pub const MAX_TRACKS: usize = 2;
 
-/// The pool of chunks and the tables beside it. Size 80 bytes, alignment 16 (the kernel reads 16 bytes at a time).
+/// The pool of chunks, the memory of the logs, and the tables beside them. Size 80 bytes, alignment 16 (the kernel reads 16 bytes at a time).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct PoolDescriptor {
     /// First chunk; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes) apart. 8-byte aligned.
     pub chunks: u64,
-    /// Address of the `u32` that counts claims (it goes on counting when the pool is exhausted; a track that was refused asks no
-    /// more).
-    pub next_chunk: u64,
+    /// Address of a [`Claims`].
+    pub claims: u64,
     /// Array of [`WarpAccount`], one per warp of the launch and track: `accounts[track * warps + warp]`.
     pub accounts: u64,
-    /// Codec memory of resident warps in global memory (the encoder's tables), or 0.
-    pub work: u64,
-    /// Bitmap of work slots in use, one bit a slot, 32 to a word, or 0.
-    pub work_slots: u64,
-    /// Number of work slots.
-    pub work_slot_count: u32,
+    /// Memory of the logs, in units of [`LOG_UNIT_BYTES`]. 256-byte aligned.
+    pub logs: u64,
     /// Chunks in the pool.
     pub chunk_count: u32,
     /// Bytes of a chunk, header included.
@@ -35,26 +30,56 @@ pub struct PoolDescriptor {
     pub launch: u32,
     /// 1 while tracing; with 0 the kernel records nothing and touches no other field.
     pub enabled: u32,
-    /// 0, or 1 + the number of the first of the chunks that are reserved for this launch: the first chunk of each warp and track,
-    /// in the order of `accounts`. So warps need not all ask for one when they start.
-    pub reserved: u32,
-    /// Chunks that were reserved since the counter was 0, those for this launch included. A claim gets the chunk with the number of
-    /// the claim plus this.
-    pub reserved_count: u32,
-    /// 0, or 1 + the number of the first of the chunks that are reserved for the logs of this launch: the first segment of each warp and track,
-    /// in the order of `accounts`.
-    pub logs: u32,
+    /// Units of log memory that may be claimed.
+    pub log_units: u32,
+    /// Units that are reserved: unit 0 and the slices of this and earlier launches. A claim gets the units from that of the claim plus this on.
+    pub log_reserved: u32,
+    /// First unit of the launch's slices: each warp's share of log memory, in the order of `accounts`.
+    pub slices: u32,
+    /// Units of a slice, a multiple of 8.
+    pub slice_units: u32,
     /// Fills up to a multiple of 16 bytes.
+    pub unused: [u32; 3],
+}
+
+/// Bytes of a unit of log memory: a run.
+pub const LOG_UNIT_BYTES: u32 = 16;
+
+/// What was claimed since the host set it to 0. Both go on counting when there is no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Claims {
+    /// Chunks of the pool.
+    pub chunks: u32,
+    /// Units of log memory, by kernels.
+    pub log_units: u32,
+    /// Units of log memory, for what is merged.
+    pub merged_units: u32,
+    /// Fills up.
     pub unused: u32,
 }
 
-impl PoolDescriptor {
-    /// The reserved chunk for the start of a stream, or `None` if there are none.
-    #[inline(always)]
-    pub const fn first_chunk(&self, track: u32, warp: u32) -> Option<u32> {
-        if self.reserved == 0 { None } else { Some(self.reserved - 1 + track * self.warps + warp) }
-    }
+/// A launch whose warps have left logs, for those who merge and encode them. Size 32 bytes, alignment 16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct LeftLaunch {
+    /// As in the launch's [`PoolDescriptor`].
+    pub accounts: u64,
+    /// As in the launch's [`PoolDescriptor`].
+    pub slices: u32,
+    /// As in the launch's [`PoolDescriptor`].
+    pub slice_units: u32,
+    /// As in the launch's [`PoolDescriptor`].
+    pub warps: u32,
+    /// As in the launch's [`PoolDescriptor`].
+    pub launch: u32,
+    /// Streams of the launches before this one in the table: one for each warp and track.
+    pub first_stream: u32,
+    /// Tracks that the launch records.
+    pub tracks: u32,
+}
 
+impl PoolDescriptor {
     /// Address of the account of a warp's track.
     #[inline(always)]
     pub const fn account(&self, track: u32, warp: u32) -> u64 {
@@ -62,10 +87,10 @@ impl PoolDescriptor {
         self.accounts + size_of::<WarpAccount>() as u64 * index
     }
 
-    /// The reserved first segment of a log, or `None` if there are none.
+    /// First unit of the slice of a warp's track.
     #[inline(always)]
-    pub const fn first_segment(&self, track: u32, warp: u32) -> Option<u32> {
-        if self.logs == 0 { None } else { Some(self.logs - 1 + track * self.warps + warp) }
+    pub const fn slice(&self, track: u32, warp: u32) -> u32 {
+        self.slices + (track * self.warps + warp) * self.slice_units
     }
 }
 
@@ -88,6 +113,8 @@ pub struct WarpAccount {
 
 const _: () = {
     assert!(size_of::<PoolDescriptor>() == 80);
+    assert!(size_of::<LeftLaunch>() == 32);
+    assert!(size_of::<Claims>() == 16);
     assert!(size_of::<WarpAccount>() == 32);
     assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
 };

@@ -1,179 +1,309 @@
-//! What warps leave behind, encoded after the kernel.
+//! What warps leave behind, merged and encoded after the kernel.
 //!
-//! A warp leaves its log as it is: at the end of a kernel the lanes of a warp are rarely together, and one lane that encodes keeps a whole warp.
-//! Before the host takes what is in the pool, a kernel of its own encodes the logs, one lane a segment: a warp encodes 32 of them at a time. (See
-//! `docs/device.md` for what that is worth.) Each segment becomes a chunk. Logs that were encoded in part already because the pool got short, or in
-//! whose segments may be more than fits into a chunk, the warp encodes itself.
+//! A warp leaves its logs as they are: at the end of a kernel the lanes of a warp are rarely together, and one lane that encodes keeps a whole warp.
+//! Before the host takes what is in the pool, two kernels of their own go over the logs of all launches since the last time:
 //!
-//! The header of a segment that was left:
+//! 1. [`merge`] brings each warp's logs into one sequence, in log memory; one thread for each warp and track. It cuts the sequence into
+//!    stretches that are sure to fit into a chunk, claims a chunk for each, and leaves its number of runs there.
+//! 2. [`encode`] encodes each stretch into its chunk, one thread a stretch.
+//!
+//! A chunk that waits for its stretch:
 //!
 //! ```text
 //! offset  size  field
 //!      0     4  warp      as in a chunk
-//!      4     4  runs      in the segment; above the lowest 8 bits its place in the log, from 0
-//!      8     4  output    number of the chunk for the output
+//!      4     4  sequence  as in a chunk
+//!      8     4  runs
 //!     12     4  0xffffffff
 //!     16     4  launch    as in a chunk
 //!     20     4  track     as in a chunk
-//!     24     8  address of the warp's account
+//!     24     8  address of the runs
 //! ```
 //!
-//! When it is encoded, it is a chunk in which nothing lies.
+//! Where a run may be too long for a chunk, all runs of the warp are one stretch, and who encodes it claims further chunks.
 
 use warptrace_format::Memory;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
-use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::pool::{LeftLaunch, PoolDescriptor};
 
-use crate::log::{Log, Stretch};
+use crate::log::at_unit;
+use crate::merge::{MERGE_BYTES, Merge, RUN_BYTES};
 use crate::pool;
-use crate::recorder::{Codec, ENCODING_TABLES, Tables};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::recorder::TRACK_BYTES;
+use crate::recorder::{Codec, Tables};
+#[cfg(not(target_arch = "nvptx64"))]
 use crate::simt;
-use crate::space::SharedMemory;
-use crate::state::{LARGE, LOST, Plan, TAKEN, WARP, log, plan, twin_log, with_recorder};
-use crate::stream::{Track, get64};
+use crate::space::{GlobalMemory, SharedMemory};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::state::plan;
+use crate::state::{Plan, with_recorder};
+use crate::stream::{Stretch, Track};
 
 /// Stands where a chunk has its length.
 const LEFT: u32 = u32::MAX;
+/// Bytes of a chunk's payload that a stretch leaves free, for what an encoder keeps back.
+const SLACK: u32 = 64;
+/// Stands for the bytes of a run that may be too long for any chunk.
+const ANY_LENGTH: u32 = u32::MAX;
 
-/// Leaves the logs to the encoder that comes later, if they are complete; answers whether. From the last lanes of the warp, together.
+/// Bytes that a run takes at most: 5 an event; 11, which is the most that an event can lengthen `ecl`; 12 a run with `predict`, if all counts of a chunk
+/// together are less than 2^24.
 #[inline(always)]
-pub(crate) fn leave_logs(state: SharedMemory, leads: bool) -> bool {
-    if !LEAVES {
-        return false;
+fn most_bytes(codec: Codec, count: u32) -> u32 {
+    match codec {
+        Codec::Raw if count < 1 << 20 => 5 * count,
+        Codec::Ecl if count < 1 << 20 => 11 * count,
+        Codec::Predict if count < 1 << 15 => 12,
+        _ => ANY_LENGTH,
     }
-    let plan = plan();
-    let lost = get64(&state, LOST) | get64(&state, LOST + 8);
-    let fits = state.get32(LARGE) == 0;
-    let mut leaves = get64(&state, TAKEN) | lost == 0;
-    leaves &= log(state).has_segment() & (fits | log(state).is_short());
-    if plan.dual {
-        leaves &= twin_log(state).has_segment() & (fits | twin_log(state).is_short());
+}
+
+/// A table of launches, in the device's memory.
+#[derive(Clone, Copy)]
+struct Launches {
+    table: u64,
+    count: u32,
+}
+
+impl Launches {
+    #[inline(always)]
+    fn get(self, index: u32) -> LeftLaunch {
+        let at = GlobalMemory::new(self.table, false);
+        let [low, high, slices, slice_units] = at.get128(32 * index);
+        let [warps, launch, first_stream, tracks] = at.get128(32 * index + 16);
+        let accounts = u64::from(low) | u64::from(high) << 32;
+        LeftLaunch { accounts, slices, slice_units, warps, launch, first_stream, tracks }
     }
-    if leaves & leads {
-        let pool = pool::descriptor();
-        leave_log(&pool, log(state), state.get32(WARP), 0);
-        if plan.dual {
-            leave_log(&pool, twin_log(state), state.get32(WARP), 1);
+
+    /// The launch of a stream.
+    #[inline(always)]
+    fn of_stream(self, stream: u32) -> LeftLaunch {
+        let (mut from, mut to) = (0, self.count - 1);
+        while from < to {
+            let middle = to - (to - from) / 2;
+            let first = GlobalMemory::new(self.table, false).get32(32 * middle + 24);
+            (from, to) = if first <= stream { (middle, to) } else { (from, middle - 1) };
         }
-    }
-    leaves
-}
-
-/// Largest count of a run with which a segment always fits into its chunk: 255 runs of 5 bytes an event; of 11, which is the most that an event can
-/// lengthen `ecl`; of 12 a run, if all counts together are less than 2^24. (Smaller chunks have segments with as much less.)
-#[inline(always)]
-pub(crate) fn most_count(plan: Plan) -> u32 {
-    match plan.codec {
-        Codec::Ecl => 1,
-        Codec::Raw => 3,
-        // Beside it the raw twin.
-        Codec::Predict if plan.dual => 3,
-        Codec::Predict => 65_535,
+        self.get(from)
     }
 }
 
-/// Whether the module has an encoder for logs that are left: its tables have to be in shared memory.
-const LEAVES: bool = cfg!(not(target_arch = "nvptx64"))
-    || cfg!(any(feature = "work-shared", not(any(feature = "codec-ecl", feature = "codec-predict"))));
-
+/// Merges the logs of a stream, if its warp has left any, and leaves them to [`encode`]. From one thread, with [`MERGE_BYTES`] of `heads`.
 #[inline(always)]
-fn leave_log(pool: &PoolDescriptor, log: Log, warp: u32, track: u32) {
-    let account = pool.account(track, warp);
-    let mut place = 0;
-    log.for_each_segment(|segment, stretch| {
-        // Where segments are claimed, each has the chunk before it.
-        let output = match pool.first_chunk(track, warp) {
-            Some(first) if place == 0 => first,
-            _ => segment - 1,
-        };
-        let mut header = pool::chunk(pool, segment, true);
-        header.set128(0, [warp, stretch.runs | place << 8, output, LEFT]);
-        header.set128(16, [pool.launch, track, account as u32, (account >> 32) as u32]);
-        place += 1;
-    });
-}
-
-/// Encodes what was left in chunk `index`, if anything was. From one thread, with memory of its own for it.
-#[inline(always)]
-fn encode(pool: &PoolDescriptor, plan: Plan, index: u32, state: SharedMemory, tables: Tables) {
-    let mut header = pool::chunk(pool, index, true);
-    let [warp, runs, output, left] = header.get128(0);
-    if left != LEFT {
+fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32, heads: SharedMemory) {
+    let launch = launches.of_stream(stream);
+    let index = stream - launch.first_stream;
+    let (track, warp) = (index / launch.warps, index % launch.warps);
+    let account = launch.accounts + u64::from(pool::ACCOUNT_BYTES) * u64::from(index);
+    if !pool::finish_account(account) {
         return;
     }
-    let [launch, track, low, high] = header.get128(16);
-    let account = u64::from(low) | u64::from(high) << 32;
-    let (runs, sequence) = (runs & 0xff, runs >> 8);
-    let stretch = Stretch { address: header.address() + u64::from(CHUNK_HEADER_BYTES), runs };
-    let payload = pool::start_chunk(pool, output, [warp, launch, track]);
-    let stream = Track::new(state, 0, track, warp, launch);
+    let slice = launch.slices + index * launch.slice_units;
+    let mut merge = Merge::open(heads, pool.logs, pool.log_units, slice);
+    let runs = merge.count();
+    if runs == 0 {
+        return;
+    }
+    let codec = if track == 0 { plan.codec } else { Codec::Raw };
+    let to = pool::claim_merged(pool, runs);
+    let (mut attempted, mut lost) = (0, 0);
+    let (mut left, mut merged, mut fits) = (runs, 0, true);
+    while left != 0 {
+        left -= 1;
+        let Some([mask, location, count, time]) = merge.next() else { break };
+        attempted += u64::from(count);
+        let late = merge.lost_from.is_some_and(|from| time.wrapping_sub(from) as i32 >= 0);
+        if late || to == 0 {
+            // What is recorded is a beginning.
+            lost += u64::from(count);
+        } else {
+            at_unit(pool.logs, to + merged).set128(0, [mask, location & 0xffff, count, 0]);
+            fits &= most_bytes(codec, count) <= pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
+            merged += 1;
+        }
+    }
+    let mut done = 0;
+    let mut sequence = pool::account_chunks(account);
+    while done < merged {
+        let stretch = if fits { fitting(pool, codec, to + done, merged - done) } else { merged - done };
+        let chunk = pool::claim(pool);
+        if chunk >= pool.chunk_count {
+            break;
+        }
+        let runs = at_unit(pool.logs, to + done).address();
+        let mut header = pool::chunk(pool, chunk);
+        header.set128(0, [warp, sequence, stretch, LEFT]);
+        header.set128(16, [launch.launch, track, runs as u32, (runs >> 32) as u32]);
+        done += stretch;
+        sequence += 1;
+    }
+    while done < merged {
+        lost += u64::from(at_unit(pool.logs, to + done).get32(8));
+        done += 1;
+    }
+    pool::add_to_account(account, [attempted, 0, lost], 0);
+}
+
+/// How many of the `left` runs from a unit on are sure to fit into a chunk.
+#[inline(always)]
+fn fitting(pool: &PoolDescriptor, codec: Codec, unit: u32, left: u32) -> u32 {
+    let room = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
+    let (mut runs, mut bytes) = (0, 0);
+    while runs < left {
+        bytes += most_bytes(codec, at_unit(pool.logs, unit + runs).get32(8));
+        if bytes > room {
+            break;
+        }
+        runs += 1;
+    }
+    runs
+}
+
+/// Encodes what was left for the chunk `index`, if anything was. From one thread, with [`TRACK_BYTES`] of `state` and tables of its own.
+#[inline(always)]
+fn encode(
+    pool: &PoolDescriptor,
+    plan: Plan,
+    launches: Launches,
+    index: u32,
+    state: SharedMemory,
+    tables: Tables<SharedMemory>,
+) {
+    let header = pool::chunk(pool, index);
+    let [warp, sequence, runs, left] = header.get128(0);
+    let [number, track, low, high] = header.get128(16);
+    let launch = number.wrapping_sub(launches.get(0).launch);
+    if left != LEFT || launch >= launches.count {
+        return;
+    }
+    let launch = launches.get(launch);
+    let account = launch.accounts + u64::from(pool::ACCOUNT_BYTES) * u64::from(track * launch.warps + warp);
+    let stretch = Stretch { address: u64::from(low) | u64::from(high) << 32, runs };
+    let payload = pool::start_chunk(pool, index, [warp, number, track]);
+    let stream = Track::new(state, track, warp, number);
     if track == 0 {
         with_recorder!(plan, R => {
-            stream.open::<R>(tables, payload, sequence, pool.chunk_bytes);
-            let taken = stream.record::<R>(tables, stretch);
-            stream.finish::<R>(tables, account, sequence, taken, 0);
+            stream.open::<R, _>(tables, payload, sequence, pool.chunk_bytes);
+            stream.record::<R, _>(tables, stretch);
+            stream.finish::<R, _>(tables, account, sequence);
         });
     } else {
-        stream.open::<RawState>(Tables::none(), payload, sequence, pool.chunk_bytes);
-        let taken = stream.record::<RawState>(Tables::none(), stretch);
-        stream.finish::<RawState>(Tables::none(), account, sequence, taken, 0);
-    }
-    header.set128(0, [0; 4]);
-}
-
-/// Encodes what was left in chunks `first` to `first + count - 1`, by a grid of any size along x.
-///
-/// # Safety
-/// Launched by the host, with [`encoding_bytes`](crate::encoding_bytes) of dynamic shared memory a thread, and a descriptor of the pool that the
-/// chunks are in.
-#[cfg(all(
-    target_arch = "nvptx64",
-    any(feature = "work-shared", not(any(feature = "codec-ecl", feature = "codec-predict")))
-))]
-#[expect(unreachable_pub, reason = "the host finds it by its name in the PTX")]
-#[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn warptrace_encode(first: u32, count: u32) {
-    let plan = plan();
-    let pool = pool::descriptor();
-    let base: u32;
-    // SAFETY: reads an address.
-    unsafe {
-        core::arch::asm!("mov.u32 {}, warptrace_dynamic;", out(reg32) base,
-            options(pure, nomem, nostack, preserves_flags));
-    }
-    let own = base + simt::linear_thread() * crate::encoding_bytes(plan.codec);
-    let tables = Tables { address: u64::from(own + ENCODING_TABLES) };
-    let mut number = simt::global_thread_x();
-    while number < count {
-        encode(&pool, plan, first + number, SharedMemory::new(own, true), tables);
-        number += simt::grid_threads_x();
+        stream.open::<RawState, _>(tables, payload, sequence, pool.chunk_bytes);
+        stream.record::<RawState, _>(tables, stretch);
+        stream.finish::<RawState, _>(tables, account, sequence);
     }
 }
 
-/// The kernel that encodes what was left in chunks `first` to `first + count - 1`.
-#[cfg(not(target_arch = "nvptx64"))]
-pub fn encode_call(first: u32, count: u32) -> crate::KernelCall {
-    let thread = move || {
-        let plan = plan();
-        let pool = pool::descriptor();
-        let codec = simt::host::with_lane(|lane| lane.recording().codec);
-        let bytes = ENCODING_TABLES + codec.work_bytes();
-        // In units that are aligned as the codecs want it.
-        let mut memory = vec![0_u128; bytes.div_ceil(16) as usize];
-        let own = memory.as_mut_ptr().expose_provenance() as u64;
-        let tables = Tables { address: own + u64::from(ENCODING_TABLES), codec };
+const _: () = assert!(RUN_BYTES == 16);
+
+#[cfg(target_arch = "nvptx64")]
+mod kernels {
+    use super::{Launches, encode, merge};
+    use crate::merge::MERGE_BYTES;
+    use crate::recorder::{TRACK_BYTES, Tables};
+    use crate::space::SharedMemory;
+    use crate::state::plan;
+    use crate::{pool, simt};
+
+    /// Where the thread's memory is: `bytes` for each of a block's.
+    #[inline(always)]
+    fn own(bytes: u32) -> u32 {
+        let base: u32;
+        // SAFETY: reads an address.
+        unsafe {
+            core::arch::asm!("mov.u32 {}, warptrace_dynamic;", out(reg32) base,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        base + simt::linear_thread() * bytes
+    }
+
+    /// Merges the logs of `streams` streams of the launches in `table`, by a grid of any size along x.
+    ///
+    /// # Safety
+    /// Launched by the host, with [`merging_bytes`](crate::merging_bytes) of dynamic shared memory a thread, and a descriptor of the pool and log
+    /// memory that the launches had.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "ptx-kernel" fn warptrace_merge(table: u64, launches: u32, streams: u32) {
+        let (plan, pool) = (plan(), pool::descriptor());
+        let heads = SharedMemory::new(own(MERGE_BYTES + 16), true);
+        let mut stream = simt::global_thread_x();
+        while stream < streams {
+            merge(&pool, plan, Launches { table, count: launches }, stream, heads);
+            stream += simt::grid_threads_x();
+        }
+    }
+
+    /// Encodes what was left for the first `count` chunks of the pool, by a grid of any size along x.
+    ///
+    /// # Safety
+    /// Launched by the host, with [`encoding_bytes`](crate::encoding_bytes) of dynamic shared memory a thread, and a descriptor of the pool that the
+    /// chunks are in.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "ptx-kernel" fn warptrace_encode(table: u64, launches: u32, count: u32) {
+        let (plan, pool) = (plan(), pool::descriptor());
+        let own = own(crate::encoding_bytes(plan.codec));
+        let tables = Tables::new(SharedMemory::new(own + TRACK_BYTES, true));
         let mut number = simt::global_thread_x();
         while number < count {
-            encode(&pool, plan, first + number, SharedMemory::new(own, true), tables);
+            let launches = Launches { table, count: launches };
+            encode(&pool, plan, launches, number, SharedMemory::new(own, true), tables);
+            number += simt::grid_threads_x();
+        }
+    }
+}
+
+/// Bytes that each thread needs in shared memory that merges logs.
+pub const fn merging_bytes() -> u32 {
+    // Of two neighbours the same words lie in different banks.
+    MERGE_BYTES + 16
+}
+
+/// Memory of a thread that merges or encodes on the simulator, in units that are aligned as the codecs want it.
+#[cfg(not(target_arch = "nvptx64"))]
+fn memory(bytes: u32) -> (Vec<u128>, SharedMemory) {
+    let mut memory = vec![0_u128; bytes.div_ceil(16) as usize];
+    let address = memory.as_mut_ptr().expose_provenance() as u64;
+    (memory, SharedMemory::new(address, true))
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+fn arguments(table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
+    vec![table.to_le_bytes().to_vec(), words[0].to_le_bytes().to_vec(), words[1].to_le_bytes().to_vec()]
+}
+
+/// The kernel that merges the logs of `streams` streams: those of the `launches` launches in the table of [`LeftLaunch`] at the address `table`. To be
+/// launched as a grid along x, with the descriptor of the pool and the log memory that they had.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn merge_call(table: u64, launches: u32, streams: u32) -> crate::KernelCall {
+    let thread = move || {
+        let (plan, pool) = (plan(), pool::descriptor());
+        let (_memory, heads) = memory(MERGE_BYTES);
+        let mut stream = simt::global_thread_x();
+        while stream < streams {
+            merge(&pool, plan, Launches { table, count: launches }, stream, heads);
+            stream += simt::grid_threads_x();
+        }
+    };
+    crate::KernelCall::new("warptrace_merge", arguments(table, [launches, streams]), thread)
+}
+
+/// The kernel that encodes what [`merge_call`] has left for the first `count` chunks of the pool, likewise.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn encode_call(table: u64, launches: u32, count: u32) -> crate::KernelCall {
+    let thread = move || {
+        let (plan, pool) = (plan(), pool::descriptor());
+        let codec = simt::host::with_lane(|lane| lane.recording().codec);
+        let (_memory, state) = memory(TRACK_BYTES + codec.work_bytes());
+        let tables = Tables::new(SharedMemory::new(state.address() + u64::from(TRACK_BYTES), true));
+        let mut number = simt::global_thread_x();
+        while number < count {
+            encode(&pool, plan, Launches { table, count: launches }, number, state, tables);
             number += simt::grid_threads_x();
         }
     };
-    crate::KernelCall::new(
-        "warptrace_encode",
-        vec![first.to_le_bytes().to_vec(), count.to_le_bytes().to_vec()],
-        thread,
-    )
+    crate::KernelCall::new("warptrace_encode", arguments(table, [launches, count]), thread)
 }

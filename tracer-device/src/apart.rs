@@ -16,7 +16,10 @@
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 use crate::counts;
 use crate::event::{self, Next};
+use crate::log::{Further, Log};
+use crate::simt;
 use crate::space::SharedMemory;
+use crate::state::{log, twin_log};
 
 /// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer what comes [`next`].
 #[cfg(target_arch = "nvptx64")]
@@ -50,20 +53,19 @@ macro_rules! apart {
 
 #[cfg(target_arch = "nvptx64")]
 apart! {
-    fn miss_address = warptrace_miss(state, location, mask, count, _group) {
-        let next = event::miss(SharedMemory::new(state, true), location, mask, count, mask);
-        address_of(next, further_address, drain_address)
+    fn further_address = warptrace_further(state, _location, _mask, _count, _group) {
+        after_further(log(SharedMemory::new(state, true)), claim_address, lose_address)
     }
-    fn further_address = warptrace_further(state, location, mask, count, group) {
-        event::further(SharedMemory::new(state, true), location, mask, count, group);
+    fn claim_address = warptrace_claim(state, _location, _mask, _count, _group) {
+        claim(log(SharedMemory::new(state, true)));
         0
     }
-    fn drain_address = warptrace_drain(state, location, mask, count, group) {
-        event::drain(SharedMemory::new(state, true), location, mask, count, group);
+    fn lose_address = warptrace_lose(state, _location, _mask, _count, _group) {
+        log(SharedMemory::new(state, true)).lose(simt::own_lane());
         0
     }
-    fn empty_address = warptrace_empty(state, _location, _mask, _count, group) {
-        event::empty(SharedMemory::new(state, true), group);
+    fn drain_address = warptrace_drain(state, _location, _mask, _count, group) {
+        event::drain(SharedMemory::new(state, true), group);
         0
     }
 }
@@ -72,53 +74,70 @@ apart! {
 apart! {
     fn counts_address = warptrace_counts(state, location, iterations, _unused, group) {
         let next = counts::counts(SharedMemory::new(state, true), location, iterations, group);
-        address_of(next, counts_further_address, counts_further_address)
-    }
-    fn counts_further_address = warptrace_counts_further(state, location, iterations, _unused, group) {
-        let state = SharedMemory::new(state, true);
-        counts::counts_further(state, crate::state::log(state), location, iterations, group);
-        0
+        address_of(next, further_address)
     }
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted", feature = "dual"))]
 apart! {
     fn twin_counts_address = warptrace_twin_counts(state, location, iterations, _unused, group) {
-        let state = SharedMemory::new(state, true);
-        let next = counts::twin_counts(state, crate::state::twin_log(state), location, iterations, group);
-        address_of(next, twin_counts_further_address, twin_counts_further_address)
-    }
-    fn twin_counts_further_address = warptrace_twin_counts_further(state, location, iterations, _unused, group) {
-        let state = SharedMemory::new(state, true);
-        counts::counts_further(state, crate::state::twin_log(state), location, iterations, group);
-        0
+        let next = counts::twin_counts(SharedMemory::new(state, true), location, iterations, group);
+        address_of(next, twin_further_address)
     }
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
 apart! {
-    fn twin_address = warptrace_twin(state, location, mask, count, group) {
-        let next = event::twin(SharedMemory::new(state, true), location, mask, count, group);
-        address_of(next, twin_further_address, twin_drain_address)
+    fn twin_address = warptrace_twin(state, location, mask, count, time) {
+        let next = event::twin(SharedMemory::new(state, true), location, mask, count, time);
+        address_of(next, twin_further_address)
     }
-    fn twin_further_address = warptrace_twin_further(state, location, mask, count, group) {
-        event::twin_further(SharedMemory::new(state, true), location, mask, count, group);
+    fn twin_further_address = warptrace_twin_further(state, _location, _mask, _count, _group) {
+        after_further(twin_log(SharedMemory::new(state, true)), twin_claim_address, twin_lose_address)
+    }
+    fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _group) {
+        claim(twin_log(SharedMemory::new(state, true)));
         0
     }
-    fn twin_drain_address = warptrace_twin_drain(state, location, mask, count, group) {
-        event::twin_drain(SharedMemory::new(state, true), location, mask, count, group);
+    fn twin_lose_address = warptrace_twin_lose(state, _location, _mask, _count, _group) {
+        twin_log(SharedMemory::new(state, true)).lose(simt::own_lane());
         0
+    }
+}
+
+/// Gives a full log another segment; address of the function that comes next, or 0.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn after_further(log: Log, claim: impl Fn() -> u64, lose: impl Fn() -> u64) -> u64 {
+    match log.further(simt::own_lane()) {
+        Further::Done => 0,
+        Further::Claim => claim(),
+        Further::Lose => lose(),
+    }
+}
+
+/// Lanes that are here together go one after the other: of two in the loop of a lock, the one that has it would wait for the other.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn claim(log: Log) {
+    let own = simt::own_lane();
+    let mut left = simt::active_mask();
+    while left != 0 {
+        if simt::highest(left) == own {
+            log.claim(own);
+        }
+        left &= !(1 << simt::highest(left));
     }
 }
 
 /// Address of the function that comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn address_of(next: Next, further: impl Fn() -> u64, drain: impl Fn() -> u64) -> u64 {
+fn address_of(next: Next, further: impl Fn() -> u64) -> u64 {
     match next {
         Next::Done => 0,
         Next::Further => further(),
-        Next::Drain => drain(),
+        Next::Drain => drain_address(),
     }
 }
 
@@ -143,37 +162,70 @@ fn call(address: u64, with: Arguments) -> u64 {
     function(with.state, with.location, with.mask, with.count, with.group)
 }
 
-/// Calls the function at `first`, and the one that comes next.
+/// Calls the function at `first`, and those that come next.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn go(first: u64, with: Arguments) {
-    let next = call(first, with);
-    if next != 0 {
-        call(next, with);
+    let second = call(first, with);
+    if second != 0 {
+        let third = call(second, with);
+        if third != 0 {
+            call(third, with);
+        }
+    }
+}
+
+/// Goes on after an event as `next` says. On the simulator one lane stands for all of `group`.
+#[cfg(not(target_arch = "nvptx64"))]
+fn go_on(state: SharedMemory, next: Next, log: Log, keeper: u32, group: u32) {
+    match next {
+        Next::Done => (),
+        Next::Further => {
+            match log.further(keeper) {
+                Further::Done => (),
+                Further::Claim => log.claim(keeper),
+                Further::Lose => log.lose(keeper),
+            }
+        }
+        Next::Drain => event::drain(state, group),
     }
 }
 
 /// Everything but the repetition of the last event.
-#[inline(always)]
-pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32) {
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
+    let location = u32::from(location);
     #[cfg(target_arch = "nvptx64")]
-    go(
-        miss_address(),
-        Arguments { state: state.address, location: u32::from(location), mask, count, group: mask },
-    );
+    {
+        let with = Arguments { state: state.address, location, mask, count, group };
+        // Not one call of what is one or the other: ptxas 13.0 then calls nothing that exists.
+        match event::miss(state, location, mask, count, group) {
+            Next::Done => (),
+            Next::Further => go(further_address(), with),
+            Next::Drain => go(drain_address(), with),
+        }
+    }
     #[cfg(not(target_arch = "nvptx64"))]
-    run(state, location, mask, count, mask);
+    {
+        let next = event::miss(state, location, mask, count, group);
+        go_on(state, next, log(state), simt::highest(mask), group);
+    }
 }
 
-/// A run of some lanes of the group, at the end of a counted loop. (On the GPU that is `counts`.)
-#[cfg(not(target_arch = "nvptx64"))]
-#[inline(never)]
-pub(crate) fn run(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
+/// The same event for the raw twin of a dual recording.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, time: u32) {
     let location = u32::from(location);
-    match event::miss(state, location, mask, count, group) {
-        Next::Done => (),
-        Next::Further => event::further(state, location, mask, count, group),
-        Next::Drain => event::drain(state, location, mask, count, group),
+    #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
+    go(twin_address(), Arguments { state: state.address, location, mask, count, group: time });
+    #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
+    let _ = (state, location, mask, count, time);
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let next = event::twin(state, location, mask, count, time);
+        go_on(state, next, twin_log(state), simt::highest(mask), mask);
     }
 }
 
@@ -196,29 +248,11 @@ pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, g
     let _ = (state, location, iterations, group);
 }
 
-/// The same event for the raw twin of a dual recording.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
-    let location = u32::from(location);
-    #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
-    go(twin_address(), Arguments { state: state.address, location, mask, count, group });
-    #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
-    let _ = (state, location, mask, count, group);
-    #[cfg(not(target_arch = "nvptx64"))]
-    match event::twin(state, location, mask, count, group) {
-        Next::Done => (),
-        Next::Further => event::twin_further(state, location, mask, count, group),
-        Next::Drain => event::twin_drain(state, location, mask, count, group),
-    }
-}
-
-/// Empties the logs. All live lanes of the warp, together: `group`.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn empty(state: SharedMemory, group: u32) {
+/// Counts the run as lost that the lane has appended last.
+#[inline(always)]
+pub(crate) fn lose(state: SharedMemory) {
     #[cfg(target_arch = "nvptx64")]
-    call(empty_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group });
+    call(lose_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group: 0 });
     #[cfg(not(target_arch = "nvptx64"))]
-    event::empty(state, group);
+    log(state).lose(simt::own_lane());
 }

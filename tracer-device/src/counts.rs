@@ -2,18 +2,16 @@
 //!
 //! Each distinct number of iterations ends a run: of the lanes that iterated as often or more often, as long as the step from the next smaller number.
 //! The lanes leave their numbers for each other in shared memory, find out by comparing which run is theirs and how many runs come before it, and
-//! the lowest lane of each run writes it to the log. So all runs of a loop cost one way to the log, and no run waits for another.
-//!
-//! (One call for each run, in a loop, cost the kernels convergence barriers that they do not have; see `apart`.)
+//! the lowest lane of each run keeps it, in its own log. All runs of a loop have the same time, that of the group's keeper; how many come before it
+//! tells their order.
 
 use warptrace_format::Memory;
 
-use crate::after::most_count;
-use crate::event::{Next, end_common_run, end_own_run, told};
-use crate::log::{Log, NO_SPOT};
+use crate::event::{Next, next};
+use crate::log::{RANK_BITS, UNREPEATABLE, append_to_twin, begin_run};
 use crate::simt;
 use crate::space::SharedMemory;
-use crate::state::{KEEPERS, LARGE, RECORDS, counts as places, log, plan};
+use crate::state::counts as places;
 
 /// What a lane contributes: the run that its number of iterations ends.
 struct Run {
@@ -23,18 +21,27 @@ struct Run {
     rank: u32,
     /// Whether this lane writes it.
     writes: bool,
-    /// How many runs there are.
-    total: u32,
+    time: u32,
+}
+
+impl Run {
+    /// As it stands in a log.
+    #[inline(always)]
+    fn words(&self, location: u32) -> [u32; 4] {
+        [self.mask, location | self.rank << RANK_BITS | UNREPEATABLE, self.count, self.time]
+    }
 }
 
 /// Finds the runs. All lanes of `group`.
 #[inline(always)]
-fn find(iterations: u32, group: u32) -> Run {
+fn find(state: SharedMemory, iterations: u32, group: u32) -> Run {
     let places = places();
     let own = simt::own_lane();
     let mut place = places;
     place.set32(8 * own, iterations);
+    place.set32_if(simt::leads(group), TIME_AT, simt::now(state));
     simt::settle(group);
+    let time = places.get32(TIME_AT);
     let (mut mask, mut smaller, mut below) = (0, 0, 0);
     let mut left = group;
     while left != 0 {
@@ -48,104 +55,36 @@ fn find(iterations: u32, group: u32) -> Run {
     let writes = (iterations != 0) & (below == 0);
     place.set32(8 * own + 4, u32::from(writes));
     simt::settle(group);
-    let (mut rank, mut total) = (0, 0);
+    let mut rank = 0;
     let mut left = group;
     while left != 0 {
         let lane = left.trailing_zeros();
         let [number, is_one] = places.get64(8 * lane);
         rank += if number < iterations { is_one } else { 0 };
-        total += is_one;
         left &= left - 1;
     }
     // Nobody writes over a place that another lane still has to read.
     simt::settle(group);
-    Run { mask, count: iterations - smaller, rank, writes, total }
+    Run { mask, count: iterations - smaller, rank, writes, time }
 }
+
+/// Where the time is.
+const TIME_AT: u32 = 8 * simt::WARP_LANES;
 
 /// Records the loop in the trace. All lanes of `group`.
 #[inline(always)]
 pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group: u32) -> Next {
-    let log = log(state);
-    let head = log.head();
-    if head.is_off() {
-        return Next::Done;
-    }
+    let run = find(state, iterations, group);
     let own = simt::own_lane();
-    end_own_run(state, own);
-    end_common_run(state, own);
-    let alone = head.before == group;
-    record(state, log, location, iterations, group, |runs, keeper| {
-        log.reserve(head, runs, keeper, alone, state.seen_with(group))
-    })
+    // Nobody repeats these runs: what a lane was in last is of no importance, as long as it is a record.
+    let full = begin_run(state, own, own, run.writes, run.words(location));
+    next(state, group, full)
 }
 
 /// The same for the twin's log.
 #[inline(always)]
-pub(crate) fn twin_counts(
-    mut state: SharedMemory,
-    twin_log: Log,
-    location: u32,
-    iterations: u32,
-    group: u32,
-) -> Next {
-    let head = twin_log.head();
-    if head.is_off() {
-        return Next::Done;
-    }
-    // The records are used below to tell the group where its runs lie.
-    let own = simt::own_lane();
-    end_own_run(state, own);
-    end_common_run(state, own);
-    state.set32(KEEPERS + 4 * own, 0);
-    let alone = log(state).head().before == group;
-    record(state, twin_log, location, iterations, group, |runs, keeper| {
-        twin_log.reserve(head, runs, keeper, alone, state.seen_with(group))
-    })
-}
-
-/// The same where the log's segment has no room, or another group is at it.
-#[inline(always)]
-pub(crate) fn counts_further(state: SharedMemory, log: Log, location: u32, iterations: u32, group: u32) {
-    let found = record(state, log, location, iterations, group, |runs, keeper| {
-        log.reserve_further(runs, keeper, state.seen_with(group))
-    });
-    if found != Next::Done {
-        // The pool is used up.
-        let run = find(iterations, group);
-        if run.writes {
-            log.lose(run.count);
-        }
-    }
-    simt::sync_group(group);
-}
-
-/// Writes the runs to the places that `reserve` answers for so many.
-#[inline(always)]
-fn record(
-    mut state: SharedMemory,
-    log: Log,
-    location: u32,
-    iterations: u32,
-    group: u32,
-    reserve: impl FnOnce(u32, u32) -> u32,
-) -> Next {
-    let run = find(iterations, group);
-    let keeper = simt::highest(group);
-    let mut spot = 0;
-    if simt::is_own(keeper) & (run.total != 0) {
-        spot = reserve(run.total, keeper);
-    }
-    // Nobody repeats these runs.
-    let own = simt::own_lane();
-    state.set128(RECORDS + 16 * own, [0, 0, 0, spot]);
-    state.set32(KEEPERS + 4 * own, 16 * keeper);
-    let spot = told(state, RECORDS + 16 * keeper + 12, group);
-    if spot == NO_SPOT {
-        return Next::Further;
-    }
-    if run.writes {
-        log.put(spot + run.rank, [run.mask, location, run.count]);
-        state.set32_if(run.count > most_count(plan()), LARGE, 1);
-    }
-    Next::Done
+pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, group: u32) -> Next {
+    let run = find(state, iterations, group);
+    let full = append_to_twin(state, simt::own_lane(), run.writes, run.words(location));
+    next(state, group, full)
 }

@@ -83,6 +83,8 @@ mod log;
 mod loops;
 pub mod math;
 #[cfg(recording)]
+mod merge;
+#[cfg(recording)]
 mod pool;
 #[cfg(recording)]
 mod recorder;
@@ -100,7 +102,11 @@ mod trace_points;
 mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use after::encode_call;
+pub use after::{encode_call, merge_call};
+#[cfg(recording)]
+pub use after::merging_bytes;
+#[cfg(recording)]
+pub use log::SLICE_UNITS_CHOICES as SLICE_UNITS;
 pub use global::Global;
 pub use guard::KernelGuard;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,318 +1,401 @@
-//! A warp's log: the runs on their way to the encoder, in global memory.
+//! The logs: runs on their way to the encoder, in global memory.
+//!
+//! Each lane of a warp has a log of its own, so no two groups ever append to the same one: nothing has to be kept apart, and nobody waits. A run goes
+//! to the log of its keeper, the highest lane of its mask. It bears the time at which it began, and that is how the logs of a warp are merged into
+//! one sequence afterwards (see `merge`).
+//!
+//! Log memory is counted in units of 16 bytes, from its start. A run takes one:
 //!
 //! ```text
 //! offset  size  field
-//!      0    32  header of the chunk that the segment is made of; in its word at 24 the number of the segment that follows
-//!     32     …  runs of 16 bytes: mask, location, count, a word for the encoder
+//!      0     4  mask
+//!      4     2  location
+//!      6     1  among runs that began at the same time: which is first
+//!      7     1  of the record that it was; means nothing here
+//!      8     4  count
+//!     12     4  time of its beginning, modulo 2^32
 //! ```
 //!
-//! A segment has the size of a chunk. The first is reserved for the warp, if the pool has room; others are claimed, each with the chunk before it, for
-//! what its runs become. Their memory is the warp's until the kernel ends.
+//! A log is made of *segments* of 8 units, the last of which has the number of the next segment; the first has 4, and begins with a header. (What a
+//! lane appends first is its empty record: it comes to lie in the header, which is written when the lane leaves the kernel.)
 //!
-//! The *cursor* is the place of the next run: the number of a segment, and of a run in it. A group that is not alone moves it inside a lock of few
-//! instructions (see `lock`, also for why it is not an atomic); the run itself is written outside. Where a run lies is its *spot*, in units of a run
-//! from segment 0.
+//! ```text
+//! offset  size  field of the header
+//!      0     4  unit behind the last run
+//!      4     4  time of the first run that found no room
+//!      8     4  0; 1 if there is no more room for this log; 2 if runs were lost for that
+//! ```
+//!
+//! A warp's *slice* holds the first segments of its lanes, and then its first *area*, out of which further segments are taken inside the lock. The
+//! first segment's place in an area has the number of the area that follows. Areas are claimed from all of log memory; they are the warp's until
+//! the kernel ends.
+//!
+//! The time is that of the multiprocessor's clock, in units of 16 cycles: two events of one lane are further apart. So it goes round after 2^36
+//! cycles, more than half a minute, and a warp must not be without any run for so long.
 
 use warptrace_format::Memory;
-use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::pool::LOG_UNIT_BYTES;
 
+use crate::drain::drain_units;
 use crate::lock::Lock;
 use crate::pool;
+use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
-use crate::state::{LOST, ORIGIN};
+use crate::state::{
+    AREA, AREA_END, AREA_NEXT, CURSORS, DRAIN, LOGS, RECORDS, SLICE, SLICE_UNITS, TWIN_CURSORS, WARP, WORK,
+};
 use crate::stream::get64;
 
-/// Bytes of a run.
-pub(crate) const RUN_BYTES: u32 = 16;
-/// The run's number in the cursor has so many bits; above them is the segment's.
-const NUMBER_BITS: u32 = 8;
-/// Most runs in a segment.
-const MOST_RUNS: u32 = (1 << NUMBER_BITS) - 1;
-/// Segments with this number or above cannot be said in the cursor.
-const SEGMENTS_END: u32 = 1 << (32 - NUMBER_BITS);
-/// Where the next segment's number is in a segment's header.
-const NEXT: u32 = 24;
+/// Units of a lane's first segment, header and link included.
+pub(crate) const FIRST_UNITS: u32 = 4;
+/// Units of other segments, link included.
+pub(crate) const SEGMENT_UNITS: u32 = 8;
+/// Units of an area that is claimed.
+const AREA_UNITS: u32 = 256;
+/// Units of the first segments in a slice; behind them is the warp's first area.
+const LANES_UNITS: u32 = FIRST_UNITS * simt::WARP_LANES;
 
-/// Offsets in a log's words: the place of the next run; that of the first; how many runs a segment may have.
-const CURSOR: u32 = 4;
-const FIRST: u32 = 8;
-const LIMIT: u32 = 12;
+/// Units of a slice, by choice: with an area of 15 segments, or with one that has none.
+pub const SLICE_UNITS_CHOICES: [u32; 2] = [LANES_UNITS + 128, LANES_UNITS + SEGMENT_UNITS];
 
-/// As a limit: nothing is recorded, now or later.
-pub(crate) const OFF: u32 = u32::MAX;
-/// As a limit: there is no room for more runs, until the log is emptied.
-const STOPPED: u32 = 0;
-/// As a first place: the log has no segment.
-const NO_SEGMENT: u32 = !LONG;
-/// In the first place, whose number is 0: the log is long.
-const LONG: u32 = 1;
+/// Where in a header the end is, the time of the first loss, and whether there was one.
+const T_LOST: u32 = 4;
+const STOPPED: u32 = 8;
 
-/// Stands for the spot of a run that has none.
-pub(crate) const NO_SPOT: u32 = u32::MAX;
+/// In the word of a record and of a run that has the location: nobody may count repeats of it.
+pub(crate) const UNREPEATABLE: u32 = 0x80 << 24;
+/// Where in that word the order among runs of the same time is.
+pub(crate) const RANK_BITS: u32 = 16;
 
-/// What lies in a log's words, read at once. The word before them belongs to somebody else.
-#[derive(Clone, Copy)]
-pub(crate) struct Head {
-    pub(crate) before: u32,
-    cursor: u32,
-    first: u32,
-    limit: u32,
-}
-
-impl Head {
-    /// Whether nothing is recorded.
-    #[inline(always)]
-    pub(crate) fn is_off(self) -> bool {
-        self.limit == OFF
-    }
-
-    /// Whether the log should be emptied at the next opportunity: the pool gets short.
-    #[inline(always)]
-    pub(crate) fn is_long(self) -> bool {
-        self.first & LONG != 0
-    }
-}
-
-/// The log of one track, in a warp's state.
+/// The logs of one track, in a warp's state.
 #[derive(Clone, Copy)]
 pub(crate) struct Log {
     state: SharedMemory,
-    /// Offset of its words.
-    at: u32,
+    /// Offset of the lanes' cursors: 16 bytes each. The address of the next run; the low half of the link's; in track 0 where the record is of the
+    /// run that the lane was in last.
+    cursors: u32,
     track: u32,
 }
 
-/// A stretch of runs, one behind the other.
-#[derive(Clone, Copy)]
-pub(crate) struct Stretch {
-    /// Address of the first.
-    pub(crate) address: u64,
-    pub(crate) runs: u32,
+/// What is due after [`Log::further`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Further {
+    /// Nothing.
+    Done,
+    /// [`Log::claim`].
+    Claim,
+    /// [`Log::lose`].
+    Lose,
 }
 
 impl Log {
     #[inline(always)]
-    pub(crate) fn new(state: SharedMemory, at: u32, track: u32) -> Self {
-        Self { state, at, track }
+    pub(crate) const fn new(state: SharedMemory, cursors: u32, track: u32) -> Self {
+        Self { state, cursors, track }
     }
 
-    /// Puts up the first segment. All lanes of the warp, together; `leader` is the one whose writes count.
+    /// First unit of the lane's log.
     #[inline(always)]
-    pub(crate) fn open(mut self, pool: &PoolDescriptor, warp: u32, before: u32, leader: bool) {
-        let segment = pool::first_segment(pool, warp, self.track, leader);
-        let there = segment < SEGMENTS_END;
-        let first = if there { segment << NUMBER_BITS } else { NO_SEGMENT };
-        let limit = if there { most_runs(pool.chunk_bytes) } else { STOPPED };
-        self.state.set128(self.at, [before, first, first, limit]);
+    fn start(self, lane: u32) -> u32 {
+        self.state.get32(SLICE + 4 * self.track) + FIRST_UNITS * lane
     }
 
+    /// Memory from a unit on.
     #[inline(always)]
-    pub(crate) fn head(self) -> Head {
-        let [before, cursor, first, limit] = self.state.get128(self.at);
-        Head { before, cursor, first, limit }
+    fn unit(self, unit: u32) -> GlobalMemory {
+        at_unit(get64(&self.state, LOGS), unit)
     }
 
-    /// Takes `runs` places for runs, at most 32, from the keeper of a group. Answers the spot of the first; the others follow. [`NO_SPOT`] if the
-    /// segment has no room or another group is at the cursor: then [`reserve_further`](Self::reserve_further) does it. `alone`: the group has
-    /// all live lanes. `opaque`: see [`Lock::new`].
+    /// Puts the lane's cursor to the start of its log. Behind the header, if what it appends first `counts`. In a log that has been stopped it is put to
+    /// the place for what is lost, for all further segments become others'.
     #[inline(always)]
-    pub(crate) fn reserve(
-        mut self,
-        head: Head,
-        runs: u32,
-        keeper: u32,
-        alone: bool,
-        opaque: SharedMemory,
-    ) -> u32 {
-        let lock = Lock::new(self.state, opaque, keeper);
-        let mut place = head.cursor;
-        if !alone {
-            if !lock.enter() {
-                return NO_SPOT;
-            }
-            place = opaque.get32(self.at + CURSOR);
-        }
-        let fits = number(place) + runs <= head.limit;
-        self.state.set32_if(fits, self.at + CURSOR, place + runs);
-        lock.leave_if(!alone);
-        if fits { self.spot(place) } else { NO_SPOT }
-    }
-
-    /// The same, whatever it takes. Answers [`NO_SPOT`] if the pool is used up. What is left of a segment that is too short is filled with runs of
-    /// no event.
-    #[inline(always)]
-    pub(crate) fn reserve_further(self, runs: u32, keeper: u32, opaque: SharedMemory) -> u32 {
-        let lock = Lock::new(self.state, opaque, keeper);
-        let inside = lock.insist();
-        // Few branches, as `apart` wants it: what is not to be written goes nowhere.
-        let mut state = self.state.led_by(inside);
-        let mut place = self.state.look32(self.at + CURSOR);
-        let most = self.state.get32(ORIGIN + 12);
-        let stopped = self.state.look32(self.at + LIMIT) == STOPPED;
-        let mut good = inside & !stopped & (runs <= most);
-        if good & (number(place) + runs > most) {
-            let segment = self.claim(place);
-            good = segment < SEGMENTS_END;
-            let first = place - number(place);
-            let mut rest = number(place);
-            while rest < most {
-                self.put(self.spot(first + rest), [0; 3]);
-                rest += 1;
-            }
-            place = segment << NUMBER_BITS;
-        }
-        state.set32_if(inside & good, self.at + CURSOR, place + runs);
-        state.set32_if(inside & !good, self.at + LIMIT, STOPPED);
-        lock.leave_if(inside);
-        if good { self.spot(place) } else { NO_SPOT }
-    }
-
-    /// Appends a run, from its keeper; otherwise as [`reserve`](Self::reserve).
-    #[inline(always)]
-    pub(crate) fn append(
-        self,
-        head: Head,
-        run: [u32; 3],
-        keeper: u32,
-        alone: bool,
-        opaque: SharedMemory,
-    ) -> u32 {
-        let spot = self.reserve(head, 1, keeper, alone, opaque);
-        if spot != NO_SPOT {
-            self.put(spot, run);
-        }
-        spot
-    }
-
-    /// The same, whatever it takes. If the pool is used up, the run's events are counted as lost.
-    #[inline(always)]
-    pub(crate) fn append_further(self, run: [u32; 3], keeper: u32, opaque: SharedMemory) -> u32 {
-        let spot = self.reserve_further(1, keeper, opaque);
-        let [_, _, count] = run;
-        if spot == NO_SPOT {
-            self.lose(count);
+    pub(crate) fn rewind(mut self, lane: u32, counts: bool) {
+        let at = self.cursors + 16 * lane;
+        if is_stopped(self.state.get32(at + 8)) {
+            let link = self.unit(self.start(lane) + FIRST_UNITS - 1).address();
+            self.state.set64(at, [link as u32, (link >> 32) as u32]);
+            self.state.set32(at + 8, link as u32 + LOG_UNIT_BYTES);
         } else {
-            self.put(spot, run);
+            self.open(lane, counts);
         }
-        spot
     }
 
-    /// Where the run with this place lies.
+    /// Opens the lane's log.
     #[inline(always)]
-    fn spot(self, place: u32) -> u32 {
-        (place >> NUMBER_BITS) * self.state.get32(ORIGIN + 8) + number(place)
+    pub(crate) fn open(mut self, lane: u32, counts: bool) {
+        let mut header = self.unit(self.start(lane));
+        let address = header.address();
+        header.set128(0, [0; 4]);
+        let next = address + if counts { u64::from(LOG_UNIT_BYTES) } else { 0 };
+        let link = address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1);
+        // The record that is marked as unrepeatable first may be any.
+        let words = [next as u32, (next >> 32) as u32, link, self.state.get32(self.cursors + 16 * lane + 12)];
+        self.state.set128(self.cursors + 16 * lane, words);
     }
 
-    /// Writes a run to its spot.
+    /// Of a log that has been stopped: counts the run as lost that was appended last, if it still lies there.
     #[inline(always)]
-    pub(crate) fn put(self, spot: u32, [mask, location, count]: [u32; 3]) {
-        let address = get64(&self.state, ORIGIN) + u64::from(RUN_BYTES) * u64::from(spot);
-        GlobalMemory::new(address, true).set128(0, [mask, location, count, 0]);
-    }
-
-    /// Claims a segment to follow that of `place`. Answers its number, or [`SEGMENTS_END`] or more if there is none.
-    #[inline(always)]
-    fn claim(self, place: u32) -> u32 {
-        let pool = pool::descriptor();
-        let segment = pool::claim_segment(&pool);
-        let header = self.segment(place) - u64::from(CHUNK_HEADER_BYTES);
-        GlobalMemory::new(header, true).set32(NEXT, segment);
-        // From here on, warps that can should encode: the other half is for what comes of the logs.
-        let mut state = self.state;
-        let first = state.get32(self.at + FIRST);
-        state.set32_if(segment > pool.chunk_count / 2, self.at + FIRST, first | LONG);
-        segment
-    }
-
-    /// Counts events that found no room.
-    #[inline(always)]
-    pub(crate) fn lose(self, count: u32) {
-        self.state.add64(LOST + 8 * self.track, u64::from(count));
-    }
-
-    /// The segments of the log, first to last, are given to `each`: number, and how many runs are in it. From one lane, when nobody appends.
-    #[inline(always)]
-    pub(crate) fn for_each_segment(self, mut each: impl FnMut(u32, Stretch)) {
-        let Head { cursor, first, .. } = self.head();
-        if first & !LONG == NO_SEGMENT {
-            return;
+    pub(crate) fn lose_if_full(self, lane: u32) {
+        let [low, _, link, _] = self.state.get128(self.cursors + 16 * lane);
+        if is_stopped(link) && low == link {
+            self.lose(lane);
         }
-        let most = self.state.get32(ORIGIN + 12);
-        let mut place = first & !LONG;
-        loop {
-            let address = self.segment(place);
-            let last = place >> NUMBER_BITS == cursor >> NUMBER_BITS;
-            let runs = if last { number(cursor) } else { most };
-            // Read before `each`, which may write there.
-            let next = GlobalMemory::new(address - u64::from(CHUNK_HEADER_BYTES), false).get32(NEXT);
-            each(place >> NUMBER_BITS, Stretch { address, runs });
-            if last {
-                break;
+    }
+
+    /// What the logs of lanes hold that the warp does not have: nothing.
+    #[inline(always)]
+    pub(crate) fn open_absent(mut self, lane: u32) {
+        let start = self.start(lane);
+        self.unit(start).set128(0, [start, 0, 0, 0]);
+        self.state.set128(self.cursors + 16 * lane, [0, 0, 0, self.state.record_at(lane)]);
+    }
+
+    /// Gives a full log another segment. From the lane that the log belongs to.
+    #[inline(always)]
+    pub(crate) fn further(mut self, lane: u32) -> Further {
+        let at = self.cursors + 16 * lane;
+        let [low, _, link, _] = self.state.get128(at);
+        if is_stopped(link) {
+            return Further::Lose;
+        }
+        // Without waiting, which would let lanes of the kernel go that wait for others (see `lock`).
+        let opaque = self.state.seen_with(low);
+        let lock = Lock::new(self.state, opaque, lane);
+        if !lock.enter() {
+            return Further::Claim;
+        }
+        let segment = opaque.get32(AREA_NEXT);
+        let fits = segment != opaque.get32(AREA_END);
+        self.state.set32_if(fits, AREA_NEXT, segment + SEGMENT_UNITS);
+        lock.leave_if(true);
+        if fits {
+            self.go_on(lane, segment);
+            Further::Done
+        } else {
+            Further::Claim
+        }
+    }
+
+    /// The same, whatever it takes: an area is claimed. From any lanes together, of which each has a log that is full.
+    #[inline(always)]
+    pub(crate) fn claim(mut self, lane: u32) {
+        let opaque = self.state.seen_with(lane);
+        let lock = Lock::new(self.state, opaque, lane);
+        let inside = lock.insist();
+        let mut segment = self.state.look32(AREA_NEXT);
+        let mut good = inside;
+        if inside & (segment == self.state.look32(AREA_END)) {
+            let area = self.next_area();
+            good = area != 0;
+            segment = area + SEGMENT_UNITS;
+        }
+        self.state.set32_if(good, AREA_NEXT, segment + SEGMENT_UNITS);
+        lock.leave_if(inside);
+        if good {
+            self.go_on(lane, segment);
+        } else {
+            let at = self.cursors + 16 * lane;
+            let [low, high, _, _] = self.state.get128(at);
+            let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
+            self.unit(self.start(lane)).set128(0, [end as u32, 0, 1, 0]);
+            self.state.set32(at + 8, low + LOG_UNIT_BYTES);
+        }
+    }
+
+    /// The area that follows the current one, which is full; 0 if there is no memory for one. Inside the lock.
+    #[inline(always)]
+    fn next_area(mut self) -> u32 {
+        let mut current = self.unit(self.state.look32(AREA));
+        // One that was in use before the logs were emptied, or a new one.
+        let mut area = current.get32(0);
+        if area == 0 {
+            let pool = pool::descriptor();
+            area = pool::claim_units(&pool, AREA_UNITS);
+            // From here on, who can should encode, if there is memory to do it in.
+            if area >= pool.log_units / 2 || area == 0 {
+                let mut work = self.state.get32(WORK);
+                if work == 0 {
+                    work = pool::claim_units(&pool, drain_units());
+                    self.state.set32(WORK, work);
+                }
+                self.state.set32_if(work != 0, DRAIN, live_lanes(self.state));
             }
-            place = next << NUMBER_BITS;
+            if area != 0 {
+                current.set32(0, area);
+                self.unit(area).set32(0, 0);
+            }
+        }
+        self.state.set32_if(area != 0, AREA, area);
+        self.state.set32_if(area != 0, AREA_END, area + AREA_UNITS);
+        area
+    }
+
+    /// Goes on with a segment.
+    #[inline(always)]
+    fn go_on(mut self, lane: u32, segment: u32) {
+        let at = self.cursors + 16 * lane;
+        let [low, high, _, _] = self.state.get128(at);
+        GlobalMemory::new(address(low, high), true).set32(0, segment);
+        let next = self.unit(segment).address();
+        self.state.set64(at, [next as u32, (next >> 32) as u32]);
+        self.state.set32(at + 8, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
+    }
+
+    /// Counts the run as lost that was appended last to a log for which there is no more room. It lies in the place of the link, which there will
+    /// never be. So will the next.
+    #[inline(always)]
+    pub(crate) fn lose(mut self, lane: u32) {
+        let at = self.cursors + 16 * lane;
+        let [low, high] = self.state.get64(at);
+        let [_, _, count, time] = GlobalMemory::new(address(low, high), true).before();
+        self.state.set32(at, low - LOG_UNIT_BYTES);
+        let mut header = self.unit(self.start(lane));
+        if header.get32(STOPPED) == 1 {
+            header.set64(T_LOST, [time, 2]);
+        }
+        let pool = pool::descriptor();
+        let count = u64::from(count);
+        pool::add_to_account(pool.account(self.track, self.state.get32(WARP)), [count, 0, count], 0);
+    }
+
+    /// Writes into the header where the log ends. Where it has been stopped, it stands there already.
+    #[inline(always)]
+    pub(crate) fn close(self, lane: u32) {
+        let [low, high, link, _] = self.state.get128(self.cursors + 16 * lane);
+        let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
+        let mut header = self.unit(self.start(lane));
+        if !is_stopped(link) {
+            header.set128(0, [end as u32, 0, 0, 0]);
         }
     }
 
-    /// Whether the log has no more than one segment.
+    /// Closes the logs of lanes that have left the kernel, or of all, as empty.
     #[inline(always)]
-    pub(crate) fn is_short(self) -> bool {
-        let Head { cursor, first, .. } = self.head();
-        cursor >> NUMBER_BITS == first >> NUMBER_BITS
-    }
-
-    /// Whether the log has a segment.
-    #[inline(always)]
-    pub(crate) fn has_segment(self) -> bool {
-        self.head().first & !LONG != NO_SEGMENT
-    }
-
-    /// Makes the log empty, as it was opened. If events were lost already, those that follow are, too: what is recorded is a beginning.
-    #[inline(always)]
-    pub(crate) fn clear(mut self) {
-        let first = self.head().first & !LONG;
-        if first != NO_SEGMENT {
-            let lost = get64(&self.state, LOST + 8 * self.track);
-            let limit = if lost == 0 { self.state.get32(ORIGIN + 12) } else { STOPPED };
-            self.state.set32(self.at + CURSOR, first);
-            self.state.set32(self.at + FIRST, first);
-            self.state.set32(self.at + LIMIT, limit);
+    pub(crate) fn empty(self) {
+        let mut lane = 0;
+        while lane < simt::WARP_LANES {
+            let start = self.start(lane);
+            let mut header = self.unit(start);
+            if header.get32(STOPPED) == 0 {
+                header.set32(0, start);
+            } else {
+                // What was lost stays lost, and so does what follows.
+                let [time, _] = header.get64(T_LOST);
+                header.set128(0, [start, time, header.get32(STOPPED), 0]);
+            }
+            lane += 1;
         }
     }
+}
 
-    /// Address of the first run in a place's segment.
-    #[inline(always)]
-    fn segment(self, place: u32) -> u64 {
-        let [low, high, runs_per_segment, _] = self.state.get128(ORIGIN);
-        let runs = u64::from(place >> NUMBER_BITS) * u64::from(runs_per_segment);
-        (u64::from(low) | u64::from(high) << 32) + u64::from(RUN_BYTES) * runs
+/// Appends the run that the lane has kept to its log, and makes it keep another, from all lanes of the group: `keeps` says which of them. The run before
+/// it that each was in becomes unrepeatable. Answers whether the log is full.
+#[inline(always)]
+pub(crate) fn begin_run(
+    state: SharedMemory,
+    lane: u32,
+    keeper: u32,
+    keeps: bool,
+    run: [u32; 4],
+) -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    return state.begin_run::<RECORDS, CURSORS>(16 * lane, 16 * keeper, keeps, run);
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let mut state = state;
+        let at = CURSORS + 16 * lane;
+        let [low, high, link, last] = state.get128(at);
+        let mut last_location = state.get32(last + 4);
+        last_location |= UNREPEATABLE;
+        state.set32(last + 4, last_location);
+        state.set32(at + 12, state.record_at(keeper));
+        if !keeps || high == 0 {
+            return false;
+        }
+        let [mask, location, count, time] = run;
+        let location = location | (count & UNREPEATABLE);
+        GlobalMemory::new(address(low, high), true).set128(0, state.get128(RECORDS + 16 * lane));
+        state.set128(RECORDS + 16 * lane, [mask, location, count, time]);
+        state.set32(at, low + LOG_UNIT_BYTES);
+        low + LOG_UNIT_BYTES == link
     }
 }
 
-/// Writes the count of the run at `spot`.
+/// Appends a run to the twin's log of this lane, if it `keeps` it. Answers whether the log is full.
 #[inline(always)]
-pub(crate) fn set_count(state: SharedMemory, spot: u32, count: u32) {
-    let address = get64(&state, ORIGIN) + u64::from(RUN_BYTES) * u64::from(spot);
-    GlobalMemory::new(address, true).set32(8, count);
+pub(crate) fn append_to_twin(state: SharedMemory, lane: u32, keeps: bool, run: [u32; 4]) -> bool {
+    let mut state = state;
+    let at = TWIN_CURSORS + 16 * lane;
+    let [low, high, link, _] = state.get128(at);
+    let on = keeps & (high != 0);
+    GlobalMemory::new(address(low, high), on).set128_if(on, run);
+    state.set32_if(on, at, low + LOG_UNIT_BYTES);
+    on & (low + LOG_UNIT_BYTES == link)
 }
 
-/// What stands in the warp's state for its logs to be found: the address of run 0 in segment 0, the runs from one segment to the next, those that a
-/// segment has room for.
+/// Ends the run that the lane keeps: appends it to its log, where there is room for one run at any time. Answers whether the log has been stopped;
+/// [`Log::lose`] is due then.
 #[inline(always)]
-pub(crate) fn origin(pool: &PoolDescriptor) -> [u32; 4] {
-    let first = pool.chunks + u64::from(CHUNK_HEADER_BYTES);
-    [first as u32, (first >> 32) as u32, pool.chunk_bytes / RUN_BYTES, most_runs(pool.chunk_bytes)]
+pub(crate) fn end_own_run(state: SharedMemory, lane: u32) -> bool {
+    let mut state = state;
+    let at = CURSORS + 16 * lane;
+    let [low, high, link, _] = state.get128(at);
+    let run = state.get128(RECORDS + 16 * lane);
+    let [_, _, count, _] = run;
+    let ends = (count != 0) & (high != 0);
+    GlobalMemory::new(address(low, high), ends).set128_if(ends, run);
+    state.set32_if(ends, at, low + LOG_UNIT_BYTES);
+    ends & is_stopped(link)
 }
 
-/// Runs that a segment of so many bytes has room for.
+/// The live lanes of the warp.
 #[inline(always)]
-const fn most_runs(chunk_bytes: u32) -> u32 {
-    let runs = (chunk_bytes - CHUNK_HEADER_BYTES) / RUN_BYTES;
-    if runs < MOST_RUNS { runs } else { MOST_RUNS }
+pub(crate) fn live_lanes(state: SharedMemory) -> u32 {
+    let (mut lane, mut live) = (0, 0);
+    while lane < simt::WARP_LANES {
+        live |= u32::from(state.get32(CURSORS + 16 * lane + 4) != 0) << lane;
+        lane += 1;
+    }
+    live
 }
 
-/// Number of a place's run in its segment.
+/// Prepares the first area of a warp, in its slice. From one lane.
 #[inline(always)]
-const fn number(place: u32) -> u32 {
-    place & ((1 << NUMBER_BITS) - 1)
+pub(crate) fn open_area(mut state: SharedMemory, leads: bool) {
+    let area = state.get32(SLICE) + LANES_UNITS;
+    let end = state.get32(SLICE) + state.get32(SLICE_UNITS);
+    GlobalMemory::new(at_unit(get64(&state, LOGS), area).address(), leads).set32_if(leads, 0, 0);
+    rewind_area(&mut state, area, end);
 }
+
+/// The first area again, with all that were claimed behind it.
+#[inline(always)]
+pub(crate) fn rewind_first_area(mut state: SharedMemory) {
+    let area = state.get32(SLICE) + LANES_UNITS;
+    let end = state.get32(SLICE) + state.get32(SLICE_UNITS);
+    rewind_area(&mut state, area, end);
+}
+
+#[inline(always)]
+fn rewind_area(state: &mut SharedMemory, area: u32, end: u32) {
+    state.set64(AREA_NEXT, [area + SEGMENT_UNITS, end]);
+    state.set32(AREA, area);
+}
+
+/// Log memory from a unit on.
+#[inline(always)]
+pub(crate) fn at_unit(logs: u64, unit: u32) -> GlobalMemory {
+    GlobalMemory::new(logs + u64::from(LOG_UNIT_BYTES) * u64::from(unit), true)
+}
+
+/// Links lie in the last unit of a multiple of 64 bytes. That of a log that has been stopped is moved behind it.
+#[inline(always)]
+const fn is_stopped(link: u32) -> bool {
+    link.is_multiple_of(LOG_UNIT_BYTES * FIRST_UNITS)
+}
+
+#[inline(always)]
+fn address(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+

@@ -1,8 +1,8 @@
-//! The pool: chunks by an atomic bump, and work memory for the encoders of resident warps by a bitmap.
+//! The pool: chunks and log memory by atomic bumps, and the warps' accounts.
 
 use warptrace_format::Memory;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::pool::{PoolDescriptor, WarpAccount};
 
 use crate::space::GlobalMemory;
 
@@ -12,20 +12,19 @@ use crate::space::GlobalMemory;
 #[unsafe(no_mangle)]
 pub static mut WARPTRACE_POOL: PoolDescriptor = PoolDescriptor {
     chunks: 0,
-    next_chunk: 0,
+    claims: 0,
     accounts: 0,
-    work: 0,
-    work_slots: 0,
-    work_slot_count: 0,
+    logs: 0,
     chunk_count: 0,
     chunk_bytes: 0,
     warps: 0,
     launch: 0,
     enabled: 0,
-    reserved: 0,
-    reserved_count: 0,
-    logs: 0,
-    unused: 0,
+    log_units: 0,
+    log_reserved: 0,
+    slices: 0,
+    slice_units: 0,
+    unused: [0; 3],
 };
 
 /// The launch's descriptor.
@@ -55,26 +54,66 @@ pub(crate) fn descriptor() -> PoolDescriptor {
     })
 }
 
-/// Takes the first chunk of a stream of this launch, reserved or claimed; else as [`claim_chunk`].
-#[inline(always)]
-pub(crate) fn first_chunk(pool: &PoolDescriptor, warp: u32, track: u32) -> u64 {
-    match pool.first_chunk(track, warp) {
-        Some(index) => start_chunk(pool, index, [warp, pool.launch, track]),
-        None => claim_chunk(pool, pool.launch, warp, track),
-    }
-}
-
 /// Claims a chunk and writes its header; answers the address of its payload, or 0 when the pool is full.
 #[inline(always)]
 pub(crate) fn claim_chunk(pool: &PoolDescriptor, launch: u32, warp: u32, track: u32) -> u64 {
-    start_chunk(pool, claim(pool, true), [warp, launch, track])
+    start_chunk(pool, claim(pool), [warp, launch, track])
 }
 
-/// The number of the next chunk that is free, if there is one. Only a `leader` claims.
+/// The number of the next chunk that is free. There is none with that number if there are no more.
 #[inline(always)]
-fn claim(pool: &PoolDescriptor, leader: bool) -> u32 {
-    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 1);
-    claim.saturating_add(pool.reserved_count)
+pub(crate) fn claim(pool: &PoolDescriptor) -> u32 {
+    GlobalMemory::new(pool.claims, true).fetch_add(0, 1)
+}
+
+/// Claims units of log memory for a kernel; answers the first, or 0 if there are no more.
+#[inline(always)]
+pub(crate) fn claim_units(pool: &PoolDescriptor, units: u32) -> u32 {
+    claim_units_at(pool, 4, units)
+}
+
+/// Claims units of log memory for what is merged; answers the first, or 0 if there are no more.
+#[inline(always)]
+pub(crate) fn claim_merged(pool: &PoolDescriptor, units: u32) -> u32 {
+    claim_units_at(pool, 8, units)
+}
+
+#[inline(always)]
+fn claim_units_at(pool: &PoolDescriptor, counter: u32, units: u32) -> u32 {
+    let mut claims = GlobalMemory::new(pool.claims, true);
+    let left = pool.log_units.saturating_sub(pool.log_reserved);
+    // Looked at first, so that the counter does not go round.
+    if units > left || claims.fetch_add(counter, 0) > left - units {
+        return 0;
+    }
+    let claim = claims.fetch_add(counter, units);
+    if claim > left - units { 0 } else { pool.log_reserved + claim }
+}
+
+/// Bytes of an account.
+pub(crate) const ACCOUNT_BYTES: u32 = size_of::<WarpAccount>() as u32;
+/// In the place of `finished` while the warp is on its way.
+const STARTED: u32 = 2;
+
+/// Writes into an account that the warp has started. (A launch that has ended has brought all its warps to their ends.)
+#[inline(always)]
+pub(crate) fn start_account(account: u64, leader: bool) {
+    GlobalMemory::new(account, leader).set32(28, STARTED);
+}
+
+/// Writes into an account that the warp has finished; answers whether it had started.
+#[inline(always)]
+pub(crate) fn finish_account(account: u64) -> bool {
+    let mut account = GlobalMemory::new(account, true);
+    let started = account.get32(28) == STARTED;
+    account.set32_if(started, 28, 1);
+    started
+}
+
+/// How many chunks an account has.
+#[inline(always)]
+pub(crate) fn account_chunks(account: u64) -> u32 {
+    GlobalMemory::new(account, false).get32(24)
 }
 
 /// Adds a warp's attempted, recorded and lost events, and its chunks, to its account. Its parts may come from several threads.
@@ -87,59 +126,13 @@ pub(crate) fn add_to_account(account: u64, events: [u64; 3], chunks: u32) {
         crate::atomic::add_u64(at(8), events[1]);
         crate::atomic::add_u64(at(16), events[2]);
         crate::atomic::add_u32(at(24).cast(), chunks);
-        crate::atomic::store_u32(at(24).cast::<u32>().add(1), 1);
-    }
-}
-
-/// Number of the first segment of a log, which is reserved or claimed; `u32::MAX` to the leader when the pool is full.
-#[inline(always)]
-pub(crate) fn first_segment(pool: &PoolDescriptor, warp: u32, track: u32, leader: bool) -> u32 {
-    match pool.first_segment(track, warp) {
-        Some(index) => {
-            clear_header(pool, index, leader);
-            // What is encoded after the kernel is found by its header, so none may hold what was there before.
-            if let Some(output) = pool.first_chunk(track, warp) {
-                clear_header(pool, output, leader);
-            }
-            index
-        }
-        None => claim_segment_by(pool, leader),
-    }
-}
-
-/// Claims a chunk for a log; answers its number, or `u32::MAX` when the pool is full.
-#[inline(always)]
-pub(crate) fn claim_segment(pool: &PoolDescriptor) -> u32 {
-    claim_segment_by(pool, true)
-}
-
-#[inline(always)]
-fn claim_segment_by(pool: &PoolDescriptor, leader: bool) -> u32 {
-    // Two: one for what the runs of the segment become, so that these lie in the pool in the order of the segments.
-    let claim = GlobalMemory::new(pool.next_chunk, leader).fetch_add(0, 2);
-    let output = claim.saturating_add(pool.reserved_count);
-    let there = output < pool.chunk_count.saturating_sub(1);
-    clear_header(pool, output, leader & there);
-    clear_header(pool, output.wrapping_add(1), leader & there);
-    if !there & leader & (output < pool.chunk_count) {
-        // The last one: nobody else gets it.
-        clear_header(pool, output, true);
-    }
-    if there { output + 1 } else { u32::MAX }
-}
-
-/// Makes the chunk with this number one in which nothing has come to lie, if the lane is a `leader`.
-#[inline(always)]
-fn clear_header(pool: &PoolDescriptor, index: u32, leader: bool) {
-    if cfg!(target_arch = "nvptx64") || leader {
-        chunk(pool, index, leader).set128(0, [0; 4]);
     }
 }
 
 /// Memory of the chunk with this number.
 #[inline(always)]
-pub(crate) fn chunk(pool: &PoolDescriptor, index: u32, leader: bool) -> GlobalMemory {
-    GlobalMemory::new(pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes), leader)
+pub(crate) fn chunk(pool: &PoolDescriptor, index: u32) -> GlobalMemory {
+    GlobalMemory::new(pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes), true)
 }
 
 /// Writes the header of the chunk with this number; answers the address of its payload, or 0 if there is no such chunk.
@@ -148,7 +141,7 @@ pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, [warp, launch, trac
     if index >= pool.chunk_count {
         return 0;
     }
-    let mut header = chunk(pool, index, true);
+    let mut header = chunk(pool, index);
     // Length 0: if nothing comes to lie in it, the host passes it over.
     header.set128(0, [warp, 0, 0, 0]);
     header.set128(16, [launch, track, 0, 0]);
@@ -169,68 +162,4 @@ pub(crate) fn close_chunk(payload: u64, events: u32, length: u32) {
     let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES), true);
     header.set32(8, events);
     header.set32(12, length);
-}
-
-/// Takes a free slot of work memory, or answers `u32::MAX` when all are taken (the host provides one for each warp
-/// that can be resident, so that never happens on a sound set-up; the warp's events then count as lost).
-///
-/// `hint` is a slot that is probably free: one attempt at it, without a loop, is all that a warp normally needs.
-#[cfg(global_work)]
-#[inline(always)]
-pub(crate) fn claim_work_slot(pool: &PoolDescriptor, hint: u32, live: u32, leader: bool) -> u32 {
-    if pool.work_slot_count == 0 {
-        return u32::MAX;
-    }
-    let slot = told(live, hint % pool.work_slot_count);
-    let bit = 1 << (slot % 32);
-    let mut slots = GlobalMemory::new(pool.work_slots, leader);
-    if told(live, slots.fetch_or(slot / 32 * 4, bit)) & bit == 0 {
-        slot
-    } else {
-        search_work_slot(pool.work_slots, pool.work_slot_count, slot, live, leader)
-    }
-}
-
-/// What the warp's lowest lane has, to all its `live` lanes: they go the same way, so that none comes apart from the others before
-/// the kernel has begun. (On the simulator it is alone here.)
-#[cfg(global_work)]
-#[inline(always)]
-fn told(live: u32, value: u32) -> u32 {
-    if cfg!(target_arch = "nvptx64") { crate::simt::shuffle(live, value, 0) } else { value }
-}
-
-#[cfg(global_work)]
-#[cold]
-#[inline(never)]
-// Takes the descriptor's parts, because a reference would put all of it into local memory.
-fn search_work_slot(work_slots: u64, work_slot_count: u32, hint: u32, live: u32, leader: bool) -> u32 {
-    let words = work_slot_count / 32;
-    let mut slots = GlobalMemory::new(work_slots, leader);
-    let mut word = hint / 32;
-    // Twice around: a slot freed behind the scan is found in the second round.
-    for _ in 0..2 * words {
-        word = if word + 1 >= words { 0 } else { word + 1 };
-        loop {
-            let taken = told(live, slots.fetch_or(4 * word, 0));
-            if taken == u32::MAX {
-                break;
-            }
-            let bit = !taken & taken.wrapping_add(1);
-            if told(live, slots.fetch_or(4 * word, bit)) & bit == 0 {
-                return 32 * word + bit.trailing_zeros();
-            }
-        }
-    }
-    u32::MAX
-}
-
-/// Gives a slot back. The caller is the warp's last lane.
-#[cfg(global_work)]
-pub(crate) fn release_work_slot(pool: &PoolDescriptor, slot: u32) {
-    let word: *mut u32 =
-        core::ptr::with_exposed_provenance_mut((pool.work_slots + 4 * u64::from(slot / 32)) as usize);
-    // The next owner, on whatever multiprocessor, finds the tables as they were left.
-    crate::atomic::fence_device();
-    // SAFETY: the slot came from `claim_work_slot` of the same pool.
-    unsafe { crate::atomic::and_u32(word, !(1 << (slot % 32))) };
 }

@@ -8,10 +8,8 @@ use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{EclParams, PredictParams};
 use warptrace_format::{Event, Memory};
 
-use crate::log::RUN_BYTES;
+use crate::merge::RUN_BYTES;
 use crate::simt::WARP_LANES;
-#[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-use crate::space;
 use crate::space::GlobalMemory;
 
 /// Parameters of `ecl` in compiled kernels. Constants there, so that shifts and masks cost nothing.
@@ -21,51 +19,29 @@ pub const DEVICE_PREDICT: PredictParams = PredictParams::DEFAULT;
 
 /// Bytes of a track before its codec's words; see `stream`.
 pub(crate) const TRACK_HEADER_BYTES: u32 = 48;
-/// Bytes of a warp's state before its first track; see `state`.
-pub(crate) const WARP_HEADER_BYTES: u32 = 256 + 16 * WARP_LANES;
 const ECL_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * EclState::WORDS as u32);
 const PREDICT_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * PredictState::WORDS as u32);
 const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORDS as u32);
+/// Bytes of any track.
+pub(crate) const TRACK_BYTES: u32 = ECL_TRACK_BYTES;
+const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES >= RAW_TRACK_BYTES);
 
-/// Where the track with the raw twin starts.
-const DUAL_TRACK_AT: u32 = WARP_HEADER_BYTES + ECL_TRACK_BYTES;
-/// Where in a dual recording the keepers tell their groups the spot of an event in the twin's log: a word a lane.
-pub(crate) const TWIN_SPOTS: u32 = DUAL_TRACK_AT + RAW_TRACK_BYTES;
-/// Where it stands how many events were taken out of the twin's log.
-pub(crate) const TWIN_TAKEN: u32 = TWIN_SPOTS + 4 * WARP_LANES;
-
-/// Offset of a track in the warp's state.
-#[inline(always)]
-pub(crate) const fn track_at(number: u32) -> u32 {
-    if number == 0 { WARP_HEADER_BYTES } else { DUAL_TRACK_AT }
-}
-
-/// Bytes of the lanes' places at the end of a counted loop (see `counts`).
-const COUNTS_BYTES: u32 = 8 * WARP_LANES;
+/// Where in a warp's state the lanes' places at the end of a counted loop are; behind the twin's cursors, if there are any.
+pub(crate) const COUNTS_AT: u32 = 128 + 2 * 16 * WARP_LANES;
+/// Bytes of these places (see `counts`).
+const COUNTS_BYTES: u32 = 8 * WARP_LANES + 16;
 
 /// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
 pub const fn encoding_bytes(codec: Codec) -> u32 {
     // Of two neighbours the same words lie in different banks.
-    (ENCODING_TABLES + round_up_16(codec.table_bytes())) | 16
+    (TRACK_BYTES + round_up_16(codec.table_bytes())) | 16
 }
 
-/// Where the tables are for such a thread, behind the larger of its tracks.
-pub(crate) const ENCODING_TABLES: u32 = ECL_TRACK_BYTES;
-const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES >= RAW_TRACK_BYTES);
-
-/// Bytes of one warp's state in a kernel compiled for this codec, its tables (if they are in shared memory) included.
+/// Bytes of one warp's state. A traced launch needs so many for each warp of a block at the end of its dynamic shared memory.
 ///
-/// `counted`: with room for the lanes' counts of a loop. A traced launch needs so many bytes for each warp of a block at the end
-/// of its dynamic shared memory.
-pub const fn warp_state_bytes(codec: Codec, dual: bool, shared_tables: bool, counted: bool) -> u32 {
-    let track = match codec {
-        Codec::Raw => RAW_TRACK_BYTES,
-        Codec::Ecl => ECL_TRACK_BYTES,
-        Codec::Predict => PREDICT_TRACK_BYTES,
-    };
-    let state = if dual { TWIN_TAKEN + 16 } else { WARP_HEADER_BYTES + track };
-    let tables = if shared_tables { codec.table_bytes() } else { 0 };
-    state + tables + if counted { COUNTS_BYTES } else { 0 }
+/// `counted`: with room for the lanes' counts of a loop.
+pub const fn warp_state_bytes(dual: bool, counted: bool) -> u32 {
+    COUNTS_AT + if dual { 16 * WARP_LANES } else { 0 } + if counted { COUNTS_BYTES } else { 0 }
 }
 
 const fn round_up_16(bytes: u32) -> u32 {
@@ -94,44 +70,27 @@ impl Codec {
     }
 }
 
-/// Where the encoder's tables are: in shared memory if the kernel was compiled so, else in global memory.
-#[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-type WorkMemory = space::SharedMemory;
-#[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-type WorkMemory = GlobalMemory;
-
 /// An encoder's tables and parameters (which are constants on the device).
 #[derive(Clone, Copy)]
-pub(crate) struct Tables {
-    /// Where the tables are; in shared memory the low half counts.
-    pub(crate) address: u64,
+pub(crate) struct Tables<M> {
+    pub(crate) memory: M,
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) codec: CodecSpec,
 }
 
-impl Tables {
-    /// For a codec without tables.
+impl<M> Tables<M> {
+    /// Tables in `memory` for what this launch records.
     #[inline(always)]
-    pub(crate) const fn none() -> Self {
+    pub(crate) fn new(memory: M) -> Self {
         Self {
-            address: 0,
+            memory,
             #[cfg(not(target_arch = "nvptx64"))]
-            codec: CodecSpec::Raw,
+            codec: crate::simt::host::with_lane(|lane| lane.recording().codec),
         }
     }
 
     #[inline(always)]
-    fn memory(self) -> WorkMemory {
-        #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-        {
-            space::SharedMemory::new(self.address as u32, true)
-        }
-        #[cfg(not(all(target_arch = "nvptx64", feature = "work-shared")))]
-        GlobalMemory::new(self.address, true)
-    }
-
-    #[inline(always)]
-    fn ecl(self) -> EclParams {
+    fn ecl(&self) -> EclParams {
         #[cfg(not(target_arch = "nvptx64"))]
         if let CodecSpec::Ecl(params) = self.codec {
             return params;
@@ -140,7 +99,7 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn predict(self) -> PredictParams {
+    fn predict(&self) -> PredictParams {
         #[cfg(not(target_arch = "nvptx64"))]
         if let CodecSpec::Predict(params) = self.codec {
             return params;
@@ -170,11 +129,6 @@ fn push_one_by_one(
         // Read before the one in hand is encoded, which takes as long; behind the last one, what is there is read in vain.
         let further = if pushed.runs + 1 < runs { pushed.runs + 1 } else { pushed.runs };
         next = log.get128(RUN_BYTES * further);
-        // What fills a segment up.
-        if count == 0 {
-            pushed.runs += 1;
-            continue;
-        }
         let Some(taken) = push(Event { location: location as u16, mask }, count) else { break };
         pushed.events += u64::from(taken);
         if taken != count {
@@ -195,19 +149,19 @@ pub(crate) trait Recorder: Sized {
     /// Puts them back.
     fn store(&self, state: &mut impl Memory, at: u32);
     /// Starts a chunk from a fresh codec state.
-    fn begin(&mut self, tables: Tables);
+    fn begin<M: Memory + Copy>(&mut self, tables: Tables<M>);
     /// Encodes the first of `runs` runs in `log`, as many as `capacity` bytes of payload have room for. If that is not all, some events of the
     /// next may be encoded all the same: its count is what is left.
-    fn push_runs(
+    fn push_runs<M: Memory + Copy>(
         &mut self,
-        tables: Tables,
+        tables: Tables<M>,
         payload: GlobalMemory,
         log: GlobalMemory,
         runs: u32,
         capacity: u32,
     ) -> Pushed;
     /// Flushes; answers the payload's length.
-    fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32;
+    fn finish<M: Memory + Copy>(&mut self, tables: Tables<M>, payload: &mut impl Memory) -> u32;
 }
 
 macro_rules! load_and_store {
@@ -240,13 +194,13 @@ macro_rules! load_and_store {
 impl Recorder for EclState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, tables: Tables) {
-        self.begin_chunk(&tables.ecl(), &mut tables.memory());
+    fn begin<M: Memory + Copy>(&mut self, mut tables: Tables<M>) {
+        self.begin_chunk(&tables.ecl(), &mut tables.memory);
     }
     #[inline(always)]
-    fn push_runs(
+    fn push_runs<M: Memory + Copy>(
         &mut self,
-        tables: Tables,
+        mut tables: Tables<M>,
         mut payload: GlobalMemory,
         log: GlobalMemory,
         runs: u32,
@@ -254,26 +208,26 @@ impl Recorder for EclState {
     ) -> Pushed {
         push_one_by_one(log, runs, |event, count| {
             self.has_room(capacity).then(|| {
-                self.push_run(&tables.ecl(), &mut tables.memory(), &mut payload, event, count, capacity)
+                self.push_run(&tables.ecl(), &mut tables.memory, &mut payload, event, count, capacity)
             })
         })
     }
     #[inline(always)]
-    fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32 {
-        self.finish_chunk(&tables.ecl(), &mut tables.memory(), payload)
+    fn finish<M: Memory + Copy>(&mut self, mut tables: Tables<M>, payload: &mut impl Memory) -> u32 {
+        self.finish_chunk(&tables.ecl(), &mut tables.memory, payload)
     }
 }
 
 impl Recorder for PredictState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, tables: Tables) {
-        self.begin_chunk(&tables.predict(), &mut tables.memory());
+    fn begin<M: Memory + Copy>(&mut self, mut tables: Tables<M>) {
+        self.begin_chunk(&tables.predict(), &mut tables.memory);
     }
     #[inline(always)]
-    fn push_runs(
+    fn push_runs<M: Memory + Copy>(
         &mut self,
-        tables: Tables,
+        mut tables: Tables<M>,
         mut payload: GlobalMemory,
         log: GlobalMemory,
         runs: u32,
@@ -281,25 +235,25 @@ impl Recorder for PredictState {
     ) -> Pushed {
         push_one_by_one(log, runs, |event, count| {
             self.has_room(capacity)
-                .then(|| self.push_run(&tables.predict(), &mut tables.memory(), &mut payload, event, count))
+                .then(|| self.push_run(&tables.predict(), &mut tables.memory, &mut payload, event, count))
         })
     }
     #[inline(always)]
-    fn finish(&mut self, tables: Tables, payload: &mut impl Memory) -> u32 {
-        self.finish_chunk(&tables.predict(), &mut tables.memory(), payload)
+    fn finish<M: Memory + Copy>(&mut self, mut tables: Tables<M>, payload: &mut impl Memory) -> u32 {
+        self.finish_chunk(&tables.predict(), &mut tables.memory, payload)
     }
 }
 
 impl Recorder for RawState {
     load_and_store!();
     #[inline(always)]
-    fn begin(&mut self, _: Tables) {
+    fn begin<M: Memory + Copy>(&mut self, _: Tables<M>) {
         self.begin_chunk();
     }
     #[inline(always)]
-    fn push_runs(
+    fn push_runs<M: Memory + Copy>(
         &mut self,
-        _: Tables,
+        _: Tables<M>,
         mut payload: GlobalMemory,
         log: GlobalMemory,
         runs: u32,
@@ -310,7 +264,7 @@ impl Recorder for RawState {
         })
     }
     #[inline(always)]
-    fn finish(&mut self, _: Tables, _: &mut impl Memory) -> u32 {
+    fn finish<M: Memory + Copy>(&mut self, _: Tables<M>, _: &mut impl Memory) -> u32 {
         self.finish_chunk()
     }
 }

@@ -1,18 +1,10 @@
-//! [`Memory`] in the address spaces of the device, and the few atomics that the tracer needs.
+//! [`Memory`] in the address spaces of the device, and the accesses that make an event.
 
-use warptrace_format::Memory;
 
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use device::{GlobalMemory, SharedMemory};
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory};
-
-/// The atomics on a warp's state.
-pub(crate) trait WarpWords: Memory {
-    /// Takes the bits of `clear` out of the word at `at`; answers the word before. Acquire and release, for the
-    /// lanes of the block. Every lane that calls it does so, leader or not.
-    fn fetch_clear(&mut self, at: u32, clear: u32) -> u32;
-}
 
 #[cfg(target_arch = "nvptx64")]
 mod device {
@@ -20,7 +12,7 @@ mod device {
 
     use warptrace_format::Memory;
 
-    use super::WarpWords;
+    use crate::state::RECORDS;
 
     /// Block shared memory from an address of the `.shared` window. All lanes read; only the leader's writes are
     /// carried out.
@@ -41,12 +33,6 @@ mod device {
         #[inline(always)]
         pub(crate) fn new(address: u32, leader: bool) -> Self {
             Self { address, leader }
-        }
-
-        /// The same memory, in which this lane's writes count if it is the `leader`.
-        #[inline(always)]
-        pub(crate) fn led_by(self, leader: bool) -> Self {
-            Self { address: self.address, leader }
         }
 
         /// Reads the word at `at`, each time anew.
@@ -98,14 +84,48 @@ mod device {
             holds != 0
         }
 
-        /// Adds to the two words at `at`.
+        /// What a cursor has for the record of a lane: where it is.
         #[inline(always)]
-        pub(crate) fn add64(self, at: u32, value: u64) {
-            // SAFETY: the region holds `at`, which is a multiple of 8.
+        pub(crate) fn record_at(self, lane: u32) -> u32 {
+            self.address + RECORDS + 16 * lane
+        }
+
+        /// See [`begin_run`](crate::log::begin_run); `own` and `keeper` are 16 times a lane, `RECORDS` and `CURSORS` where theirs begin.
+        ///
+        /// Without a branch, so that the group stays together: what only the keeper does is predicated.
+        #[inline(always)]
+        pub(crate) fn begin_run<const RECORDS: u32, const CURSORS: u32>(
+            self,
+            own: u32,
+            keeper: u32,
+            keeps: bool,
+            [mask, location, count, time]: [u32; 4],
+        ) -> bool {
+            let full: u32;
+            // SAFETY: records and cursors of the warp's lanes; a cursor is 0, or the address of a free place in the lane's log.
             unsafe {
-                asm!("{{ .reg .b64 t; atom.shared.add.u64 t, [{}], {}; }}", in(reg32) self.address.wrapping_add(at),
-                    in(reg64) value, options(nostack, preserves_flags));
+                asm!("{{", ".reg .pred p, q;", ".reg .b32 low, high, link, last, a, b, c, d;", ".reg .b64 next;",
+                    "ld.shared.v4.u32 {{low, high, link, last}}, [{own}+{cursors}];",
+                    "ld.shared.v4.u32 {{a, b, c, d}}, [{own}+{records}];",
+                    // The flag in the location's highest byte.
+                    "st.shared.u8 [last+7], 128;",
+                    "st.shared.u32 [{own}+{cursors}+12], {record};",
+                    "setp.ne.u32 p, {keeps}, 0;",
+                    "setp.ne.and.u32 p, high, 0, p;",
+                    "mov.b64 next, {{low, high}};",
+                    "@p st.global.v4.u32 [next], {{a, b, c, d}};",
+                    "@p st.shared.v4.u32 [{own}+{records}], {{{mask}, {location}, {count}, {time}}};",
+                    "add.u32 low, low, 16;",
+                    "@p st.shared.u32 [{own}+{cursors}], low;",
+                    "setp.eq.and.u32 q, low, link, p;",
+                    "selp.u32 {full}, 1, 0, q;", "}}",
+                    full = out(reg32) full, own = in(reg32) self.address + own,
+                    record = in(reg32) self.address + RECORDS + keeper, records = const RECORDS,
+                    cursors = const CURSORS, keeps = in(reg32) u32::from(keeps), mask = in(reg32) mask,
+                    location = in(reg32) location | (count & 0x8000_0000), count = in(reg32) count,
+                    time = in(reg32) time, options(nostack, preserves_flags));
             }
+            full != 0
         }
     }
 
@@ -118,6 +138,18 @@ mod device {
         #[inline(always)]
         pub(crate) fn address(self) -> u64 {
             self.address
+        }
+
+        /// Writes to the first 16 bytes if `condition` holds.
+        #[inline(always)]
+        pub(crate) fn set128_if(self, condition: bool, value: [u32; 4]) {
+            Self { leader: self.leader & condition, ..self }.set128(0, value);
+        }
+
+        /// The 16 bytes before this.
+        #[inline(always)]
+        pub(crate) fn before(self) -> [u32; 4] {
+            Self { address: self.address - 16, ..self }.get128(0)
         }
     }
 
@@ -238,33 +270,6 @@ mod device {
             }
             before
         }
-
-        /// Sets bits in the word at `at`; answers the word before to the leader, 0 to the others.
-        #[cfg(global_work)]
-        #[inline(always)]
-        pub(crate) fn fetch_or(&mut self, at: u32, bits: u32) -> u32 {
-            let before: u32;
-            // SAFETY: the region holds the word at `at`.
-            unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.global.or.b32 {0}, [{2}], {3}; }}",
-                    out(reg32) before, in(reg32) self.leader as u32,
-                    in(reg64) self.address + at as u64, in(reg32) bits, options(nostack, preserves_flags));
-            }
-            before
-        }
-    }
-
-    impl WarpWords for SharedMemory {
-        #[inline(always)]
-        fn fetch_clear(&mut self, at: u32, clear: u32) -> u32 {
-            let before: u32;
-            // SAFETY: the region holds the word at `at`.
-            unsafe {
-                asm!("atom.acq_rel.cta.shared.and.b32 {}, [{}], {};", out(reg32) before,
-                    in(reg32) self.address + at, in(reg32) !clear, options(nostack, preserves_flags));
-            }
-            before
-        }
     }
 }
 
@@ -272,7 +277,7 @@ mod device {
 mod host {
     use warptrace_format::Memory;
 
-    use super::WarpWords;
+    use crate::state::RECORDS;
 
     /// Memory of the simulator behind an address. The simulator runs the lanes of a block one after another on
     /// one thread and switches nowhere inside the tracer, so plain accesses are enough.
@@ -283,10 +288,6 @@ mod host {
         /// Here the leader alone records, so there is nobody whose writes would have to be held back.
         pub(crate) fn new(address: u64, _: bool) -> Self {
             Self(address)
-        }
-
-        pub(crate) fn led_by(self, _: bool) -> Self {
-            self
         }
 
         pub(crate) fn address(self) -> u64 {
@@ -314,20 +315,23 @@ mod host {
             self.get32(at)
         }
 
-        pub(crate) fn add64(mut self, at: u32, value: u64) {
-            let [low, high] = self.get64(at);
-            let sum = (u64::from(low) | u64::from(high) << 32).wrapping_add(value);
-            self.set64(at, [sum as u32, (sum >> 32) as u32]);
+        pub(crate) fn record_at(self, lane: u32) -> u32 {
+            RECORDS + 16 * lane
+        }
+
+        pub(crate) fn set128_if(mut self, condition: bool, value: [u32; 4]) {
+            if condition {
+                self.set128(0, value);
+            }
+        }
+
+        pub(crate) fn before(self) -> [u32; 4] {
+            Self(self.0 - 16).get128(0)
         }
 
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
             // SAFETY: the creator of the region promises that it holds `at`.
             unsafe { crate::atomic::add_u32(self.at(at), value) }
-        }
-
-        pub(crate) fn fetch_or(&mut self, at: u32, bits: u32) -> u32 {
-            // SAFETY: the creator of the region promises that it holds `at`.
-            unsafe { crate::atomic::or_u32(self.at(at), bits) }
         }
 
         fn at<T>(&self, at: u32) -> *mut T {
@@ -355,14 +359,6 @@ mod host {
         fn set32(&mut self, at: u32, value: u32) {
             // SAFETY: as above.
             unsafe { self.at::<u32>(at).write(value) }
-        }
-    }
-
-    impl WarpWords for HostMemory {
-        fn fetch_clear(&mut self, at: u32, clear: u32) -> u32 {
-            let before = self.get32(at);
-            self.set32(at, before & !clear);
-            before
         }
     }
 }

@@ -2,16 +2,21 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0    16  live mask: lanes that have not left the kernel; the log's cursor, first place and limit (see `log`)
-//!     16    16  the twin's log in a dual recording, likewise; in its first word linear index of the warp in the launch
-//!     32    16  where segments are: see `log::origin`
-//!     48    16  address of the encoder's work memory, in global memory; events that were taken out of the log
-//!     64    16  events that found no room in the log, and in the twin's
-//!     80    48  lock, held while a group that is not alone moves a cursor
-//!    128   128  where among the records that of the run is that each lane was in last
-//!    256   512  records of runs (see `event`)
-//!    768     …  track 0, then in a dual recording track 1 (see `stream`), and what belongs to its log
-//!      …     …  the encoder's tables, where they are in shared memory; the lanes' places at the end of a counted loop
+//!      0     4  mask of all live lanes, if they are to empty the logs when they come together; else 0
+//!      4     4  index of the warp in the launch
+//!      8     8  first unit of the warp's slice of log memory; in a dual recording of the twin's (see `log`)
+//!     16     8  address of log memory
+//!     24     8  the warp's area: first unit that is free, and the unit behind the last
+//!     32    48  lock, held while a lane takes a segment out of the area
+//!     80     4  first unit of the area
+//!     84     4  units of a slice
+//!     88     4  first unit of the memory for emptying logs inside the kernel; 0 before
+//!     92     4  on the simulator: what stands for the clock
+//!     96    32  unused
+//!    128   512  records: the run that each lane keeps (see `event`)
+//!    640   512  cursors: where each lane's log goes on (see `log`)
+//!   1152   512  in a dual recording the cursors of the twin's logs
+//!      …     …  with counted loops the lanes' places at the end of a loop (see `counts`)
 //! ```
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -19,38 +24,42 @@ use warptrace_format::codec::CodecSpec;
 
 use crate::lock::LOCK_BYTES;
 use crate::log::Log;
-use crate::recorder::{Codec, Tables, WARP_HEADER_BYTES, warp_state_bytes};
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+use crate::recorder::COUNTS_AT;
+use crate::recorder::{Codec, warp_state_bytes};
 use crate::simt;
 use crate::space::SharedMemory;
 
-/// Live mask, and the words of the log behind it.
-pub(crate) const LIVE: u32 = 0;
-/// Index of the warp, and the words of the twin's log behind it.
-pub(crate) const WARP: u32 = 16;
-pub(crate) const ORIGIN: u32 = 32;
-pub(crate) const WORK: u32 = 48;
-pub(crate) const TAKEN: u32 = 56;
-pub(crate) const LOST: u32 = 64;
-/// 1 if a run was longer than `after::most_count`. In a word of the lock that it does not use.
-pub(crate) const LARGE: u32 = LOCK + 8;
-pub(crate) const LOCK: u32 = 80;
-const _: () = assert!(LOCK + LOCK_BYTES == KEEPERS);
-pub(crate) const KEEPERS: u32 = 128;
-pub(crate) const RECORDS: u32 = 256;
-const _: () = assert!(RECORDS + 16 * simt::WARP_LANES == WARP_HEADER_BYTES);
-/// What is zero when a warp starts: the header, and where track 0 says whether it is open.
-pub(crate) const CLEARED_BYTES: u32 = WARP_HEADER_BYTES + 16;
+pub(crate) const DRAIN: u32 = 0;
+pub(crate) const WARP: u32 = 4;
+pub(crate) const SLICE: u32 = 8;
+pub(crate) const LOGS: u32 = 16;
+pub(crate) const AREA_NEXT: u32 = 24;
+pub(crate) const AREA_END: u32 = 28;
+pub(crate) const LOCK: u32 = 32;
+pub(crate) const AREA: u32 = 80;
+pub(crate) const SLICE_UNITS: u32 = 84;
+pub(crate) const WORK: u32 = 88;
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) const CLOCK: u32 = 92;
+const _: () = assert!(LOCK + LOCK_BYTES == AREA);
+pub(crate) const RECORDS: u32 = 128;
+pub(crate) const CURSORS: u32 = RECORDS + 16 * simt::WARP_LANES;
+pub(crate) const TWIN_CURSORS: u32 = CURSORS + 16 * simt::WARP_LANES;
+/// What a module without room for states has in their place.
+#[cfg(target_arch = "nvptx64")]
+const NO_STATE_BYTES: u32 = TWIN_CURSORS + if cfg!(feature = "dual") { 16 * simt::WARP_LANES } else { 0 };
 
-/// The log of track 0.
+/// The logs of track 0, in a warp's state.
 #[inline(always)]
 pub(crate) fn log(state: SharedMemory) -> Log {
-    Log::new(state, LIVE, 0)
+    Log::new(state, CURSORS, 0)
 }
 
-/// The log of the raw twin in a dual recording.
+/// The logs of the raw twin in a dual recording.
 #[inline(always)]
 pub(crate) fn twin_log(state: SharedMemory) -> Log {
-    Log::new(state, WARP, 1)
+    Log::new(state, TWIN_CURSORS, 1)
 }
 
 /// What this launch records: fixed at compile time on the device, chosen by the simulator on the host.
@@ -72,12 +81,11 @@ const PLAN: Plan = Plan {
     dual: cfg!(feature = "dual"),
 };
 
-/// Bytes of a warp's state, tables in shared memory included.
+/// Bytes of a warp's state.
 #[cfg(target_arch = "nvptx64")]
-pub(crate) const STATE_BYTES: u32 =
-    warp_state_bytes(PLAN.codec, PLAN.dual, cfg!(feature = "work-shared"), cfg!(feature = "counted"));
+pub(crate) const STATE_BYTES: u32 = warp_state_bytes(PLAN.dual, cfg!(feature = "counted"));
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) const STATE_BYTES: u32 = warp_state_bytes(Codec::Ecl, true, false, false);
+pub(crate) const STATE_BYTES: u32 = warp_state_bytes(true, false);
 
 #[inline(always)]
 pub(crate) fn plan() -> Plan {
@@ -125,12 +133,11 @@ pub(crate) mod place {
     use super::STATE_BYTES;
     use crate::simt;
 
-    // The second stands in for the states where a launch has no room for them: it stays switched off, and
-    // nobody writes behind its header.
+    // The second stands in for the states where a launch has no room for them: it stays switched off.
     core::arch::global_asm!(
         ".extern .shared .align 16 .b8 warptrace_dynamic[];",
         ".shared .align 16 .b8 warptrace_none[{}];",
-        const super::CLEARED_BYTES
+        const super::NO_STATE_BYTES
     );
 
     /// Address of this warp's state, and whether there is room for it.
@@ -168,36 +175,9 @@ pub(crate) fn state(leader: bool) -> SharedMemory {
     }
 }
 
-/// Where this warp's tables are in shared memory.
-#[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-#[inline(always)]
-pub(crate) fn tables_address(state: SharedMemory) -> u32 {
-    state.address + warp_state_bytes(PLAN.codec, PLAN.dual, false, false)
-}
-
-#[inline(always)]
-pub(crate) fn tables(state: SharedMemory, plan: Plan, work: u64) -> Tables {
-    #[cfg(all(target_arch = "nvptx64", feature = "work-shared"))]
-    {
-        let _ = (plan, work);
-        Tables { address: u64::from(tables_address(state)) }
-    }
-    #[cfg(all(target_arch = "nvptx64", not(feature = "work-shared")))]
-    {
-        let _ = (state, plan);
-        Tables { address: work }
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = (state, plan);
-        Tables { address: work, codec: simt::host::with_lane(|lane| lane.recording().codec) }
-    }
-}
-
-/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane.
+/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane, and behind them a word of their keeper.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn counts() -> SharedMemory {
-    let at = warp_state_bytes(PLAN.codec, PLAN.dual, cfg!(feature = "work-shared"), false);
-    SharedMemory::new(place::state().0 + at, true)
+    SharedMemory::new(place::state().0 + if PLAN.dual { COUNTS_AT + 16 * simt::WARP_LANES } else { COUNTS_AT }, true)
 }

@@ -1,17 +1,12 @@
-//! A warp's way through its kernel: it opens its state, and its last lane flushes the stream.
+//! A warp's way through its kernel: it opens its state, and its lanes close their logs.
 
 use warptrace_format::Memory;
-use warptrace_format::pool::PoolDescriptor;
 
-#[cfg(global_work)]
-use crate::drain::NO_WORK;
-use crate::log::{self, OFF};
-use crate::recorder::{TWIN_TAKEN, track_at};
-use crate::space::{SharedMemory, WarpWords};
-use crate::state::{self, CLEARED_BYTES, LIVE, ORIGIN, Plan, WARP, WORK, plan};
-#[cfg(global_work)]
-use crate::stream::get64;
-use crate::{after, apart, drain, event, pool, simt};
+use crate::log::{end_own_run, live_lanes, open_area};
+use crate::state::{
+    self, AREA, CURSORS, DRAIN, LOCK, LOGS, RECORDS, TWIN_CURSORS, log, plan, twin_log,
+};
+use crate::{apart, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
 #[inline(always)]
@@ -36,42 +31,54 @@ fn initialise(live: u32, leader: bool) {
     let on = pool.enabled != 0 && warp < pool.warps;
     #[cfg(target_arch = "nvptx64")]
     let on = on && state::place::state().1;
-    // All lanes together: shared memory starts as it was left.
+    state.set128(LOCK, [0; 4]);
+    state.set128(LOCK + 16, [0; 4]);
+    state.set128(LOCK + 32, [0; 4]);
+    state.set128(AREA, [0, pool.slice_units, 0, 0]);
+    let (slice, twin_slice) = if on { (pool.slice(0, warp), pool.slice(1, warp)) } else { (0, 0) };
+    state.set128(DRAIN, [0, warp, slice, twin_slice]);
+    state.set128(LOGS, [pool.logs as u32, (pool.logs >> 32) as u32, 0, 0]);
     #[cfg(target_arch = "nvptx64")]
-    clear(state, live);
-    #[cfg(not(target_arch = "nvptx64"))]
-    for at in (0..CLEARED_BYTES).step_by(16) {
-        state.set128(at, [0; 4]);
+    meet(live);
+    each_lane(live, |lane, is_live| {
+        let mut state = state::state(true);
+        state.set128(RECORDS + 16 * lane, [0; 4]);
+        let off = [0, 0, 0, state.record_at(lane)];
+        state.set128(CURSORS + 16 * lane, off);
+        if plan.dual {
+            state.set128(TWIN_CURSORS + 16 * lane, off);
+        }
+        if !on {
+        } else if is_live {
+            log(state).open(lane, false);
+            if plan.dual {
+                twin_log(state).open(lane, true);
+            }
+        } else {
+            log(state).open_absent(lane);
+            if plan.dual {
+                twin_log(state).open_absent(lane);
+            }
+        }
+    });
+    if on {
+        open_area(state, leader);
+        pool::start_account(pool.account(0, warp), leader);
+        if plan.dual {
+            pool::start_account(pool.account(1, warp), leader);
+        }
     }
-    if !on {
-        state.set128(LIVE, [live, 0, 0, OFF]);
-        state.set128(WARP, [warp, 0, 0, OFF]);
-        return;
-    }
-    state.set128(ORIGIN, log::origin(&pool));
-    state::log(state).open(&pool, warp, live, leader);
-    if plan.dual {
-        state::twin_log(state).open(&pool, warp, warp, leader);
-        state.set128(track_at(1), [0; 4]);
-        state.set128(TWIN_TAKEN, [0; 4]);
-    } else {
-        state.set128(WARP, [warp, 0, 0, OFF]);
-    }
-    let work = claim_work(&pool, plan, warp, live, leader);
-    state.set128(WORK, [work as u32, (work >> 32) as u32, 0, 0]);
 }
 
-/// Zeroes what is zero when a warp starts, the `live` lanes together.
-#[cfg(target_arch = "nvptx64")]
+/// Does something for each lane of a warp, also for those that a partial warp does not have, from its `live` lanes together: lane, whether it is live.
 #[inline(always)]
-fn clear(state: SharedMemory, live: u32) {
-    let mut memory = SharedMemory::new(state.address, true);
-    let mut at = simt::lane() * 16;
-    while at < CLEARED_BYTES {
-        memory.set128(at, [0; 4]);
-        at += live.count_ones() * 16;
+fn each_lane(live: u32, mut each: impl FnMut(u32, bool)) {
+    let step = if cfg!(target_arch = "nvptx64") { live.count_ones() } else { 1 };
+    let mut lane = simt::lane();
+    while lane < simt::WARP_LANES {
+        each(lane, live >> lane & 1 != 0);
+        lane += step;
     }
-    meet(live);
 }
 
 /// Waits for the lanes with which the warp has started. For all 32 the mask is a constant, which costs one instruction.
@@ -84,84 +91,24 @@ fn meet(live: u32) {
     }
 }
 
-/// The address of the encoder's tables in global memory; [`NO_WORK`] if there are none left, 0 where they are
-/// elsewhere.
-#[inline(always)]
-fn claim_work(pool: &PoolDescriptor, plan: Plan, warp: u32, live: u32, leader: bool) -> u64 {
-    #[cfg(global_work)]
-    if let bytes @ 1.. = work_bytes(plan) {
-        return match pool::claim_work_slot(pool, simt::resident_slot(warp), live, leader) {
-            u32::MAX => NO_WORK,
-            slot => pool.work + u64::from(slot) * u64::from(bytes),
-        };
-    }
-    let _ = (pool, plan, warp, live, leader);
-    0
-}
-
-/// Gives back what [`claim_work`] has claimed.
-#[inline(always)]
-fn release_work(state: SharedMemory) {
-    #[cfg(global_work)]
-    if let bytes @ 1.. = work_bytes(plan()) {
-        let work = get64(&state, WORK);
-        if work != NO_WORK {
-            let pool = pool::descriptor();
-            pool::release_work_slot(&pool, ((work - pool.work) / u64::from(bytes)) as u32);
-        }
-    }
-    #[cfg(not(global_work))]
-    let _ = state;
-}
-
-/// Bytes of the encoder's tables.
-#[cfg(global_work)]
-#[inline(always)]
-fn work_bytes(plan: Plan) -> u32 {
-    #[cfg(target_arch = "nvptx64")]
-    return plan.codec.table_bytes();
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = plan;
-        simt::host::with_lane(|lane| lane.recording().codec.work_bytes())
-    }
-}
-
-/// Takes these lanes out of the live mask; the last ones flush the stream.
+/// Closes the lane's logs.
 #[inline(always)]
 pub(crate) fn leave() {
-    #[cfg(target_arch = "nvptx64")]
-    let leaving = simt::active_mask();
-    #[cfg(not(target_arch = "nvptx64"))]
-    let leaving = 1 << simt::lane();
-    let leads = simt::leads(leaving);
     let mut state = state::state(true);
-    if state::log(state).head().is_off() {
+    let lane = simt::own_lane();
+    if state.get32(CURSORS + 16 * lane + 4) == 0 {
         return;
     }
-    simt::for_own_lanes(leaving, |lane| event::end_own_run(state, lane));
-    // Who sees nobody else is alone, for nobody comes back. Others find out by an atomic who is the last.
-    let mut last = state.get32(LIVE) == leaving;
-    if !last {
-        let mut before = 0;
-        if leads {
-            before = state.fetch_clear(LIVE, leaving);
-        }
-        #[cfg(target_arch = "nvptx64")]
-        {
-            before = simt::shuffle(leaving, before, simt::highest(leaving));
-        }
-        last = before == leaving;
+    if end_own_run(state, lane) {
+        apart::lose(state);
     }
-    if last {
-        if !after::leave_logs(state, leads) {
-            apart::empty(state, leaving);
-            if leads {
-                drain::account(state);
-            }
-        }
-        if leads {
-            release_work(state);
-        }
+    log(state).close(lane);
+    if plan().dual {
+        twin_log(state).close(lane);
+    }
+    // It is no longer one of those who can come together.
+    state.set64(CURSORS + 16 * lane, [0; 2]);
+    if state.get32(DRAIN) != 0 {
+        state.set32(DRAIN, live_lanes(state));
     }
 }

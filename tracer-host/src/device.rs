@@ -5,7 +5,7 @@ use std::time::Duration;
 use warptrace_device::KernelCall;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::pool::{Claims, PoolDescriptor};
 
 use crate::DeviceError;
 
@@ -106,9 +106,8 @@ pub enum Placement {
 pub struct LaunchTime {
     /// The kernel alone: device events on a GPU, wall clock on the simulator.
     pub kernel: Duration,
-    /// What the pool's counter of claimed chunks said after the kernel; 0 if it did not trace. Larger than the pool if
-    /// that is exhausted.
-    pub claimed: u32,
+    /// What the pool's counters of claims said after the kernel; 0 if it did not trace. Larger than the pool if that is exhausted.
+    pub claims: Claims,
 }
 
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
@@ -118,9 +117,6 @@ pub trait Device {
 
     /// Multiprocessors (the simulator answers its number of worker threads).
     fn multiprocessors(&self) -> u32;
-
-    /// Most warps of such a launch that can be on the device at once.
-    fn resident_warps(&self, shape: &LaunchShape) -> u32;
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///

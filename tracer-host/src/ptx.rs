@@ -3,7 +3,7 @@
 use std::fmt;
 
 use warptrace_device::simt::host::Recording;
-use warptrace_device::{Codec, warp_state_bytes};
+use warptrace_device::warp_state_bytes;
 use warptrace_format::codec::CodecSpec;
 
 use crate::Placement;
@@ -91,15 +91,15 @@ impl Variant {
     pub(crate) const fn warp_bytes(self) -> u32 {
         match self {
             Self::Untraced => 0,
-            Self::Raw => warp_state_bytes(Codec::Raw, false, false, false),
-            Self::Ecl => warp_state_bytes(Codec::Ecl, false, true, false),
-            Self::EclGlobal => warp_state_bytes(Codec::Ecl, false, false, false),
-            Self::EclDual => warp_state_bytes(Codec::Ecl, true, true, false),
-            Self::Predict => warp_state_bytes(Codec::Predict, false, true, false),
-            Self::PredictCounted => warp_state_bytes(Codec::Predict, false, true, true),
-            Self::PredictGlobal => warp_state_bytes(Codec::Predict, false, false, false),
-            Self::PredictDual => warp_state_bytes(Codec::Predict, true, true, false),
-            Self::PredictCountedDual => warp_state_bytes(Codec::Predict, true, true, true),
+            Self::Raw => warp_state_bytes(false, false),
+            Self::Ecl => warp_state_bytes(false, false),
+            Self::EclGlobal => warp_state_bytes(false, false),
+            Self::EclDual => warp_state_bytes(true, false),
+            Self::Predict => warp_state_bytes(false, false),
+            Self::PredictCounted => warp_state_bytes(false, true),
+            Self::PredictGlobal => warp_state_bytes(false, false),
+            Self::PredictDual => warp_state_bytes(true, false),
+            Self::PredictCountedDual => warp_state_bytes(true, true),
         }
     }
 }

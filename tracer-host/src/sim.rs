@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use warptrace_device::KernelCall;
 use warptrace_format::file::DeviceInfo;
+use warptrace_format::pool::Claims;
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
 use crate::{
@@ -82,17 +83,6 @@ impl Device for SimDevice {
 
     fn multiprocessors(&self) -> u32 {
         u32::try_from(self.threads()).unwrap_or(u32::MAX)
-    }
-
-    fn resident_warps(&self, shape: &LaunchShape) -> u32 {
-        let resident = match shape.blocks {
-            Blocks::Communicating => shape.warps(),
-            // A thread that waits for another block's end may begin one more (rayon steals).
-            Blocks::Independent => {
-                shape.warps().min(self.threads().max(rayon::current_num_threads()) as u128 * 2 * 32)
-            }
-        };
-        u32::try_from(resident).unwrap_or(u32::MAX)
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
@@ -189,11 +179,13 @@ impl Device for SimDevice {
             DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
         })?;
         let kernel = started.elapsed();
-        let mut claimed = [0; 4];
+        let mut claims = [0; size_of::<Claims>()];
         if let Some(tracing) = tracing {
-            self.read(tracing.pool.next_chunk, &mut claimed)?;
+            self.read(tracing.pool.claims, &mut claims)?;
         }
-        Ok(LaunchTime { kernel, claimed: u32::from_le_bytes(claimed) })
+        let word = |at: usize| u32::from_le_bytes([claims[at], claims[at + 1], claims[at + 2], claims[at + 3]]);
+        let claims = Claims { chunks: word(0), log_units: word(4), merged_units: word(8), unused: 0 };
+        Ok(LaunchTime { kernel, claims })
     }
 }
 

@@ -125,6 +125,7 @@ impl Made {
             output::times(raw, summary.bytes)
         )?;
         say!("kernels    {}", output::time(report.kernel))?;
+        say!("encoding   {}", output::time(report.encoding))?;
         say!("copy       {}", output::time(report.copy))?;
         say!("write      {}", output::time(report.write))?;
         say!("whole run  {}", output::time(*whole))

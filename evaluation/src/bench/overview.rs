@@ -77,7 +77,7 @@ fn geometric_mean(numbers: &[f64]) -> Option<f64> {
 
 /// Program by codec: times, ratios, and other compressors.
 pub(super) fn table(measurements: &Measurements) -> Table {
-    let mut headings = vec!["program", "codec", "kernels", "whole program", "device ratio", "ratio at rest"];
+    let mut headings = vec!["program", "codec", "kernels", "and encoding", "whole program", "device ratio", "ratio at rest"];
     headings.extend(COMPRESSORS.iter().map(|compressor| compressor.name));
     let mut table = Table::new(2, headings);
     for program in programs(measurements) {
@@ -85,6 +85,7 @@ pub(super) fn table(measurements: &Measurements) -> Table {
             let mut row = vec![program.name.clone(), codec.to_owned()];
             row.extend([
                 cell(program.mean(|subject| subject.overhead(codec, |row| row.kernel_s))),
+                cell(program.mean(|subject| subject.overhead(codec, Row::kernels_s))),
                 cell(program.mean(|subject| subject.overhead(codec, |row| row.whole_s))),
                 cell(program.mean(|subject| subject.ratio(codec))),
                 cell(program.mean(|subject| subject.ratio_at_rest(codec))),
@@ -131,6 +132,7 @@ mod tests {
             file_bytes: 5,
             setup_s: 0.0,
             kernel_s,
+            encoding_s: 0.0,
             copy_s: 0.0,
             write_s: 0.0,
             whole_s: 2.0 * kernel_s,

@@ -54,8 +54,11 @@ pub(crate) struct Row {
     pub(crate) file_bytes: u64,
     /// Allocating and giving back the pool.
     pub(crate) setup_s: f64,
-    /// All kernels; the compressor's time.
+    /// All kernels of the program; the compressor's time.
     pub(crate) kernel_s: f64,
+    /// The kernels that encode what these have left.
+    #[serde(default)]
+    pub(crate) encoding_s: f64,
     /// Copying the trace from the device.
     pub(crate) copy_s: f64,
     /// Sorting, compressing and writing the trace.
@@ -73,6 +76,11 @@ impl Row {
     /// Whether only the beginning of the trace was compressed.
     pub(crate) fn is_prefix(&self) -> bool {
         self.raw_bytes < self.trace_bytes()
+    }
+
+    /// The program's kernels and those that encode.
+    pub(crate) fn kernels_s(&self) -> f64 {
+        self.kernel_s + self.encoding_s
     }
 
     /// How many times smaller it became; NaN for an untraced run.

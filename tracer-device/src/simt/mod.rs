@@ -140,22 +140,9 @@ pub(crate) fn own_lane() -> u32 {
 #[cfg(all(recording, target_arch = "nvptx64"))]
 pub(crate) use nvptx::pause;
 
-/// Whether the lanes of `group` run together now.
-#[cfg(recording)]
-#[inline(always)]
-pub(crate) fn is_together(group: u32) -> bool {
-    #[cfg(target_arch = "nvptx64")]
-    return active_mask() == group;
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let _ = group;
-        true
-    }
-}
-
 /// Waits for the lanes of `group` if they have come apart. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on
 /// sm_90, and does not bring separated lanes together again.) Answers which lanes are together then; what is read with it is read after that.
-#[cfg(recording)]
+#[cfg(all(recording, target_arch = "nvptx64"))]
 #[inline(always)]
 pub(crate) fn settle(group: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -189,17 +176,24 @@ pub(crate) fn fence_block() {
     nvptx::fence_block();
 }
 
-/// A number that no other resident warp has: where it runs. A hint only; the hardware may move a warp.
-#[cfg(global_work)]
+/// The time, in units of which two events of one lane are more than one apart: 16 cycles of the multiprocessor's clock. On the simulator it is the
+/// number of the event in its warp.
+#[cfg(recording)]
 #[inline(always)]
-pub(crate) fn resident_slot(warp: u32) -> u32 {
+pub(crate) fn now(state: crate::space::SharedMemory) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
-        let _ = warp;
-        nvptx::resident_slot()
+        let _ = state;
+        nvptx::clock_by_16()
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    warp
+    {
+        use warptrace_format::Memory;
+        let mut state = state;
+        let time = state.get32(crate::state::CLOCK).wrapping_add(1);
+        state.set32(crate::state::CLOCK, time);
+        time
+    }
 }
 
 /// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their own.

@@ -104,18 +104,14 @@ pub(crate) fn pause(nanoseconds: u32) {
     };
 }
 
-/// Multiprocessor times warps of a multiprocessor, plus the warp's place there.
-#[cfg(global_work)]
+/// The multiprocessor's clock, in units of 16 cycles.
+#[cfg(recording)]
 #[inline(always)]
-pub(crate) fn resident_slot() -> u32 {
-    let (multiprocessor, places, place): (u32, u32, u32);
-    // SAFETY: reads special registers.
-    unsafe {
-        core::arch::asm!("mov.u32 {}, %smid;", "mov.u32 {}, %nwarpid;", "mov.u32 {}, %warpid;",
-            out(reg32) multiprocessor, out(reg32) places, out(reg32) place,
-            options(nomem, nostack, preserves_flags));
-    }
-    multiprocessor * places + place
+pub(crate) fn clock_by_16() -> u32 {
+    let clock: u64;
+    // SAFETY: reads a special register; each time anew, and not before what comes before.
+    unsafe { core::arch::asm!("mov.u64 {}, %clock64;", out(reg64) clock, options(nostack, preserves_flags)) };
+    (clock >> 4) as u32
 }
 
 /// `__threadfence_block()`.

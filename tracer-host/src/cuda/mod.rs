@@ -16,7 +16,7 @@ use cudarc::driver::{result, sys};
 use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT, KernelCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::{POOL_SYMBOL, PoolDescriptor};
+use warptrace_format::pool::{Claims, POOL_SYMBOL, PoolDescriptor};
 
 use self::driver::Called;
 use self::gather::Gather;
@@ -38,15 +38,14 @@ pub struct CudaDevice {
     ordinal: sys::CUdevice,
     info: DeviceInfo,
     multiprocessors: u32,
-    threads_per_multiprocessor: u32,
     ptx: PtxTable,
     modules: HashMap<Variant, Module>,
     /// Length of each allocation, by address.
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
     gather: Option<Gather>,
-    /// One pinned word, where each traced launch leaves the pool's counter.
-    claimed: *mut c_void,
+    /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
+    claims: *mut c_void,
     start: sys::CUevent,
     end: sys::CUevent,
     /// After the copy of the pool's counter.
@@ -125,17 +124,13 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            threads_per_multiprocessor: attribute(
-                device,
-                A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-            )?,
             ptx,
             modules: HashMap::new(),
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
             // SAFETY: a plain pinned allocation, freed in `drop`.
-            claimed: unsafe { result::malloc_host(size_of::<u32>(), 0) }.called("cuMemHostAlloc")?,
+            claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
             end: event()?,
             counted: event()?,
@@ -249,11 +244,6 @@ impl Device for CudaDevice {
 
     fn multiprocessors(&self) -> u32 {
         self.multiprocessors
-    }
-
-    fn resident_warps(&self, shape: &LaunchShape) -> u32 {
-        let card = self.multiprocessors * (self.threads_per_multiprocessor / 32);
-        u32::try_from(shape.warps()).map_or(card, |warps| warps.min(card))
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
@@ -371,7 +361,7 @@ impl Device for CudaDevice {
         let [bx, by, bz] = shape.block;
         let stream = result::stream::null();
         // SAFETY: events and stream are alive; the argument bytes live in `call` and have the layout that the
-        // kernel was compiled with; the caller promises the memory behind them. The pinned word is nobody else's, and
+        // kernel was compiled with; the caller promises the memory behind them. The pinned words are nobody else's, and
         // read after the event behind its copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
@@ -387,17 +377,17 @@ impl Device for CudaDevice {
             result::event::record(self.end, stream).called("cuEventRecord")?;
             let mut last = self.end;
             if let Some(tracing) = tracing {
-                let word = std::slice::from_raw_parts_mut(self.claimed.cast::<u32>(), 1);
-                result::memcpy_dtoh_async(word, tracing.pool.next_chunk, stream)
-                    .called("cuMemcpyDtoHAsync(claimed chunks)")?;
+                let words = std::slice::from_raw_parts_mut(self.claims.cast::<Claims>(), 1);
+                result::memcpy_dtoh_async(words, tracing.pool.claims, stream)
+                    .called("cuMemcpyDtoHAsync(claims)")?;
                 last = self.counted;
                 result::event::record(last, stream).called("cuEventRecord")?;
             }
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
-            let claimed = if tracing.is_some() { self.claimed.cast::<u32>().read() } else { 0 };
-            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claimed })
+            let claims = if tracing.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
+            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
         }
     }
 }
@@ -419,7 +409,7 @@ impl Drop for CudaDevice {
             let _ = result::event::destroy(self.start);
             let _ = result::event::destroy(self.end);
             let _ = result::event::destroy(self.counted);
-            let _ = result::free_host(self.claimed);
+            let _ = result::free_host(self.claims);
             let _ = result::primary_ctx::release(self.ordinal);
         }
     }

@@ -11,16 +11,16 @@ use warptrace_format::file::LaunchInfo;
 /// pool is.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// Copies what `launches` left in the pool, hands it to the writer, and makes the pool empty again. Chunks of the launch
+/// Copies what `launches` left in the first `claimed` chunks of the pool, hands it to the writer, and makes the pool empty again. Chunks of the launch
 /// `skip` are left out.
 pub(super) fn drain<W: Write + Send + 'static>(
     device: &mut dyn Device,
     pool: &mut Pool,
+    claimed: u32,
     launches: Vec<LaunchInfo>,
     skip: Option<u32>,
     worker: &mut Worker<W>,
 ) -> Result<(), SessionError> {
-    let claimed = pool.claimed();
     // A chunk has at most 1 MiB, so that a batch is never empty.
     let batch = (BATCH_BYTES / u64::from(pool.chunk_bytes)) as u32;
     let mut drained = Drained { begin: launches.clone(), skip, ..Drained::default() };

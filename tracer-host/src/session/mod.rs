@@ -8,7 +8,7 @@ mod worker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes};
+use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes, merge_call, merging_bytes};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
@@ -83,8 +83,10 @@ pub struct LaunchReport {
     pub chunks: u64,
     /// Payload bytes of track 0: what the codec made of the events.
     pub payload_bytes: u64,
-    /// The kernel alone.
+    /// The program's kernels alone.
     pub kernel: Duration,
+    /// The kernels that bring what they have left into chunks, between them (see `warptrace_device`).
+    pub encoding: Duration,
     /// Copying from the device, while the program waits.
     pub copy: Duration,
     /// Sorting, compressing and writing, on a thread of its own while the program goes on.
@@ -94,8 +96,8 @@ pub struct LaunchReport {
 impl LaunchReport {
     /// Takes over what the writer counts; kernel and copy are counted by the session.
     fn written(&mut self, writer: &Self) {
-        let Self { kernel, copy, .. } = *self;
-        *self = Self { kernel, copy, ..*writer };
+        let Self { kernel, encoding, copy, .. } = *self;
+        *self = Self { kernel, encoding, copy, ..*writer };
     }
 }
 
@@ -146,8 +148,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         for (kernel, _) in program.kernels {
             device.prepare(kernel, Some((recording, options.placement)))?;
         }
-        if leaves_logs(&*device, recording, options.placement) {
-            device.prepare(encode_call(0, 0).name(), Some((recording, options.placement)))?;
+        for call in [merge_call(0, 0, 0), encode_call(0, 0, 0)] {
+            device.prepare(call.name(), Some((recording, options.placement)))?;
         }
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
@@ -212,8 +214,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if !self.pending.is_empty() && !self.pool.has_room(&info) {
             self.drain(None)?;
         }
-        let resident = self.device.resident_warps(shape);
-        let descriptor = self.pool.prepare(self.device, &info, resident)?;
+        let descriptor = self.pool.prepare(self.device, &info)?;
         let tracing = Tracing { recording: self.recording, placement: self.placement, pool: descriptor };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
@@ -227,7 +228,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         };
         self.launches += 1;
         self.pending.push(info);
-        self.pool.launched(&info, time.claimed);
+        self.pool.launched(&info, time.claims);
         self.total.kernel += time.kernel;
         if self.pool.should_drain() {
             self.drain(None)?;
@@ -241,37 +242,47 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        self.encode_left_logs()?;
+        let claimed = self.encode_left_logs()?;
         let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
-        drain::drain(self.device, &mut self.pool, pending, skip, worker)?;
+        drain::drain(self.device, &mut self.pool, claimed, pending, skip, worker)?;
         self.total.copy += started.elapsed();
         Ok(())
     }
 
-    /// Encodes what warps have left behind (see `warptrace_device`), which counts as their kernels' time.
-    fn encode_left_logs(&mut self) -> Result<(), SessionError> {
-        let count = self.pool.claimed();
-        if !leaves_logs(&*self.device, self.recording, self.placement) || count == 0 {
-            return Ok(());
+    /// Merges and encodes what warps have left behind (see `warptrace_device`). Answers how many chunks are claimed.
+    fn encode_left_logs(&mut self) -> Result<u32, SessionError> {
+        let (pool, table, launches, streams) = self.pool.left(self.device)?;
+        let tracing = Tracing { recording: self.recording, placement: self.placement, pool };
+        if streams == 0 {
+            return Ok(0);
         }
-        let shape = LaunchShape {
-            grid: [
-                count.div_ceil(ENCODING_THREADS).min(ENCODING_BLOCKS * self.device.multiprocessors()),
-                1,
-                1,
-            ],
+        let shape = self.shape(streams, merging_bytes());
+        // SAFETY: the pool is that of the launches before, whose chunks and logs nobody else uses; the table was written for it.
+        let time =
+            unsafe { self.device.launch(&merge_call(table, launches, streams), &shape, Some(&tracing)) }?;
+        self.total.encoding += time.kernel;
+        let count = time.claims.chunks.min(self.pool.chunk_count);
+        if count == 0 {
+            return Ok(0);
+        }
+        let shape = self.shape(count, encoding_bytes(codec_of(self.recording)));
+        // SAFETY: as above.
+        let time =
+            unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
+        self.total.encoding += time.kernel;
+        Ok(time.claims.chunks.min(self.pool.chunk_count))
+    }
+
+    /// Shape of a launch of `threads` threads, or fewer that do more, each with so many bytes of shared memory.
+    fn shape(&self, threads: u32, bytes: u32) -> LaunchShape {
+        let most = ENCODING_BLOCKS * self.device.multiprocessors();
+        LaunchShape {
+            grid: [threads.div_ceil(ENCODING_THREADS).min(most), 1, 1],
             block: [ENCODING_THREADS, 1, 1],
-            dynamic_shared: ENCODING_THREADS * encoding_bytes(codec_of(self.recording)),
+            dynamic_shared: ENCODING_THREADS * bytes,
             blocks: Blocks::Independent,
-        };
-        let tracing =
-            Tracing { recording: self.recording, placement: self.placement, pool: self.pool.descriptor() };
-        // SAFETY: the pool is that of the launches before, whose chunks nobody else uses.
-        let time = unsafe { self.device.launch(&encode_call(0, count), &shape, Some(&tracing)) }?;
-        self.pool.encoded(time.claimed);
-        self.total.kernel += time.kernel;
-        Ok(())
+        }
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
@@ -341,13 +352,6 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
 const ENCODING_THREADS: u32 = 32;
 /// Most such blocks for each multiprocessor; a thread then takes more than one log.
 const ENCODING_BLOCKS: u32 = 32;
-
-/// Whether kernels leave logs behind. Where the encoder's tables are in global memory, they encode all themselves; the simulator has one kind of
-/// memory.
-fn leaves_logs(device: &dyn Device, recording: Recording, placement: Placement) -> bool {
-    let is_simulator = device.info().compute_capability.is_none();
-    is_simulator || recording.codec == CodecSpec::Raw || placement == Placement::Shared
-}
 
 fn codec_of(recording: Recording) -> Codec {
     match recording.codec {

@@ -1,71 +1,83 @@
-//! The session's device memory: chunks, accounts, and work memory for the encoders.
+//! The session's device memory: chunks, logs and accounts.
 
-use warptrace_format::chunk::MAX_CHUNK_BYTES;
-use warptrace_format::codec::CodecSpec;
+use warptrace_device::SLICE_UNITS;
+use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::pool::{PoolDescriptor, WarpAccount};
+use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
 
 use super::{SessionError, SessionOptions};
-use crate::{Allocation, Device, Placement};
+use crate::{Allocation, Device};
 
 /// Accounts are kept in a block of at least so many bytes: 524,288 of them.
 const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
-/// Claimed chunks, in bytes of the pool, from which on it is drained: a launch as large as that is worth a drain of its own,
-/// and its trace is written while the program goes on. Smaller launches share one.
-const DRAIN_BYTES: u64 = 128 << 20;
+/// Least log memory: a small pool is no reason for short logs.
+const LEAST_LOG_BYTES: u64 = 16 << 20;
+/// Most to which log memory grows for slices that need not be so large.
+const MOST_COMFORT_BYTES: u64 = 4 << 30;
+/// Most log memory: what the number of a unit can say.
+const MOST_LOG_BYTES: u64 = (u32::MAX as u64) * LOG_UNIT_BYTES as u64;
+/// Units of log memory that are nobody's: unit 0 stands for none.
+const FIRST_UNITS: u32 = 16;
 
-/// Smallest chunks: a segment of a log has room for what all lanes of a warp bring at once.
-const LEAST_CHUNK_BYTES: u32 = 1024;
-/// Most chunks of a pool: a warp's log names those that it is made of by 24 bits.
-const MOST_CHUNKS: u32 = (1 << 24) - 1;
-
-/// Device memory of a session: chunks and accounts of the launches since the last drain. Grows with the launches that
-/// need more, never shrinks.
+/// Device memory of a session: chunks, logs and accounts of the launches since the last drain. Logs and accounts grow with the launches that
+/// need more, and never shrink.
 pub(super) struct Pool {
     pub(super) chunks: Allocation,
     pub(super) chunk_bytes: u32,
     pub(super) chunk_count: u32,
-    /// The counter of claims.
-    next_chunk: Allocation,
-    /// Chunks that were reserved or claimed up to the last launch.
-    counter: u32,
-    /// Those that were reserved.
-    reserved: u32,
-    /// Those that were reserved for the last launch.
-    reserved_last: u32,
-    /// Most chunks that a launch of each kernel has claimed.
+    /// The counters of claims.
+    claims: Allocation,
+    /// Log memory. Kernels have half of it; the other half is for what is merged out of it.
+    logs: Allocation,
+    /// Units that were claimed up to the last launch.
+    claimed_units: u32,
+    /// Units that were reserved, for slices.
+    reserved_units: u32,
+    /// Most units that a launch of each kernel has claimed.
     most_claimed: Vec<u32>,
     /// All zero behind `accounts_used`.
     accounts: Option<Allocation>,
     accounts_used: u64,
     tracks: u32,
-    /// Bytes of tables a resident warp needs in global memory; 0 for none.
-    work_bytes: u32,
-    /// The tables and the bitmap of their slots.
-    work: Option<(Allocation, Allocation)>,
-    work_slots: u32,
+    /// Launches since the last drain, and where the encoder finds them.
+    left: Vec<LeftLaunch>,
+    table: Option<Allocation>,
+    streams: u32,
 }
 
 /// Chunks that the options ask for.
 pub(super) fn chunk_count(options: &SessionOptions) -> Result<u32, SessionError> {
     let chunk = options.chunk_bytes;
-    if !chunk.is_power_of_two() || !(LEAST_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk) {
+    if !chunk.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk) {
         return Err(SessionError::Pool {
             problem: format!(
-                "chunks of {chunk} bytes: the size is a power of two from {LEAST_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+                "chunks of {chunk} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
             ),
         });
     }
     let count = options.pool_bytes / u64::from(chunk);
     match u32::try_from(count) {
-        Ok(count @ 1..=MOST_CHUNKS) => Ok(count),
+        Ok(count @ 1..) => Ok(count),
         _ => Err(SessionError::Pool {
             problem: format!(
-                "a pool of {} bytes holds {count} chunks of {chunk} bytes: it must hold 1 to {MOST_CHUNKS}",
+                "a pool of {} bytes holds {count} chunks of {chunk} bytes: it must hold 1 to 4,294,967,295",
                 options.pool_bytes
             ),
         }),
     }
+}
+
+/// Log memory of so many bytes, zero or not.
+fn allocate_logs(device: &mut dyn Device, bytes: u64) -> Result<Allocation, SessionError> {
+    let logs = device.allocate(bytes)?;
+    // A cursor whose high word is 0 says that nothing is recorded.
+    if logs.address >> 32 == 0 {
+        device.free(logs)?;
+        return Err(SessionError::Pool {
+            problem: format!("log memory lies at {:#x}, but must lie above the first 4 GiB", logs.address),
+        });
+    }
+    Ok(logs)
 }
 
 impl Pool {
@@ -76,94 +88,122 @@ impl Pool {
         kernels: usize,
     ) -> Result<Self, SessionError> {
         let chunk_bytes = options.chunk_bytes;
-        let work_bytes = match (options.codec, options.placement) {
-            (CodecSpec::Raw, _) | (_, Placement::Shared) => 0,
-            (codec, Placement::Global) => codec.work_bytes(),
-        };
-        let next_chunk = device.allocate(size_of::<u32>() as u64)?;
-        device.fill(next_chunk.address, next_chunk.bytes, 0)?;
+        let claims = device.allocate(size_of::<Claims>() as u64)?;
+        device.fill(claims.address, claims.bytes, 0)?;
         Ok(Self {
             chunks: device.allocate(u64::from(chunk_count) * u64::from(chunk_bytes))?,
             chunk_bytes,
             chunk_count,
-            next_chunk,
-            counter: 0,
-            reserved: 0,
-            reserved_last: 0,
+            claims,
+            logs: allocate_logs(device, (2 * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
+            claimed_units: 0,
+            reserved_units: FIRST_UNITS,
             most_claimed: vec![0; kernels],
             accounts: None,
             accounts_used: 0,
             tracks: if options.dual { 2 } else { 1 },
-            // The simulator keeps all tables in its one kind of memory.
-            work_bytes: if work_bytes == 0 && device.info().compute_capability.is_none() {
-                options.codec.work_bytes()
-            } else {
-                work_bytes
-            },
-            work: None,
-            work_slots: 0,
+            left: Vec::new(),
+            table: None,
+            streams: 0,
         })
     }
 
     fn account_bytes(&self, info: &LaunchInfo) -> u64 {
-        u64::from(self.tracks) * u64::from(info.warps()) * size_of::<WarpAccount>() as u64
+        self.streams_of(info) * size_of::<WarpAccount>() as u64
     }
 
-    /// Whether a launch should find room behind those before it. (How many chunks a launch needs is known only
-    /// afterwards; launches of the same kernel are taken to need up to twice as many as one before.)
+    fn streams_of(&self, info: &LaunchInfo) -> u64 {
+        u64::from(self.tracks) * u64::from(info.warps())
+    }
+
+    /// Units of log memory that kernels may have.
+    fn log_units(&self) -> u32 {
+        // The number of a unit is a `u32`, as `MOST_LOG_BYTES` says.
+        (self.logs.bytes / 2 / u64::from(LOG_UNIT_BYTES)) as u32
+    }
+
+    /// Units that are taken.
+    fn taken_units(&self) -> u32 {
+        self.reserved_units.saturating_add(self.claimed_units)
+    }
+
+    /// Units of a slice of a launch with so many streams: as many as can be, so that logs need fewer areas.
+    fn slice_units(&self, streams: u64) -> u32 {
+        let [large, small] = SLICE_UNITS;
+        if streams * u64::from(large) <= u64::from(self.log_units().saturating_sub(self.taken_units())) {
+            large
+        } else {
+            small
+        }
+    }
+
+    /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the same
+    /// kernel are taken to need up to twice as much as one before.)
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.most_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
-        // And a launch whose first chunks and logs can be reserved has to ask less.
-        let needed = 2 * u64::from(most).max(u64::from(self.tracks) * u64::from(info.warps()));
-        let chunks = u64::from(self.counter) + needed <= u64::from(self.chunk_count);
+        let streams = self.streams_of(info);
+        let [large, _] = SLICE_UNITS;
+        let slices = streams * u64::from(large);
+        let units = u64::from(self.taken_units()) + slices + 2 * u64::from(most) <= u64::from(self.log_units());
+        // Each stream takes a chunk at least.
+        let chunks = u64::from(self.streams) + streams <= u64::from(self.chunk_count);
         let accounts = self
             .accounts
             .is_some_and(|accounts| self.accounts_used + self.account_bytes(info) <= accounts.bytes);
-        chunks && accounts
+        units && chunks && accounts
     }
 
-    /// Takes note of a launch that left the counter of claims at `claims`.
-    pub(super) fn launched(&mut self, info: &LaunchInfo, claims: u32) {
-        let counter = claims.saturating_add(self.reserved);
+    /// Takes note of a launch that left the counters of claims so.
+    pub(super) fn launched(&mut self, info: &LaunchInfo, claims: Claims) {
         if let Some(most) = self.most_claimed.get_mut(info.kernel() as usize) {
-            *most = (*most).max(counter.saturating_sub(self.counter));
+            *most = (*most).max(claims.log_units.saturating_sub(self.claimed_units));
         }
-        self.counter = counter;
+        self.claimed_units = claims.log_units;
         self.accounts_used += self.account_bytes(info);
+        self.streams += self.streams_of(info) as u32;
     }
 
-    /// Takes note of a launch that failed. What it has left in the pool is passed over: the chunks that were reserved for it may
-    /// hold anything.
+    /// Takes note of a launch that failed: what it has left is passed over.
     pub(super) fn failed(&mut self) {
-        self.reserved -= self.reserved_last;
+        self.left.pop();
     }
 
-    /// Chunks that were claimed since the last drain.
-    pub(super) fn claimed(&self) -> u32 {
-        self.counter.min(self.chunk_count)
-    }
-
-    /// Whether the pool should be drained before another launch.
+    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program goes on.
     pub(super) fn should_drain(&self) -> bool {
-        let bytes = u64::from(self.chunk_bytes);
-        u64::from(self.claimed()) * bytes >= (u64::from(self.chunk_count) * bytes / 4).min(DRAIN_BYTES)
+        let chunks = u64::from(self.streams);
+        2 * u64::from(self.taken_units()) >= u64::from(self.log_units())
+            || 2 * chunks >= u64::from(self.chunk_count)
     }
 
-    /// What the encoder of the logs that warps have left needs to know: nothing of a launch.
-    pub(super) fn descriptor(&self) -> PoolDescriptor {
-        PoolDescriptor {
+    /// What those who merge and encode the logs that warps have left need to know: nothing of a launch. And the launches: the address of their
+    /// table, how many they are, and the streams that they have together.
+    pub(super) fn left(
+        &mut self,
+        device: &mut dyn Device,
+    ) -> Result<(PoolDescriptor, u64, u32, u32), SessionError> {
+        let bytes: Vec<u8> = self.left.iter().flat_map(left_bytes).collect();
+        let table = match self.table {
+            Some(table) if table.bytes >= bytes.len() as u64 => table,
+            small => {
+                if let Some(small) = small {
+                    device.free(small)?;
+                }
+                self.table = None;
+                *self.table.insert(device.allocate((2 * bytes.len() as u64).max(4096))?)
+            }
+        };
+        device.write(table.address, &bytes)?;
+        let pool = PoolDescriptor {
             chunks: self.chunks.address,
-            next_chunk: self.next_chunk.address,
+            claims: self.claims.address,
+            logs: self.logs.address,
             chunk_count: self.chunk_count,
             chunk_bytes: self.chunk_bytes,
-            reserved_count: self.reserved,
+            log_units: 2 * self.log_units(),
+            log_reserved: self.log_units(),
             ..PoolDescriptor::default()
-        }
-    }
-
-    /// Takes note of an encoding that left the counter of claims at `claims`.
-    pub(super) fn encoded(&mut self, claims: u32) {
-        self.counter = claims.saturating_add(self.reserved);
+        };
+        Ok((pool, table.address, self.left.len() as u32, self.streams))
     }
 
     /// The accounts of all launches since the last drain.
@@ -177,21 +217,58 @@ impl Pool {
 
     /// Makes the pool empty.
     pub(super) fn reset(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
-        device.fill(self.next_chunk.address, self.next_chunk.bytes, 0)?;
+        device.fill(self.claims.address, self.claims.bytes, 0)?;
         if let Some(accounts) = self.accounts {
             device.fill(accounts.address, self.accounts_used, 0)?;
         }
-        (self.counter, self.accounts_used, self.reserved) = (0, 0, 0);
+        (self.claimed_units, self.reserved_units) = (0, FIRST_UNITS);
+        (self.accounts_used, self.streams) = (0, 0);
+        self.left.clear();
         Ok(())
     }
 
-    /// Makes the pool ready for a launch with at most `resident` warps on the device at once. Unless it
-    /// [has room](Self::has_room), it has been drained.
+    /// Launches since the last drain.
+    fn pending(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Makes log memory so large that so many slices fit, and half of it is left for what is merged and as much again for what they cannot hold:
+    /// large ones, if that is not too much.
+    fn grow_logs(&mut self, device: &mut dyn Device, streams: u64) -> Result<(), SessionError> {
+        let needed = |slice: u32| {
+            (u64::from(FIRST_UNITS) + streams * u64::from(slice)) * 2 * u64::from(LOG_UNIT_BYTES) * 5 / 4
+        };
+        let [large, small] = SLICE_UNITS.map(needed);
+        if large <= MOST_COMFORT_BYTES {
+            if large <= self.logs.bytes {
+                return Ok(());
+            }
+            // If the device has not so much, small ones will do.
+            if let Ok(logs) = allocate_logs(device, large) {
+                device.free(std::mem::replace(&mut self.logs, logs))?;
+                return Ok(());
+            }
+        }
+        if small <= self.logs.bytes {
+            return Ok(());
+        }
+        if small > MOST_LOG_BYTES {
+            return Err(SessionError::Pool {
+                problem: format!(
+                    "a launch of {streams} warps and tracks needs {small} bytes of log memory, of which there can be {MOST_LOG_BYTES}: launch smaller grids"
+                ),
+            });
+        }
+        let logs = allocate_logs(device, small)?;
+        device.free(std::mem::replace(&mut self.logs, logs))?;
+        Ok(())
+    }
+
+    /// Makes the pool ready for a launch. Unless it [has room](Self::has_room), it has been drained.
     pub(super) fn prepare(
         &mut self,
         device: &mut dyn Device,
         info: &LaunchInfo,
-        resident: u32,
     ) -> Result<PoolDescriptor, SessionError> {
         let warps = info.warps();
         let account_bytes = self.account_bytes(info);
@@ -204,56 +281,62 @@ impl Pool {
             device.fill(accounts.address, accounts.bytes, 0)?;
         }
         let accounts = self.accounts.map_or(0, |accounts| accounts.address) + self.accounts_used;
-        if self.work_bytes != 0 && self.work_slots < resident {
-            let slots = resident.div_ceil(32) * 32;
-            if let Some((tables, bitmap)) = self.work.take() {
-                device.free(tables)?;
-                device.free(bitmap)?;
-            }
-            let tables = device.allocate(u64::from(slots) * u64::from(self.work_bytes))?;
-            let bitmap = device.allocate(u64::from(slots / 8))?;
-            device.fill(tables.address, tables.bytes, 0)?;
-            device.fill(bitmap.address, bitmap.bytes, 0)?;
-            self.work = Some((tables, bitmap));
-            self.work_slots = slots;
+        let streams = self.streams_of(info);
+        if self.pending() == 0 {
+            self.grow_logs(device, streams)?;
         }
-        // For each stream its first chunk and its log's first segment, if the pool has so many. Those that are claimed follow.
-        let streams = u64::from(self.tracks) * u64::from(warps);
-        let reserves = u64::from(self.counter) + 2 * streams <= u64::from(self.chunk_count);
-        // No more than the pool has, which is a `u32`.
-        let streams = if reserves { streams as u32 } else { 0 };
-        self.reserved_last = 2 * streams;
-        self.reserved += self.reserved_last;
+        let slice_units = self.slice_units(streams);
+        let slices = streams * u64::from(slice_units);
+        let first = self.taken_units();
+        // Both are below `log_units`.
+        self.reserved_units += slices as u32;
+        self.left.push(LeftLaunch {
+            accounts,
+            slices: first,
+            slice_units,
+            warps,
+            launch: info.number(),
+            first_stream: self.streams,
+            tracks: self.tracks,
+        });
         Ok(PoolDescriptor {
             chunks: self.chunks.address,
-            next_chunk: self.next_chunk.address,
+            claims: self.claims.address,
             accounts,
-            work: self.work.map_or(0, |(tables, _)| tables.address),
-            work_slots: self.work.map_or(0, |(_, bitmap)| bitmap.address),
-            work_slot_count: self.work_slots,
+            logs: self.logs.address,
             chunk_count: self.chunk_count,
             chunk_bytes: self.chunk_bytes,
             warps,
             launch: info.number(),
             enabled: 1,
-            reserved: if reserves { 1 + self.counter } else { 0 },
-            reserved_count: self.reserved,
-            logs: if reserves { 1 + self.counter + streams } else { 0 },
-            unused: 0,
+            log_units: self.log_units(),
+            log_reserved: self.reserved_units,
+            slices: first,
+            slice_units,
+            unused: [0; 3],
         })
     }
 
     /// Gives the memory back.
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         device.free(self.chunks)?;
-        device.free(self.next_chunk)?;
-        if let Some(accounts) = self.accounts.take() {
-            device.free(accounts)?;
-        }
-        if let Some((tables, bitmap)) = self.work.take() {
-            device.free(tables)?;
-            device.free(bitmap)?;
+        device.free(self.claims)?;
+        device.free(self.logs)?;
+        for allocation in [self.accounts.take(), self.table.take()].into_iter().flatten() {
+            device.free(allocation)?;
         }
         Ok(())
     }
+}
+
+/// A launch as it stands in the table.
+fn left_bytes(launch: &LeftLaunch) -> [u8; size_of::<LeftLaunch>()] {
+    let mut bytes = [0; size_of::<LeftLaunch>()];
+    let LeftLaunch { accounts, slices, slice_units, warps, launch, first_stream, tracks } = *launch;
+    let (words, _) = bytes[8..].as_chunks_mut();
+    for (word, value) in words.iter_mut().zip([slices, slice_units, warps, launch, first_stream, tracks]) {
+        *word = value.to_le_bytes();
+    }
+    bytes[..8].copy_from_slice(&accounts.to_le_bytes());
+    bytes
 }
