@@ -3,8 +3,8 @@
 //! A warp leaves its logs as they are: at the end of a kernel the lanes of a warp are rarely together, and one lane that encodes keeps a whole warp.
 //! Before the host takes what is in the pool, two kernels of their own go over the logs of all launches since the last time:
 //!
-//! 1. [`merge`] brings each warp's logs into one sequence, in log memory; one thread for each warp and track. It cuts the sequence into
-//!    stretches that are sure to fit into a chunk, claims a chunk for each, and leaves its number of runs there.
+//! 1. [`merge`] brings each warp's logs into one sequence, in log memory; one warp for each warp and track, a lane for each log. It cuts the sequence
+//!    into stretches that are sure to fit into a chunk, claims a chunk for each, and leaves its number of runs there.
 //! 2. [`encode`] encodes each stretch into its chunk, one thread a stretch.
 //!
 //! A chunk that waits for its stretch:
@@ -29,18 +29,15 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::{LeftLaunch, PoolDescriptor};
 
-use crate::log::at_unit;
-use crate::merge::{MERGE_BYTES, Merge, RUN_BYTES};
+use crate::log::{Extent, RANK_BITS, SEGMENT_UNITS, at_unit};
+use crate::merge::RUN_BYTES;
 use crate::pool;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::recorder::TRACK_BYTES;
 use crate::recorder::{Codec, Tables};
-#[cfg(not(target_arch = "nvptx64"))]
 use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::state::plan;
-use crate::state::{Plan, with_recorder};
+use crate::state::{Plan, plan, with_recorder};
 use crate::stream::{Stretch, Track};
 
 /// Stands where a chunk has its length.
@@ -92,73 +89,219 @@ impl Launches {
     }
 }
 
-/// Merges the logs of a stream, if its warp has left any, and leaves them to [`encode`]. From one thread, with [`MERGE_BYTES`] of `heads`.
+/// Merges the logs of a stream, if its warp has left any, and leaves them to [`encode`]. From all lanes of a warp, together.
+///
+/// Each lane has a log. Of the next runs of all logs those are taken that began before any log's next but one: nothing can come between them. Times
+/// are compared from one that none is before, so that they may go round.
 #[inline(always)]
-fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32, heads: SharedMemory) {
+fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
+    let lane = simt::lane();
     let launch = launches.of_stream(stream);
     let index = stream - launch.first_stream;
     let (track, warp) = (index / launch.warps, index % launch.warps);
     let account = launch.accounts + u64::from(pool::ACCOUNT_BYTES) * u64::from(index);
-    if !pool::finish_account(account) {
+    let started = lane == 0 && pool::finish_account(account);
+    if simt::shuffle(ALL, u32::from(started), 0) == 0 {
         return;
     }
     let slice = launch.slices + index * launch.slice_units;
-    let mut merge = Merge::open(heads, pool.logs, pool.log_units, slice);
-    let runs = merge.count();
+    let log = Extent::read(pool.logs, slice, lane);
+    let lost_from = earliest(log.lost_from);
+    let mut log = Reader::new(pool, log);
+    let runs = sum(log.left);
     if runs == 0 {
         return;
     }
     let codec = if track == 0 { plan.codec } else { Codec::Raw };
-    let to = pool::claim_merged(pool, runs);
-    let (mut attempted, mut lost) = (0, 0);
-    let (mut left, mut merged, mut fits) = (runs, 0, true);
-    while left != 0 {
-        left -= 1;
-        let Some([mask, location, count, time]) = merge.next() else { break };
-        attempted += u64::from(count);
-        let late = merge.lost_from.is_some_and(|from| time.wrapping_sub(from) as i32 >= 0);
-        if late || to == 0 {
-            // What is recorded is a beginning.
-            lost += u64::from(count);
-        } else {
-            at_unit(pool.logs, to + merged).set128(0, [mask, location & 0xffff, count, 0]);
-            fits &= most_bytes(codec, count) <= pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
-            merged += 1;
+    let room = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
+    let to = by_first(|| pool::claim_merged(pool, runs));
+    let (mut attempted, mut lost, mut merged, mut fits) = (0, 0, 0, true);
+    let (mut next, mut after) = (log.take(), log.take());
+    let mut base = next.map_or(0, |[_, _, _, time]| time);
+    // Some time before all of them: it is that of the first log that has one.
+    let owners = simt::ballot(ALL, next.is_some());
+    base = simt::shuffle(ALL, base, owners.trailing_zeros()).wrapping_sub(1 << 31);
+    while simt::ballot(ALL, next.is_some()) != 0 {
+        let from_base = |run: Option<[u32; 4]>| run.map_or(NEVER, |[_, _, _, time]| time.wrapping_sub(base));
+        let [mask, location, count, time] = next.unwrap_or([0; 4]);
+        let (own, bound) = (from_base(next), least(from_base(after)));
+        let taken = own < bound || (bound == NEVER && next.is_some());
+        let rank = location >> RANK_BITS & 0xff;
+        let (mut place, mut others) = (0, simt::ballot(ALL, taken));
+        while others != 0 {
+            let other = others.trailing_zeros();
+            let (their, their_rank) = (simt::shuffle(ALL, own, other), simt::shuffle(ALL, rank, other));
+            let ties = their == own && (their_rank < rank || (their_rank == rank && other < lane));
+            place += u32::from(their < own || ties);
+            others &= others - 1;
         }
+        // What is recorded is a beginning.
+        let late = lost_from.is_some_and(|from| time.wrapping_sub(from) as i32 >= 0) || to == 0;
+        let kept = simt::ballot(ALL, taken && !late);
+        if taken {
+            attempted += u64::from(count);
+            if late {
+                lost += u64::from(count);
+            } else {
+                at_unit(pool.logs, to + merged + place).set128(0, [mask, location & 0xffff, count, 0]);
+                fits &= most_bytes(codec, count) <= room;
+            }
+            next = after;
+            after = log.take();
+        }
+        merged += kept.count_ones();
+        base = base.wrapping_add(if bound == NEVER { 0 } else { bound });
     }
+    let fits = simt::ballot(ALL, fits) == ALL;
+    // What other lanes have written.
+    simt::sync_warp(ALL);
     let mut done = 0;
     let mut sequence = pool::account_chunks(account);
     while done < merged {
         let stretch = if fits { fitting(pool, codec, to + done, merged - done) } else { merged - done };
-        let chunk = pool::claim(pool);
+        let chunk = by_first(|| pool::claim(pool));
         if chunk >= pool.chunk_count {
             break;
         }
-        let runs = at_unit(pool.logs, to + done).address();
-        let mut header = pool::chunk(pool, chunk);
-        header.set128(0, [warp, sequence, stretch, LEFT]);
-        header.set128(16, [launch.launch, track, runs as u32, (runs >> 32) as u32]);
+        if lane == 0 {
+            let runs = at_unit(pool.logs, to + done).address();
+            let mut header = pool::chunk(pool, chunk);
+            header.set128(0, [warp, sequence, stretch, LEFT]);
+            header.set128(16, [launch.launch, track, runs as u32, (runs >> 32) as u32]);
+        }
         done += stretch;
         sequence += 1;
     }
-    while done < merged {
-        lost += u64::from(at_unit(pool.logs, to + done).get32(8));
-        done += 1;
+    let mut rest = done + lane;
+    while rest < merged {
+        lost += u64::from(at_unit(pool.logs, to + rest).get32(8));
+        rest += simt::WARP_LANES;
     }
     pool::add_to_account(account, [attempted, 0, lost], 0);
 }
 
-/// How many of the `left` runs from a unit on are sure to fit into a chunk.
+/// All lanes of a warp.
+const ALL: u32 = u32::MAX;
+/// Later than any time.
+const NEVER: u32 = u32::MAX;
+
+/// A log, run by run.
+struct Reader {
+    logs: u64,
+    units: u32,
+    unit: u32,
+    link: u32,
+    left: u32,
+}
+
+impl Reader {
+    #[inline(always)]
+    fn new(pool: &PoolDescriptor, log: Extent) -> Self {
+        let mut reader =
+            Self { logs: pool.logs, units: pool.log_units, unit: log.first, link: log.link, left: 0 };
+        // How many there are.
+        let (mut from, mut link, mut left) = (log.first, log.link, 0);
+        // Of a log that is longer than memory something is wrong.
+        while (log.end < from || log.end > link) && left < pool.log_units {
+            left += link - from;
+            from = reader.follow(link);
+            link = from + SEGMENT_UNITS - 1;
+        }
+        reader.left = left + (log.end - from);
+        reader
+    }
+
+    /// First unit of the segment behind the one with this link.
+    #[inline(always)]
+    fn follow(&self, link: u32) -> u32 {
+        let segment = at_unit(self.logs, link).get32(0);
+        // No link of a log goes anywhere else.
+        if segment > self.units - SEGMENT_UNITS { 0 } else { segment }
+    }
+
+    /// The next run.
+    #[inline(always)]
+    fn take(&mut self) -> Option<[u32; 4]> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.unit == self.link {
+            self.unit = self.follow(self.link);
+            self.link = self.unit + SEGMENT_UNITS - 1;
+        }
+        let run = at_unit(self.logs, self.unit).get128(0);
+        self.left -= 1;
+        self.unit += 1;
+        Some(run)
+    }
+}
+
+/// What the first lane does for all of the warp; its answer to all.
+#[inline(always)]
+fn by_first(act: impl FnOnce() -> u32) -> u32 {
+    let mut value = 0;
+    if simt::lane() == 0 {
+        value = act();
+    }
+    simt::shuffle(ALL, value, 0)
+}
+
+/// Sum over the lanes of the warp.
+#[inline(always)]
+fn sum(mut value: u32) -> u32 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        value += simt::shuffle_xor(ALL, value, step);
+        step *= 2;
+    }
+    value
+}
+
+/// Least over the lanes of the warp.
+#[inline(always)]
+fn least(mut value: u32) -> u32 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        value = value.min(simt::shuffle_xor(ALL, value, step));
+        step *= 2;
+    }
+    value
+}
+
+/// The earliest time of the lanes that have one.
+#[inline(always)]
+fn earliest(time: Option<u32>) -> Option<u32> {
+    let owners = simt::ballot(ALL, time.is_some());
+    if owners == 0 {
+        return None;
+    }
+    let base = simt::shuffle(ALL, time.unwrap_or(0), owners.trailing_zeros()).wrapping_sub(1 << 31);
+    let after = time.map_or(NEVER, |time| time.wrapping_sub(base));
+    Some(base.wrapping_add(least(after)))
+}
+
+/// How many of the `left` runs from a unit on are sure to fit into a chunk. From all lanes of a warp, together.
 #[inline(always)]
 fn fitting(pool: &PoolDescriptor, codec: Codec, unit: u32, left: u32) -> u32 {
     let room = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
+    let lane = simt::lane();
     let (mut runs, mut bytes) = (0, 0);
     while runs < left {
-        bytes += most_bytes(codec, at_unit(pool.logs, unit + runs).get32(8));
-        if bytes > room {
+        let own = runs + lane;
+        let count = if own < left { at_unit(pool.logs, unit + own).get32(8) } else { 0 };
+        let mut up_to = most_bytes(codec, count);
+        let mut step = 1;
+        while step < simt::WARP_LANES {
+            let before = simt::shuffle_up(ALL, up_to, step);
+            up_to += if lane >= step { before } else { 0 };
+            step *= 2;
+        }
+        let fit = simt::ballot(ALL, own < left && bytes + up_to <= room).count_ones();
+        runs += fit;
+        if fit < simt::WARP_LANES {
             break;
         }
-        runs += 1;
+        bytes += simt::shuffle(ALL, up_to, simt::WARP_LANES - 1);
     }
     runs
 }
@@ -202,8 +345,7 @@ const _: () = assert!(RUN_BYTES == 16);
 
 #[cfg(target_arch = "nvptx64")]
 mod kernels {
-    use super::{Launches, encode, merge};
-    use crate::merge::MERGE_BYTES;
+    use super::{Launches, encode, merge_all};
     use crate::recorder::{TRACK_BYTES, Tables};
     use crate::space::SharedMemory;
     use crate::state::plan;
@@ -221,20 +363,13 @@ mod kernels {
         base + simt::linear_thread() * bytes
     }
 
-    /// Merges the logs of `streams` streams of the launches in `table`, by a grid of any size along x.
+    /// Merges the logs of `streams` streams of the launches in `table`, by a grid of any size along x, in blocks of whole warps.
     ///
     /// # Safety
-    /// Launched by the host, with [`merging_bytes`](crate::merging_bytes) of dynamic shared memory a thread, and a descriptor of the pool and log
-    /// memory that the launches had.
+    /// Launched by the host, with a descriptor of the pool and log memory that the launches had.
     #[unsafe(no_mangle)]
     pub unsafe extern "ptx-kernel" fn warptrace_merge(table: u64, launches: u32, streams: u32) {
-        let (plan, pool) = (plan(), pool::descriptor());
-        let heads = SharedMemory::new(own(MERGE_BYTES + 16), true);
-        let mut stream = simt::global_thread_x();
-        while stream < streams {
-            merge(&pool, plan, Launches { table, count: launches }, stream, heads);
-            stream += simt::grid_threads_x();
-        }
+        merge_all(Launches { table, count: launches }, streams);
     }
 
     /// Encodes what was left for the first `count` chunks of the pool, by a grid of any size along x.
@@ -256,13 +391,18 @@ mod kernels {
     }
 }
 
-/// Bytes that each thread needs in shared memory that merges logs.
-pub const fn merging_bytes() -> u32 {
-    // Of two neighbours the same words lie in different banks.
-    MERGE_BYTES + 16
+/// Merges the logs of all streams, a warp for each at a time.
+#[inline(always)]
+fn merge_all(launches: Launches, streams: u32) {
+    let (plan, pool) = (plan(), pool::descriptor());
+    let mut stream = simt::global_thread_x() / simt::WARP_LANES;
+    while stream < streams {
+        merge(&pool, plan, launches, stream);
+        stream += simt::grid_threads_x() / simt::WARP_LANES;
+    }
 }
 
-/// Memory of a thread that merges or encodes on the simulator, in units that are aligned as the codecs want it.
+/// Memory of a thread that encodes on the simulator, in units that are aligned as the codecs want it.
 #[cfg(not(target_arch = "nvptx64"))]
 fn memory(bytes: u32) -> (Vec<u128>, SharedMemory) {
     let mut memory = vec![0_u128; bytes.div_ceil(16) as usize];
@@ -276,18 +416,10 @@ fn arguments(table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
 }
 
 /// The kernel that merges the logs of `streams` streams: those of the `launches` launches in the table of [`LeftLaunch`] at the address `table`. To be
-/// launched as a grid along x, with the descriptor of the pool and the log memory that they had.
+/// launched as a grid along x, in blocks of whole warps, with the descriptor of the pool and the log memory that they had.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn merge_call(table: u64, launches: u32, streams: u32) -> crate::KernelCall {
-    let thread = move || {
-        let (plan, pool) = (plan(), pool::descriptor());
-        let (_memory, heads) = memory(MERGE_BYTES);
-        let mut stream = simt::global_thread_x();
-        while stream < streams {
-            merge(&pool, plan, Launches { table, count: launches }, stream, heads);
-            stream += simt::grid_threads_x();
-        }
-    };
+    let thread = move || merge_all(Launches { table, count: launches }, streams);
     crate::KernelCall::new("warptrace_merge", arguments(table, [launches, streams]), thread)
 }
 

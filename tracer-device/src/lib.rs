@@ -104,8 +104,6 @@ mod warp;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use after::{encode_call, merge_call};
 #[cfg(recording)]
-pub use after::merging_bytes;
-#[cfg(recording)]
 pub use log::SLICE_UNITS_CHOICES as SLICE_UNITS;
 pub use global::Global;
 pub use guard::KernelGuard;

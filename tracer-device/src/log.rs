@@ -16,19 +16,21 @@
 //!     12     4  time of its beginning, modulo 2^32
 //! ```
 //!
-//! A log is made of *segments* of 8 units, the last of which has the number of the next segment; the first has 4, and begins with a header. (What a
-//! lane appends first is its empty record: it comes to lie in the header, which is written when the lane leaves the kernel.)
+//! A log is made of *segments* of 8 units, the last of which has the number of the next segment; the first has 4. (What a lane appends first is its
+//! empty record: it takes the first segment's first place, where nobody looks for a run.)
+//!
+//! A warp's *slice*:
 //!
 //! ```text
-//! offset  size  field of the header
-//!      0     4  unit behind the last run
-//!      4     4  time of the first run that found no room
-//!      8     4  0; 1 if there is no more room for this log; 2 if runs were lost for that
+//! units  holds
+//!     8  for each lane the unit behind its last run, 4 bytes, or 0 if it has none; the highest bit says that the log has been stopped
+//!   128  the lanes' first segments. In the first place of a log that has been stopped: the unit behind its last run; the time of the first run that
+//!        found no room; 1, or 2 if there was one
+//!     …  the warp's first area
 //! ```
 //!
-//! A warp's *slice* holds the first segments of its lanes, and then its first *area*, out of which further segments are taken inside the lock. The
-//! first segment's place in an area has the number of the area that follows. Areas are claimed from all of log memory; they are the warp's until
-//! the kernel ends.
+//! Further segments are taken out of the area, inside the lock. The first segment's place in an area has the number of the area that follows.
+//! Areas are claimed from all of log memory; they are the warp's until the kernel ends.
 //!
 //! The time is that of the multiprocessor's clock, in units of 16 cycles: two events of one lane are further apart. So it goes round after 2^36
 //! cycles, more than half a minute, and a warp must not be without any run for so long.
@@ -52,15 +54,19 @@ pub(crate) const FIRST_UNITS: u32 = 4;
 pub(crate) const SEGMENT_UNITS: u32 = 8;
 /// Units of an area that is claimed.
 const AREA_UNITS: u32 = 256;
-/// Units of the first segments in a slice; behind them is the warp's first area.
-const LANES_UNITS: u32 = FIRST_UNITS * simt::WARP_LANES;
+/// Units of the lanes' ends in a slice; behind them are the first segments.
+const ENDS_UNITS: u32 = simt::WARP_LANES * 4 / LOG_UNIT_BYTES;
+/// Units before the warp's first area.
+const LANES_UNITS: u32 = ENDS_UNITS + FIRST_UNITS * simt::WARP_LANES;
 
-/// Units of a slice, by choice: with an area of 15 segments, or with one that has none.
-pub const SLICE_UNITS_CHOICES: [u32; 2] = [LANES_UNITS + 128, LANES_UNITS + SEGMENT_UNITS];
+/// Units of a slice, by choice: with an area of 14 segments, or with one that has none.
+pub const SLICE_UNITS_CHOICES: [u32; 2] = [256, LANES_UNITS + SEGMENT_UNITS];
 
-/// Where in a header the end is, the time of the first loss, and whether there was one.
+/// In a lane's end: the log has been stopped.
+const STOPPED: u32 = 1 << 31;
+/// Where in the first place of a log that has been stopped the time of the first loss is, and whether there was one.
 const T_LOST: u32 = 4;
-const STOPPED: u32 = 8;
+const HAS_LOST: u32 = 8;
 
 /// In the word of a record and of a run that has the location: nobody may count repeats of it.
 pub(crate) const UNREPEATABLE: u32 = 0x80 << 24;
@@ -97,7 +103,13 @@ impl Log {
     /// First unit of the lane's log.
     #[inline(always)]
     fn start(self, lane: u32) -> u32 {
-        self.state.get32(SLICE + 4 * self.track) + FIRST_UNITS * lane
+        first_segment(self.state.get32(SLICE + 4 * self.track), lane)
+    }
+
+    /// Writes the lane's end.
+    #[inline(always)]
+    fn set_end(self, lane: u32, end: u32) {
+        self.unit(self.state.get32(SLICE + 4 * self.track)).set32(4 * lane, end);
     }
 
     /// Memory from a unit on.
@@ -123,9 +135,7 @@ impl Log {
     /// Opens the lane's log.
     #[inline(always)]
     pub(crate) fn open(mut self, lane: u32, counts: bool) {
-        let mut header = self.unit(self.start(lane));
-        let address = header.address();
-        header.set128(0, [0; 4]);
+        let address = self.unit(self.start(lane)).address();
         let next = address + if counts { u64::from(LOG_UNIT_BYTES) } else { 0 };
         let link = address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1);
         // The record that is marked as unrepeatable first may be any.
@@ -142,12 +152,10 @@ impl Log {
         }
     }
 
-    /// What the logs of lanes hold that the warp does not have: nothing.
+    /// The log of a lane that the warp does not have: there is nothing in it.
     #[inline(always)]
-    pub(crate) fn open_absent(mut self, lane: u32) {
-        let start = self.start(lane);
-        self.unit(start).set128(0, [start, 0, 0, 0]);
-        self.state.set128(self.cursors + 16 * lane, [0, 0, 0, self.state.record_at(lane)]);
+    pub(crate) fn open_absent(self, lane: u32) {
+        self.set_end(lane, 0);
     }
 
     /// Gives a full log another segment. From the lane that the log belongs to.
@@ -249,43 +257,77 @@ impl Log {
         let [low, high] = self.state.get64(at);
         let [_, _, count, time] = GlobalMemory::new(address(low, high), true).before();
         self.state.set32(at, low - LOG_UNIT_BYTES);
-        let mut header = self.unit(self.start(lane));
-        if header.get32(STOPPED) == 1 {
-            header.set64(T_LOST, [time, 2]);
+        let mut first = self.unit(self.start(lane));
+        if first.get32(HAS_LOST) == 1 {
+            first.set64(T_LOST, [time, 2]);
         }
         let pool = pool::descriptor();
         let count = u64::from(count);
         pool::add_to_account(pool.account(self.track, self.state.get32(WARP)), [count, 0, count], 0);
     }
 
-    /// Writes into the header where the log ends. Where it has been stopped, it stands there already.
+    /// Writes down where the log ends.
     #[inline(always)]
     pub(crate) fn close(self, lane: u32) {
         let [low, high, link, _] = self.state.get128(self.cursors + 16 * lane);
-        let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
-        let mut header = self.unit(self.start(lane));
-        if !is_stopped(link) {
-            header.set128(0, [end as u32, 0, 0, 0]);
+        let mut end =
+            ((address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
+        if is_stopped(link) {
+            end = self.unit(self.start(lane)).get32(0) | STOPPED;
         }
+        self.set_end(lane, end);
     }
 
-    /// Closes the logs of lanes that have left the kernel, or of all, as empty.
+    /// Makes all logs of the track empty. What was lost stays lost, and so will be what follows.
     #[inline(always)]
     pub(crate) fn empty(self) {
         let mut lane = 0;
+        let slice = self.state.get32(SLICE + 4 * self.track);
         while lane < simt::WARP_LANES {
-            let start = self.start(lane);
-            let mut header = self.unit(start);
-            if header.get32(STOPPED) == 0 {
-                header.set32(0, start);
-            } else {
-                // What was lost stays lost, and so does what follows.
-                let [time, _] = header.get64(T_LOST);
-                header.set128(0, [start, time, header.get32(STOPPED), 0]);
-            }
+            let stopped = self.unit(slice).get32(4 * lane) & STOPPED;
+            self.set_end(lane, stopped);
+            self.unit(self.start(lane)).set32_if(stopped != 0, 0, 0);
             lane += 1;
         }
     }
+}
+
+/// What a slice says of one lane's log.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    /// Unit of the first run.
+    pub(crate) first: u32,
+    /// Unit of its segment's link.
+    pub(crate) link: u32,
+    /// Unit behind the last run; that of the first if there is none.
+    pub(crate) end: u32,
+    /// Time of the first run that found no room, if one did not.
+    pub(crate) lost_from: Option<u32>,
+}
+
+impl Extent {
+    /// Of the log of a lane in a slice.
+    #[inline(always)]
+    pub(crate) fn read(logs: u64, slice: u32, lane: u32) -> Self {
+        let start = first_segment(slice, lane);
+        let word = at_unit(logs, slice).get32(4 * lane);
+        let mut lost_from = None;
+        if word & STOPPED != 0 {
+            let [_, time, lost, _] = at_unit(logs, start).get128(0);
+            lost_from = if lost == 2 { Some(time) } else { None };
+        }
+        let end = word & !STOPPED;
+        let first = start + 1;
+        // One whose first place alone has been used has no runs.
+        let is_empty = end == 0 || end == start;
+        Self { first, link: start + FIRST_UNITS - 1, end: if is_empty { first } else { end }, lost_from }
+    }
+}
+
+/// First unit of a lane's log in a slice.
+#[inline(always)]
+fn first_segment(slice: u32, lane: u32) -> u32 {
+    slice + ENDS_UNITS + FIRST_UNITS * lane
 }
 
 /// Appends the run that the lane has kept to its log, and makes it keep another, from all lanes of the group: `keeps` says which of them. The run before

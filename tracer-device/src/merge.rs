@@ -6,7 +6,7 @@
 use warptrace_format::Memory;
 use warptrace_format::pool::LOG_UNIT_BYTES;
 
-use crate::log::{FIRST_UNITS, RANK_BITS, SEGMENT_UNITS, at_unit};
+use crate::log::{Extent, RANK_BITS, SEGMENT_UNITS, at_unit};
 use crate::simt::WARP_LANES;
 
 /// Bytes of memory that merging needs.
@@ -45,16 +45,14 @@ impl<M: Memory + Copy> Merge<M> {
         let (mut left, mut lost, mut first_lost) = (0, false, 0);
         let mut lane = 0;
         while lane < WARP_LANES {
-            let start = slice + FIRST_UNITS * lane;
-            let [end, time, stopped, _] = at_unit(logs, start).get128(0);
-            if stopped == 2 {
+            let log = Extent::read(logs, slice, lane);
+            if let Some(time) = log.lost_from {
                 first_lost = if !lost || (time.wrapping_sub(first_lost) as i32) < 0 { time } else { first_lost };
                 lost = true;
             }
-            // Behind the header.
-            if end != start && end != start + 1 && end < units {
-                let time = at_unit(logs, start + 1).get32(TIME);
-                heads.set128(HEAD_BYTES * left, [start + 1, start + FIRST_UNITS - 1, end, time]);
+            if log.end != log.first && log.end < units {
+                let time = at_unit(logs, log.first).get32(TIME);
+                heads.set128(HEAD_BYTES * left, [log.first, log.link, log.end, time]);
                 left += 1;
             }
             lane += 1;

@@ -47,8 +47,8 @@ impl fmt::Debug for SimOptions {
 pub struct SimDevice {
     simulator: Simulator,
     options: SimOptions,
-    /// Length of each allocation, by address.
-    allocations: BTreeMap<u64, usize>,
+    /// By address.
+    allocations: BTreeMap<u64, Block>,
 }
 
 impl SimDevice {
@@ -63,7 +63,7 @@ impl SimDevice {
 
     fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
         let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-        let (&start, &length) = self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
+        let (&start, &Block { length, .. }) = self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
         let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
         if offset > length || bytes > length - offset {
             return Err(out_of_bounds());
@@ -72,8 +72,16 @@ impl SimDevice {
     }
 }
 
+/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it knows pages that are zero already. (It
+/// would write zeros to all others, which takes seconds for a large pool of which little is used.)
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    length: usize,
+    allocated: u64,
+}
+
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, ALIGN).ok()
+    Layout::from_size_align(bytes.checked_add(ALIGN)?, size_of::<u64>()).ok()
 }
 
 impl Device for SimDevice {
@@ -95,17 +103,18 @@ impl Device for SimDevice {
         if pointer.is_null() {
             return Err(out_of_memory("the host has no more memory"));
         }
-        let address = pointer.expose_provenance() as u64;
-        self.allocations.insert(address, length);
+        let allocated = pointer.expose_provenance() as u64;
+        let address = allocated.next_multiple_of(ALIGN as u64);
+        self.allocations.insert(address, Block { length, allocated });
         Ok(Allocation { address, bytes })
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        let length = self
+        let block = self
             .allocations
             .remove(&allocation.address)
             .ok_or(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes })?;
-        free(allocation.address, length);
+        free(block);
         Ok(())
     }
 
@@ -189,16 +198,14 @@ impl Device for SimDevice {
     }
 }
 
-fn free(address: u64, length: usize) {
+fn free(Block { length, allocated }: Block) {
     let layout = layout(length).expect("it was allocated with this layout");
     // SAFETY: allocated in `allocate` with this layout, and taken out of the list before.
-    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address as usize), layout) };
+    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(allocated as usize), layout) };
 }
 
 impl Drop for SimDevice {
     fn drop(&mut self) {
-        for (address, length) in std::mem::take(&mut self.allocations) {
-            free(address, length);
-        }
+        std::mem::take(&mut self.allocations).into_values().for_each(free);
     }
 }

@@ -8,7 +8,7 @@ mod worker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes, merge_call, merging_bytes};
+use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes, merge_call};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
@@ -257,7 +257,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if streams == 0 {
             return Ok(0);
         }
-        let shape = self.shape(streams, merging_bytes());
+        // A warp for each.
+        let shape = self.shape(streams, 0, THREADS / 32);
         // SAFETY: the pool is that of the launches before, whose chunks and logs nobody else uses; the table was written for it.
         let time =
             unsafe { self.device.launch(&merge_call(table, launches, streams), &shape, Some(&tracing)) }?;
@@ -266,7 +267,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if count == 0 {
             return Ok(0);
         }
-        let shape = self.shape(count, encoding_bytes(codec_of(self.recording)));
+        let bytes = encoding_bytes(codec_of(self.recording));
+        let shape = self.shape(count, bytes, THREADS);
         // SAFETY: as above.
         let time =
             unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
@@ -274,13 +276,12 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(time.claims.chunks.min(self.pool.chunk_count))
     }
 
-    /// Shape of a launch of `threads` threads, or fewer that do more, each with so many bytes of shared memory.
-    fn shape(&self, threads: u32, bytes: u32) -> LaunchShape {
-        let most = ENCODING_BLOCKS * self.device.multiprocessors();
+    /// Shape of a launch for so many `items`, `at_once` of them in a block, whose threads each have so many bytes of shared memory.
+    fn shape(&self, items: u32, bytes: u32, at_once: u32) -> LaunchShape {
         LaunchShape {
-            grid: [threads.div_ceil(ENCODING_THREADS).min(most), 1, 1],
-            block: [ENCODING_THREADS, 1, 1],
-            dynamic_shared: ENCODING_THREADS * bytes,
+            grid: [items.div_ceil(at_once).min(MOST_BLOCKS * self.device.multiprocessors()), 1, 1],
+            block: [THREADS, 1, 1],
+            dynamic_shared: THREADS * bytes,
             blocks: Blocks::Independent,
         }
     }
@@ -348,10 +349,10 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     }
 }
 
-/// Threads of a block that encodes logs: as few as can be, for each needs shared memory.
-const ENCODING_THREADS: u32 = 32;
-/// Most such blocks for each multiprocessor; a thread then takes more than one log.
-const ENCODING_BLOCKS: u32 = 32;
+/// Threads of a block that merges or encodes: as few as can be, for each needs shared memory to encode.
+const THREADS: u32 = 32;
+/// Most such blocks for each multiprocessor; each then does more.
+const MOST_BLOCKS: u32 = 32;
 
 fn codec_of(recording: Recording) -> Codec {
     match recording.codec {

@@ -14,8 +14,8 @@ const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
 const LEAST_LOG_BYTES: u64 = 16 << 20;
 /// Most to which log memory grows for slices that need not be so large.
 const MOST_COMFORT_BYTES: u64 = 4 << 30;
-/// Most log memory: what the number of a unit can say.
-const MOST_LOG_BYTES: u64 = (u32::MAX as u64) * LOG_UNIT_BYTES as u64;
+/// Most log memory: what 31 bits of a unit's number can say.
+const MOST_LOG_BYTES: u64 = (i32::MAX as u64) * LOG_UNIT_BYTES as u64;
 /// Units of log memory that are nobody's: unit 0 stands for none.
 const FIRST_UNITS: u32 = 16;
 
