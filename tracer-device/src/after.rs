@@ -121,7 +121,11 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
     // Some time before all of them: it is that of the first log that has one.
     let owners = simt::ballot(ALL, next.is_some());
     base = simt::shuffle(ALL, base, owners.trailing_zeros()).wrapping_sub(1 << 31);
-    while simt::ballot(ALL, next.is_some()) != 0 {
+    loop {
+        let owners = simt::ballot(ALL, next.is_some());
+        if owners.count_ones() <= 1 {
+            break;
+        }
         let from_base = |run: Option<[u32; 4]>| run.map_or(NEVER, |[_, _, _, time]| time.wrapping_sub(base));
         let [mask, location, count, time] = next.unwrap_or([0; 4]);
         let (own, bound) = (from_base(next), least(from_base(after)));
@@ -152,6 +156,29 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
         merged += kept.count_ones();
         base = base.wrapping_add(if bound == NEVER { 0 } else { bound });
     }
+    // One log is left, or none: all lanes together take what is in it.
+    let owner = simt::ballot(ALL, next.is_some()).trailing_zeros() % simt::WARP_LANES;
+    log = log.of_lane(owner);
+    let mut put = |run: Option<[u32; 4]>| {
+        let [mask, location, count, time] = run.unwrap_or([0; 4]);
+        let late = lost_from.is_some_and(|from| time.wrapping_sub(from) as i32 >= 0) || to == 0;
+        let kept = simt::ballot(ALL, run.is_some() && !late);
+        attempted += u64::from(count);
+        if late {
+            lost += u64::from(count);
+        } else if run.is_some() {
+            at_unit(pool.logs, to + merged + lane).set128(0, [mask, location & 0xffff, count, 0]);
+            fits &= most_bytes(codec, count) <= room;
+        }
+        merged += kept.count_ones();
+    };
+    // What its lane has taken already, by the first two.
+    for run in [next, after] {
+        put(from_lane(run, owner));
+    }
+    while log.left != 0 {
+        put(log.take_together(lane));
+    }
     let fits = simt::ballot(ALL, fits) == ALL;
     // What other lanes have written.
     simt::sync_warp(ALL);
@@ -177,7 +204,10 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
         lost += u64::from(at_unit(pool.logs, to + rest).get32(8));
         rest += simt::WARP_LANES;
     }
-    pool::add_to_account(account, [attempted, 0, lost], 0);
+    let (attempted, lost) = (sum_of_events(attempted), sum_of_events(lost));
+    if lane == 0 {
+        pool::add_to_own_account(account, attempted, lost);
+    }
 }
 
 /// All lanes of a warp.
@@ -219,6 +249,55 @@ impl Reader {
         if segment > self.units - SEGMENT_UNITS { 0 } else { segment }
     }
 
+    /// The log of a lane, to all.
+    #[inline(always)]
+    fn of_lane(&self, owner: u32) -> Self {
+        Self {
+            logs: self.logs,
+            units: self.units,
+            unit: simt::shuffle(ALL, self.unit, owner),
+            link: simt::shuffle(ALL, self.link, owner),
+            left: simt::shuffle(ALL, self.left, owner),
+        }
+    }
+
+    /// The next runs, one to each of the lanes from the first on; none to others. From all lanes of the warp, which have the same log.
+    ///
+    /// A lane's segments mostly follow each other in memory. So the lanes look at the next four as if they did, and some look whether they do.
+    #[inline(always)]
+    fn take_together(&mut self, lane: u32) -> Option<[u32; 4]> {
+        const RUNS: u32 = SEGMENT_UNITS - 1;
+        const MOST: u32 = simt::WARP_LANES - 4;
+        let (here, end) = (self.link - self.unit, self.units - SEGMENT_UNITS);
+        // The number of the lane among those that look at links.
+        let step = lane.wrapping_sub(MOST);
+        let link = self.link + SEGMENT_UNITS * (step % 4);
+        let follows = lane >= MOST && link < end && at_unit(self.logs, link).get32(0) == link + 1;
+        let follows = (simt::ballot(ALL, follows) >> MOST).trailing_ones();
+        let there = (here + RUNS * follows).min(MOST).min(self.left);
+        if there == 0 {
+            self.unit = self.follow(self.link);
+            self.link = self.unit + RUNS;
+            return None;
+        }
+        let beyond = lane.wrapping_sub(here);
+        let unit = if lane < here {
+            self.unit + lane
+        } else {
+            self.link + 1 + SEGMENT_UNITS * (beyond / RUNS) + beyond % RUNS
+        };
+        let run = if lane < there { Some(at_unit(self.logs, unit).get128(0)) } else { None };
+        self.left -= there;
+        if there <= here {
+            self.unit += there;
+        } else {
+            let last = there - here - 1;
+            self.unit = self.link + 1 + SEGMENT_UNITS * (last / RUNS) + last % RUNS + 1;
+            self.link += SEGMENT_UNITS * (last / RUNS + 1);
+        }
+        run
+    }
+
     /// The next run.
     #[inline(always)]
     fn take(&mut self) -> Option<[u32; 4]> {
@@ -234,6 +313,20 @@ impl Reader {
         self.unit += 1;
         Some(run)
     }
+}
+
+/// The run that a lane has, to the first one; none to others.
+#[inline(always)]
+fn from_lane(run: Option<[u32; 4]>, owner: u32) -> Option<[u32; 4]> {
+    let has = simt::ballot(ALL, run.is_some()) >> owner & 1 != 0;
+    let [a, b, c, d] = run.unwrap_or([0; 4]);
+    let run = [
+        simt::shuffle(ALL, a, owner),
+        simt::shuffle(ALL, b, owner),
+        simt::shuffle(ALL, c, owner),
+        simt::shuffle(ALL, d, owner),
+    ];
+    if has && simt::lane() == 0 { Some(run) } else { None }
 }
 
 /// What the first lane does for all of the warp; its answer to all.
@@ -252,6 +345,19 @@ fn sum(mut value: u32) -> u32 {
     let mut step = 1;
     while step < simt::WARP_LANES {
         value += simt::shuffle_xor(ALL, value, step);
+        step *= 2;
+    }
+    value
+}
+
+/// Sum of numbers of 64 bits over the lanes of the warp.
+#[inline(always)]
+fn sum_of_events(mut value: u64) -> u64 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        let low = simt::shuffle_xor(ALL, value as u32, step);
+        let high = simt::shuffle_xor(ALL, (value >> 32) as u32, step);
+        value += u64::from(low) | u64::from(high) << 32;
         step *= 2;
     }
     value

@@ -53,26 +53,26 @@ macro_rules! apart {
 
 #[cfg(target_arch = "nvptx64")]
 apart! {
-    fn further_address = warptrace_further(state, _location, _mask, _count, _group) {
+    fn further_address = warptrace_further(state, _location, _mask, _count, _time) {
         after_further(log(SharedMemory::new(state, true)), claim_address, lose_address)
     }
-    fn claim_address = warptrace_claim(state, _location, _mask, _count, _group) {
+    fn claim_address = warptrace_claim(state, _location, _mask, _count, _time) {
         claim(log(SharedMemory::new(state, true)));
         0
     }
-    fn lose_address = warptrace_lose(state, _location, _mask, _count, _group) {
+    fn lose_address = warptrace_lose(state, _location, _mask, _count, _time) {
         log(SharedMemory::new(state, true)).lose(simt::own_lane());
         0
     }
-    fn drain_address = warptrace_drain(state, _location, _mask, _count, group) {
-        event::drain(SharedMemory::new(state, true), group);
+    fn drain_address = warptrace_drain(state, _location, mask, _count, _time) {
+        event::drain(SharedMemory::new(state, true), mask);
         0
     }
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 apart! {
-    fn counts_address = warptrace_counts(state, location, iterations, _unused, group) {
+    fn counts_address = warptrace_counts(state, location, group, iterations, _unused) {
         let next = counts::counts(SharedMemory::new(state, true), location, iterations, group);
         address_of(next, further_address)
     }
@@ -80,7 +80,7 @@ apart! {
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted", feature = "dual"))]
 apart! {
-    fn twin_counts_address = warptrace_twin_counts(state, location, iterations, _unused, group) {
+    fn twin_counts_address = warptrace_twin_counts(state, location, group, iterations, _unused) {
         let next = counts::twin_counts(SharedMemory::new(state, true), location, iterations, group);
         address_of(next, twin_further_address)
     }
@@ -92,14 +92,14 @@ apart! {
         let next = event::twin(SharedMemory::new(state, true), location, mask, count, time);
         address_of(next, twin_further_address)
     }
-    fn twin_further_address = warptrace_twin_further(state, _location, _mask, _count, _group) {
+    fn twin_further_address = warptrace_twin_further(state, _location, _mask, _count, _time) {
         after_further(twin_log(SharedMemory::new(state, true)), twin_claim_address, twin_lose_address)
     }
-    fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _group) {
+    fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _time) {
         claim(twin_log(SharedMemory::new(state, true)));
         0
     }
-    fn twin_lose_address = warptrace_twin_lose(state, _location, _mask, _count, _group) {
+    fn twin_lose_address = warptrace_twin_lose(state, _location, _mask, _count, _time) {
         twin_log(SharedMemory::new(state, true)).lose(simt::own_lane());
         0
     }
@@ -141,15 +141,18 @@ fn address_of(next: Next, further: impl Fn() -> u64) -> u64 {
     }
 }
 
-/// The arguments of the functions.
+/// The arguments of the functions, which those that come next get too.
 #[cfg(target_arch = "nvptx64")]
 #[derive(Clone, Copy)]
 struct Arguments {
     state: u32,
     location: u32,
+    /// Mask of the group.
     mask: u32,
+    /// How often; of a counted loop the lane's iterations.
     count: u32,
-    group: u32,
+    /// When, where that is known already.
+    time: u32,
 }
 
 /// Calls the function at `address`; answers which comes next.
@@ -159,7 +162,7 @@ fn call(address: u64, with: Arguments) -> u64 {
     // SAFETY: the address of one of the functions above, which have the same signature.
     let function =
         unsafe { core::mem::transmute::<u64, extern "C" fn(u32, u32, u32, u32, u32) -> u64>(address) };
-    function(with.state, with.location, with.mask, with.count, with.group)
+    function(with.state, with.location, with.mask, with.count, with.time)
 }
 
 /// Calls the function at `first`, and those that come next.
@@ -198,7 +201,7 @@ pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, gr
     let location = u32::from(location);
     #[cfg(target_arch = "nvptx64")]
     {
-        let with = Arguments { state: state.address, location, mask, count, group };
+        let with = Arguments { state: state.address, location, mask, count, time: 0 };
         // Not one call of what is one or the other: ptxas 13.0 then calls nothing that exists.
         match event::miss(state, location, mask, count, group) {
             Next::Done => (),
@@ -219,7 +222,7 @@ pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, gr
 pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, time: u32) {
     let location = u32::from(location);
     #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
-    go(twin_address(), Arguments { state: state.address, location, mask, count, group: time });
+    go(twin_address(), Arguments { state: state.address, location, mask, count, time });
     #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
     let _ = (state, location, mask, count, time);
     #[cfg(not(target_arch = "nvptx64"))]
@@ -234,7 +237,7 @@ pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, ti
 #[inline(always)]
 pub(crate) fn counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
     let (location, state) = (u32::from(location), state.address);
-    go(counts_address(), Arguments { state, location, mask: iterations, count: 0, group });
+    go(counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
 }
 
 /// The same for the raw twin of a dual recording.
@@ -243,7 +246,7 @@ pub(crate) fn counts(state: SharedMemory, location: u16, iterations: u32, group:
 pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
     let (location, state) = (u32::from(location), state.address);
     #[cfg(feature = "dual")]
-    go(twin_counts_address(), Arguments { state, location, mask: iterations, count: 0, group });
+    go(twin_counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
     #[cfg(not(feature = "dual"))]
     let _ = (state, location, iterations, group);
 }
@@ -252,7 +255,7 @@ pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, g
 #[inline(always)]
 pub(crate) fn lose(state: SharedMemory) {
     #[cfg(target_arch = "nvptx64")]
-    call(lose_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, group: 0 });
+    call(lose_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, time: 0 });
     #[cfg(not(target_arch = "nvptx64"))]
     log(state).lose(simt::own_lane());
 }

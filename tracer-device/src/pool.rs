@@ -5,6 +5,7 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::{PoolDescriptor, WarpAccount};
 
 use crate::space::GlobalMemory;
+use crate::stream::{get64, set64};
 
 /// Filled by the host after it has loaded the module; zero, and so switched off, until then.
 #[cfg(target_arch = "nvptx64")]
@@ -116,16 +117,33 @@ pub(crate) fn account_chunks(account: u64) -> u32 {
     GlobalMemory::new(account, false).get32(24)
 }
 
-/// Adds a warp's attempted, recorded and lost events, and its chunks, to its account. Its parts may come from several threads.
+/// Adds to a warp's attempted, recorded and lost events, and its chunks, in its account. Others may do so at the same time.
 #[inline(always)]
 pub(crate) fn add_to_account(account: u64, events: [u64; 3], chunks: u32) {
     let at = |offset: u64| core::ptr::with_exposed_provenance_mut::<u64>((account + offset) as usize);
-    // SAFETY: the account of a warp of the launch, in a table that the host has zeroed.
-    unsafe {
-        crate::atomic::add_u64(at(0), events[0]);
-        crate::atomic::add_u64(at(8), events[1]);
-        crate::atomic::add_u64(at(16), events[2]);
-        crate::atomic::add_u32(at(24).cast(), chunks);
+    let mut number = 0;
+    while number < 3 {
+        if events[number] != 0 {
+            // SAFETY: the account of a warp of the launch, in a table that the host has zeroed.
+            unsafe { crate::atomic::add_u64(at(8 * number as u64), events[number]) };
+        }
+        number += 1;
+    }
+    if chunks != 0 {
+        // SAFETY: as above.
+        unsafe { crate::atomic::add_u32(at(24).cast(), chunks) };
+    }
+}
+
+/// Adds to a warp's attempted and lost events, where nobody else does.
+#[inline(always)]
+pub(crate) fn add_to_own_account(account: u64, attempted: u64, lost: u64) {
+    let mut memory = GlobalMemory::new(account, true);
+    let attempted = get64(&memory, 0) + attempted;
+    set64(&mut memory, 0, attempted);
+    if lost != 0 {
+        let lost = get64(&memory, 16) + lost;
+        set64(&mut memory, 16, lost);
     }
 }
 

@@ -258,7 +258,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             return Ok(0);
         }
         // A warp for each.
-        let shape = self.shape(streams, 0, THREADS / 32);
+        let shape = self.shape(streams, MERGING_THREADS, MERGING_THREADS / 32, 0);
         // SAFETY: the pool is that of the launches before, whose chunks and logs nobody else uses; the table was written for it.
         let time =
             unsafe { self.device.launch(&merge_call(table, launches, streams), &shape, Some(&tracing)) }?;
@@ -268,7 +268,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             return Ok(0);
         }
         let bytes = encoding_bytes(codec_of(self.recording));
-        let shape = self.shape(count, bytes, THREADS);
+        let threads = self.encoding_threads(count);
+        let shape = self.shape(count, threads, threads, bytes);
         // SAFETY: as above.
         let time =
             unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
@@ -276,12 +277,24 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(time.claims.chunks.min(self.pool.chunk_count))
     }
 
-    /// Shape of a launch for so many `items`, `at_once` of them in a block, whose threads each have so many bytes of shared memory.
-    fn shape(&self, items: u32, bytes: u32, at_once: u32) -> LaunchShape {
+    /// Threads of a block that encodes, of which each does a chunk. They take turns where they go different ways, so as few are together as fill the
+    /// device.
+    fn encoding_threads(&self, chunks: u32) -> u32 {
+        let mut threads = LEAST_ENCODING_THREADS;
+        while threads < 32 && chunks > threads * MOST_BLOCKS * self.device.multiprocessors() {
+            threads *= 2;
+        }
+        threads
+    }
+
+    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `at_once` of them, each thread with so many bytes of shared memory.
+    fn shape(&self, items: u32, threads: u32, at_once: u32, bytes: u32) -> LaunchShape {
+        // Each then does more.
+        let most = MOST_BLOCKS * self.device.multiprocessors();
         LaunchShape {
-            grid: [items.div_ceil(at_once).min(MOST_BLOCKS * self.device.multiprocessors()), 1, 1],
-            block: [THREADS, 1, 1],
-            dynamic_shared: THREADS * bytes,
+            grid: [items.div_ceil(at_once).min(most), 1, 1],
+            block: [threads, 1, 1],
+            dynamic_shared: threads * bytes,
             blocks: Blocks::Independent,
         }
     }
@@ -349,9 +362,11 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     }
 }
 
-/// Threads of a block that merges or encodes: as few as can be, for each needs shared memory to encode.
-const THREADS: u32 = 32;
-/// Most such blocks for each multiprocessor; each then does more.
+/// Threads of a block that merges.
+const MERGING_THREADS: u32 = 128;
+/// Least threads of a block that encodes.
+const LEAST_ENCODING_THREADS: u32 = 4;
+/// Blocks that a multiprocessor can have at once.
 const MOST_BLOCKS: u32 = 32;
 
 fn codec_of(recording: Recording) -> Codec {

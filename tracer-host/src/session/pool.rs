@@ -95,7 +95,7 @@ impl Pool {
             chunk_bytes,
             chunk_count,
             claims,
-            logs: allocate_logs(device, (2 * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
+            logs: allocate_logs(device, (4 * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
             claimed_units: 0,
             reserved_units: FIRST_UNITS,
             most_claimed: vec![0; kernels],
@@ -171,8 +171,8 @@ impl Pool {
     /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program goes on.
     pub(super) fn should_drain(&self) -> bool {
         let chunks = u64::from(self.streams);
-        2 * u64::from(self.taken_units()) >= u64::from(self.log_units())
-            || 2 * chunks >= u64::from(self.chunk_count)
+        4 * u64::from(self.taken_units()) >= 3 * u64::from(self.log_units())
+            || 4 * chunks >= 3 * u64::from(self.chunk_count)
     }
 
     /// What those who merge and encode the logs that warps have left need to know: nothing of a launch. And the launches: the address of their
