@@ -34,7 +34,7 @@ use crate::merge::RUN_BYTES;
 use crate::pool;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::recorder::TRACK_BYTES;
-use crate::recorder::{Codec, Tables};
+use crate::recorder::{Codec, Recorder, Tables};
 use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
 use crate::state::{Plan, plan, with_recorder};
@@ -183,7 +183,7 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
     // What other lanes have written.
     simt::sync_warp(ALL);
     let mut done = 0;
-    let mut sequence = pool::account_chunks(account);
+    let mut sequence = by_first(|| pool::account_chunks(account));
     while done < merged {
         let stretch = if fits { fitting(pool, codec, to + done, merged - done) } else { merged - done };
         let chunk = by_first(|| pool::claim(pool));
@@ -454,7 +454,13 @@ mod kernels {
     use super::{Launches, encode, merge_all};
     use crate::recorder::{TRACK_BYTES, Tables};
     use crate::space::SharedMemory;
-    use crate::state::plan;
+    use warptrace_format::codec::ecl::EclState;
+    use warptrace_format::codec::predict::PredictState;
+    use warptrace_format::codec::raw::RawState;
+
+    use crate::recorder::Codec;
+    use crate::recorder::Recorder;
+    use crate::state::{plan, with_recorder};
     use crate::{pool, simt};
 
     /// Where the thread's memory is: `bytes` for each of a block's.
@@ -488,6 +494,7 @@ mod kernels {
         let (plan, pool) = (plan(), pool::descriptor());
         let own = own(crate::encoding_bytes(plan.codec));
         let tables = Tables::new(SharedMemory::new(own + TRACK_BYTES, true));
+        with_recorder!(plan, R => R::ready(tables));
         let mut number = simt::global_thread_x();
         while number < count {
             let launches = Launches { table, count: launches };
@@ -511,7 +518,8 @@ fn merge_all(launches: Launches, streams: u32) {
 /// Memory of a thread that encodes on the simulator, in units that are aligned as the codecs want it.
 #[cfg(not(target_arch = "nvptx64"))]
 fn memory(bytes: u32) -> (Vec<u128>, SharedMemory) {
-    let mut memory = vec![0_u128; bytes.div_ceil(16) as usize];
+    // As on a GPU, with any content.
+    let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];
     let address = memory.as_mut_ptr().expose_provenance() as u64;
     (memory, SharedMemory::new(address, true))
 }
@@ -537,6 +545,7 @@ pub fn encode_call(table: u64, launches: u32, count: u32) -> crate::KernelCall {
         let codec = simt::host::with_lane(|lane| lane.recording().codec);
         let (_memory, state) = memory(TRACK_BYTES + codec.work_bytes());
         let tables = Tables::new(SharedMemory::new(state.address() + u64::from(TRACK_BYTES), true));
+        with_recorder!(plan, R => R::ready(tables));
         let mut number = simt::global_thread_x();
         while number < count {
             encode(&pool, plan, Launches { table, count: launches }, number, state, tables);

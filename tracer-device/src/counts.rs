@@ -7,7 +7,7 @@
 
 use warptrace_format::Memory;
 
-use crate::event::{Next, next};
+use crate::event::Next;
 use crate::log::{RANK_BITS, UNREPEATABLE, append_to_twin, begin_run};
 use crate::simt;
 use crate::space::SharedMemory;
@@ -68,6 +68,12 @@ fn find(state: SharedMemory, iterations: u32, group: u32) -> Run {
     Run { mask, count: iterations - smaller, rank, writes, time }
 }
 
+/// What comes after a loop. The logs are not emptied here: several lanes have just begun runs of the same time.
+#[inline(always)]
+fn next(full: bool) -> Next {
+    if full { Next::Further } else { Next::Done }
+}
+
 /// Where the time is.
 const TIME_AT: u32 = 8 * simt::WARP_LANES;
 
@@ -77,14 +83,12 @@ pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group:
     let run = find(state, iterations, group);
     let own = simt::own_lane();
     // Nobody repeats these runs: what a lane was in last is of no importance, as long as it is a record.
-    let full = begin_run(state, own, own, run.writes, run.words(location));
-    next(state, group, full)
+    next(begin_run(state, own, own, run.writes, run.words(location)))
 }
 
 /// The same for the twin's log.
 #[inline(always)]
 pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, group: u32) -> Next {
     let run = find(state, iterations, group);
-    let full = append_to_twin(state, simt::own_lane(), run.writes, run.words(location));
-    next(state, group, full)
+    next(append_to_twin(state, simt::own_lane(), run.writes, run.words(location)))
 }

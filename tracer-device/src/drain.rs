@@ -43,7 +43,10 @@ fn encode(mut state: SharedMemory) {
     let pool = pool::descriptor();
     let memory = at_unit(get64(&state, LOGS), state.get32(WORK));
     let tables = Tables::new(GlobalMemory::new(memory.address() + u64::from(TABLES_AT), true));
-    with_recorder!(plan, R => encode_track::<R>(&pool, state, memory, tables, 0));
+    with_recorder!(plan, R => {
+        R::ready(tables);
+        encode_track::<R>(&pool, state, memory, tables, 0);
+    });
     log(state).empty();
     if plan.dual {
         encode_track::<RawState>(&pool, state, memory, tables, 1);

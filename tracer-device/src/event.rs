@@ -110,7 +110,7 @@ pub(crate) fn miss(state: SharedMemory, location: u32, mask: u32, count: u32, gr
 
 /// What comes after an event of `mask`.
 #[inline(always)]
-pub(crate) fn next(state: SharedMemory, mask: u32, full: bool) -> Next {
+fn next(state: SharedMemory, mask: u32, full: bool) -> Next {
     let together = state.get32(DRAIN) == mask;
     if !(together | full) {
         Next::Done

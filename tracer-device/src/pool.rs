@@ -114,7 +114,8 @@ pub(crate) fn finish_account(account: u64) -> bool {
 /// How many chunks an account has.
 #[inline(always)]
 pub(crate) fn account_chunks(account: u64) -> u32 {
-    GlobalMemory::new(account, false).get32(24)
+    // By an atomic, for so it was counted: a plain load may find what a cache has kept from before.
+    GlobalMemory::new(account, true).fetch_add(24, 0)
 }
 
 /// Adds to a warp's attempted, recorded and lost events, and its chunks, in its account. Others may do so at the same time.

@@ -148,6 +148,8 @@ pub(crate) trait Recorder: Sized {
     fn load(state: &impl Memory, at: u32) -> Self;
     /// Puts them back.
     fn store(&self, state: &mut impl Memory, at: u32);
+    /// Makes tables with any content ready for the first chunk.
+    fn ready<M: Memory + Copy>(_: Tables<M>) {}
     /// Starts a chunk from a fresh codec state.
     fn begin<M: Memory + Copy>(&mut self, tables: Tables<M>);
     /// Encodes the first of `runs` runs in `log`, as many as `capacity` bytes of payload have room for. If that is not all, some events of the
@@ -193,6 +195,10 @@ macro_rules! load_and_store {
 
 impl Recorder for EclState {
     load_and_store!();
+    #[inline(always)]
+    fn ready<M: Memory + Copy>(mut tables: Tables<M>) {
+        Self::prepare(&tables.ecl(), &mut tables.memory);
+    }
     #[inline(always)]
     fn begin<M: Memory + Copy>(&mut self, mut tables: Tables<M>) {
         self.begin_chunk(&tables.ecl(), &mut tables.memory);

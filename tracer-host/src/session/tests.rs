@@ -3,36 +3,70 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use warptrace_format::file::{DeviceInfo, Frame, SECTION_HEADER_BYTES, SectionHeader};
-use warptrace_format::pool::WarpAccount;
+use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, PoolDescriptor};
 
 use super::*;
 use crate::{Allocation, DeviceError, packed};
 
-/// What a launch leaves in the pool, or why it fails.
+/// What a launch leaves, or why it fails.
 #[derive(Clone, Debug, Default)]
 struct Script {
     /// Warp, sequence and payload of each chunk.
     chunks: Vec<(u32, u32, Vec<u8>)>,
+    /// Whether the kernel itself writes them: else they come out of what its warps have left.
+    in_kernel: bool,
+    /// Units of log memory that it claims.
+    units: u32,
     fails: bool,
 }
 
 /// Memory without a processor: launches do what a script says.
-#[derive(Default)]
 struct FakeDevice {
     memory: BTreeMap<u64, Vec<u8>>,
+    /// Address of the first allocation.
+    base: u64,
+    /// Bytes of the largest allocation that it grants.
+    largest: u64,
     script: VecDeque<Script>,
-    /// Pool and accounts that each launch was given.
-    pools: Vec<warptrace_format::pool::PoolDescriptor>,
+    /// The descriptor that each launch of the program was given.
+    pools: Vec<PoolDescriptor>,
+    /// Units of log memory up to this one belong to launches since the last merging.
+    taken: u32,
     /// Calls of `collect`.
     collected: u32,
-    /// How many logs each launch of the encoder has found.
-    encoded: Vec<u32>,
+    /// Launches in order: kernels of the program, and the merging of how many launches and streams.
+    launched: Vec<String>,
+    /// What warps have left, by launch.
+    left: BTreeMap<u32, Vec<(u32, u32, Vec<u8>)>>,
+    /// What waits in claimed chunks to be encoded.
+    merged: BTreeMap<u32, (u64, Vec<u8>)>,
 }
 
-/// Stands in the header of a log that is to be encoded where a chunk has its length.
+impl Default for FakeDevice {
+    fn default() -> Self {
+        Self {
+            memory: BTreeMap::new(),
+            base: 1 << 32,
+            largest: u64::MAX,
+            script: VecDeque::new(),
+            pools: Vec::new(),
+            taken: 0,
+            collected: 0,
+            launched: Vec::new(),
+            left: BTreeMap::new(),
+            merged: BTreeMap::new(),
+        }
+    }
+}
+
+/// Stands in the header of a chunk that waits for what it is to hold, where a chunk has its length.
 const LEFT: u32 = u32::MAX;
 
 impl FakeDevice {
+    fn of(script: impl IntoIterator<Item = Script>) -> Self {
+        Self { script: script.into_iter().collect(), ..Self::default() }
+    }
+
     fn bytes(&mut self, address: u64, bytes: usize) -> &mut [u8] {
         let (start, memory) = self.memory.range_mut(..=address).next_back().expect("an allocation");
         let at = (address - start) as usize;
@@ -48,21 +82,120 @@ impl FakeDevice {
         u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
     }
 
-    /// The encoder of the logs that warps have left: here they are empty.
-    fn encode(&mut self, call: &KernelCall, pool: &warptrace_format::pool::PoolDescriptor) -> LaunchTime {
-        let [first, count] = [0, 1].map(|at| {
-            u32::from_le_bytes(call.arguments()[at].as_slice().try_into().expect("an argument of four bytes"))
-        });
-        let mut found = 0;
-        for index in first..first + count {
-            let at = pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes);
-            if self.word(at + 12) == LEFT {
-                self.put(at, &[0; 4]);
-                found += 1;
+    fn long(&mut self, address: u64) -> u64 {
+        u64::from(self.word(address)) | u64::from(self.word(address + 4)) << 32
+    }
+
+    /// Adds to a counter.
+    fn add(&mut self, address: u64, more: u32) -> u32 {
+        let before = self.word(address);
+        self.put(address, &[before + more]);
+        before
+    }
+
+    /// Header and payload of the chunk with this number, and what the account says of it.
+    fn write_chunk(
+        &mut self,
+        pool: &PoolDescriptor,
+        chunk: u32,
+        header: [u32; 3],
+        account: u64,
+        payload: &[u8],
+    ) {
+        let [warp, sequence, launch] = header;
+        let events = payload.len() as u32 / 5;
+        let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
+        self.put(at, &[warp, sequence, events, payload.len() as u32, launch, 0, 0, 0]);
+        let room = (pool.chunk_bytes as usize - 32).min(payload.len());
+        self.bytes(at + 32, room).copy_from_slice(&payload[..room]);
+        self.add(account + 8, events);
+        self.add(account + 24, 1);
+    }
+
+    /// A kernel of the program.
+    fn run(&mut self, pool: &PoolDescriptor, tracks: u32) -> Result<(), DeviceError> {
+        let script = self.script.pop_front().expect("a script for each launch");
+        self.pools.push(*pool);
+        assert_eq!((pool.enabled, pool.logs % 256), (1, 0));
+        // The slices lie behind all that was reserved and claimed before, and claims go on behind the slices.
+        assert!(pool.slices >= self.taken, "unit {} is taken", pool.slices);
+        assert!(pool.slices >= 16 && pool.slices.is_multiple_of(8) && pool.slice_units.is_multiple_of(8));
+        let behind = pool.slice(tracks, 0);
+        assert_eq!(behind, pool.log_reserved + self.word(pool.claims + 4));
+        assert!(behind <= pool.log_units);
+        self.taken = behind + script.units;
+        // As much again is for what is merged.
+        self.bytes(pool.logs, 2 * pool.log_units as usize * LOG_UNIT_BYTES as usize);
+        for stream in 0..pool.warps * tracks {
+            let account = pool.account(0, stream);
+            assert!(self.bytes(account, 32).iter().all(|&byte| byte == 0), "accounts start from zero");
+            self.put(account + 28, &[2]);
+        }
+        self.add(pool.claims + 4, script.units);
+        if script.in_kernel {
+            for (warp, sequence, payload) in script.chunks {
+                let chunk = self.add(pool.claims, 1);
+                let account = pool.account(0, warp);
+                self.add(account, payload.len() as u32 / 5);
+                self.write_chunk(pool, chunk, [warp, sequence, pool.launch], account, &payload);
+            }
+        } else {
+            self.left.insert(pool.launch, script.chunks);
+        }
+        if script.fails {
+            return Err(DeviceError::Unsupported { problem: "it failed".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// The kernel that merges: claims a chunk for each in the script.
+    fn merge(&mut self, table: u64, launches: u32, streams: u32, pool: &PoolDescriptor) {
+        self.launched.push(format!("merge {launches} of {streams}"));
+        assert_eq!(2 * pool.log_reserved, pool.log_units, "half of log memory is for what is merged");
+        self.taken = 0;
+        let mut before = 0;
+        for at in (table..).step_by(32).take(launches as usize) {
+            let accounts = self.long(at);
+            let [slices, slice_units, warps, launch, first, tracks] =
+                [8, 12, 16, 20, 24, 28].map(|offset| self.word(at + offset));
+            assert_eq!(first, before, "streams are counted on from launch to launch");
+            before += warps * tracks;
+            let given = *self.pools.iter().find(|pool| pool.launch == launch).expect("a launch");
+            assert_eq!(
+                (accounts, slices, slice_units, warps),
+                (given.accounts, given.slices, given.slice_units, given.warps)
+            );
+            for stream in 0..warps * tracks {
+                let finished = accounts + 32 * u64::from(stream) + 28;
+                assert_eq!(self.word(finished), 2, "each warp is merged once");
+                self.put(finished, &[1]);
+            }
+            for (warp, sequence, payload) in self.left.remove(&launch).unwrap_or_default() {
+                let account = accounts + 32 * u64::from(warp);
+                let events = payload.len() as u32 / 5;
+                self.add(account, events);
+                let chunk = self.add(pool.claims, 1);
+                if chunk < pool.chunk_count {
+                    let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
+                    self.put(at, &[warp, sequence, 1, LEFT, launch, 0, 0, 0]);
+                    self.merged.insert(chunk, (account, payload));
+                } else {
+                    self.add(account + 16, events);
+                }
             }
         }
-        self.encoded.push(found);
-        LaunchTime { kernel: Duration::ZERO, claimed: self.word(pool.next_chunk) }
+        assert_eq!(streams, before);
+    }
+
+    /// The kernel that encodes: fills the first `count` chunks that wait.
+    fn encode(&mut self, count: u32, pool: &PoolDescriptor) {
+        for (chunk, (account, payload)) in std::mem::take(&mut self.merged) {
+            assert!(chunk < count, "chunk {chunk} is encoded");
+            let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
+            assert_eq!(self.word(at + 12), LEFT);
+            let header = [self.word(at), self.word(at + 4), self.word(at + 16)];
+            self.write_chunk(pool, chunk, header, account, &payload);
+        }
     }
 }
 
@@ -75,15 +208,14 @@ impl Device for FakeDevice {
         1
     }
 
-    fn resident_warps(&self, _: &LaunchShape) -> u32 {
-        32
-    }
-
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        if bytes > self.largest {
+            return Err(DeviceError::OutOfMemory { bytes, reason: "there is no more".to_owned() });
+        }
         let address = self
             .memory
             .last_key_value()
-            .map_or(256, |(start, memory)| (start + memory.len() as u64).next_multiple_of(256) + 256);
+            .map_or(self.base, |(start, memory)| (start + memory.len() as u64).next_multiple_of(256) + 256);
         // What a GPU's memory holds is not zero.
         self.memory.insert(address, vec![0xcc; bytes as usize]);
         Ok(Allocation { address, bytes })
@@ -129,68 +261,31 @@ impl Device for FakeDevice {
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
-        _: &LaunchShape,
+        shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let pool = tracing.expect("sessions trace").pool;
-        if call.name() == "warptrace_encode" {
-            return Ok(self.encode(call, &pool));
-        }
-        let Script { chunks, fails } = self.script.pop_front().expect("a script for each launch");
-        self.pools.push(pool);
-        let claims = self.word(pool.next_chunk);
-        // Each warp leaves its log, where one is reserved for it.
-        for warp in 0..pool.warps {
-            if let Some(log) = pool.first_segment(0, warp) {
-                let at = pool.chunks + u64::from(log) * u64::from(pool.chunk_bytes);
-                self.put(at, &[warp, 0, 0, LEFT, pool.launch, 0, 0, 0]);
+        let Tracing { pool, recording, .. } = *tracing.expect("sessions trace");
+        let arguments = call.arguments();
+        let word = |at: usize| u32::from_le_bytes(arguments[at].as_slice().try_into().expect("four bytes"));
+        let mut kernel = Duration::from_micros(1);
+        match call.name() {
+            "warptrace_merge" => {
+                let table = u64::from_le_bytes(arguments[0].as_slice().try_into().expect("eight bytes"));
+                assert!(shape.block[0].is_multiple_of(32), "it takes whole warps");
+                self.merge(table, word(1), word(2), &pool);
+                kernel = Duration::from_millis(1);
+            }
+            "warptrace_encode" => {
+                self.encode(word(2), &pool);
+                kernel = Duration::from_millis(2);
+            }
+            name => {
+                self.launched.push(name.to_owned());
+                self.run(&pool, if recording.dual { 2 } else { 1 })?;
             }
         }
-        let mut started = vec![false; pool.warps as usize];
-        let mut claimed = claims + pool.reserved_count;
-        let mut accounts = vec![WarpAccount { finished: 1, ..WarpAccount::default() }; pool.warps as usize];
-        for (warp, sequence, payload) in chunks {
-            let events = payload.len() as u32 / 5;
-            let account = &mut accounts[warp as usize];
-            account.attempted += u64::from(events);
-            let first = !std::mem::replace(&mut started[warp as usize], true);
-            let chunk = match pool.first_chunk(0, warp).filter(|_| first) {
-                Some(reserved) => reserved,
-                None => {
-                    claimed += 1;
-                    claimed - 1
-                }
-            };
-            if chunk < pool.chunk_count {
-                let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
-                self.put(at, &[warp, sequence, events, payload.len() as u32, pool.launch, 0, 0, 0]);
-                let room = (pool.chunk_bytes as usize - 32).min(payload.len());
-                self.bytes(at + 32, room).copy_from_slice(&payload[..room]);
-                account.recorded += u64::from(events);
-                account.chunks += 1;
-            } else {
-                account.lost += u64::from(events);
-            }
-        }
-        // Warps without a chunk in the script have found nothing to record.
-        for (warp, _) in started.iter().enumerate().filter(|(_, started)| !**started) {
-            if let Some(chunk) = pool.first_chunk(0, warp as u32) {
-                let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
-                self.put(at, &[warp as u32, 0, 0, 0, pool.launch, 0, 0, 0]);
-            }
-        }
-        let claims = claimed - pool.reserved_count;
-        self.put(pool.next_chunk, &[claims]);
-        for (at, account) in (pool.accounts..).step_by(32).zip(accounts) {
-            assert!(self.bytes(at, 32).iter().all(|&byte| byte == 0), "accounts start from zero");
-            let WarpAccount { attempted, recorded, lost, chunks, finished } = account;
-            self.put(at, &[attempted as u32, 0, recorded as u32, 0, lost as u32, 0, chunks, finished]);
-        }
-        if fails {
-            let problem = format!("{} failed", call.name());
-            return Err(DeviceError::Unsupported { problem });
-        }
-        Ok(LaunchTime { kernel: Duration::from_micros(1), claimed: claims })
+        let [chunks, log_units, merged_units] = [0, 4, 8].map(|at| self.word(pool.claims + at));
+        Ok(LaunchTime { kernel, claims: Claims { chunks, log_units, merged_units, unused: 0 } })
     }
 }
 
@@ -256,15 +351,12 @@ fn launch<W: Write + Send + 'static>(
 
 fn script(chunks: &[(u32, u32, u8)]) -> Script {
     let chunks = chunks.iter().map(|&(warp, sequence, location)| (warp, sequence, event(location))).collect();
-    Script { chunks, fails: false }
+    Script { chunks, ..Script::default() }
 }
 
 #[test]
 fn short_launches_share_one_drain() {
-    let mut device = FakeDevice {
-        script: (1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])).collect(),
-        ..FakeDevice::default()
-    };
+    let mut device = FakeDevice::of((1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])));
     let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
     for _ in 0..10 {
         assert_eq!(launch(&mut session, "k").unwrap().kernel, Duration::from_micros(1));
@@ -273,9 +365,10 @@ fn short_launches_share_one_drain() {
     assert_eq!((report.attempted, report.recorded, report.lost), (20, 20, 0));
     assert_eq!((report.chunks, report.payload_bytes), (20, 100));
     assert_eq!(report.kernel, Duration::from_micros(10));
+    assert_eq!(report.encoding, Duration::from_millis(3), "merging and encoding once");
     assert_eq!(summary.events, 20);
     assert_eq!(device.collected, 1);
-    assert_eq!(device.encoded, [20], "each warp's log, once");
+    assert_eq!(device.launched.last().unwrap(), "merge 10 of 20", "each warp's logs, once");
     assert!(device.memory.is_empty(), "all memory is given back");
     let (chunks, accounts) = contents(&file.0.lock().unwrap());
     let expected: Vec<_> =
@@ -284,34 +377,157 @@ fn short_launches_share_one_drain() {
 }
 
 #[test]
-fn the_pool_is_drained_before_a_launch_that_may_not_find_room() {
-    // A quarter of 40 chunks is 10. Each launch has two warps, and so four reserved chunks, two of them for logs, and one of the
-    // others stays empty here: after the first launch nothing is drained, and the second would not fit twice.
-    let large = || script(&(0..6).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
-    let larger = || script(&(0..29).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
-    let mut device = FakeDevice { script: [large(), larger(), large()].into(), ..FakeDevice::default() };
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
-    launch(&mut session, "other").unwrap();
+fn launches_whose_warps_have_left_nothing_are_not_encoded() {
+    let mut device = FakeDevice::of([script(&[]), script(&[])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     launch(&mut session, "k").unwrap();
-    let (_, _, report) = session.finish().unwrap();
-    // Nobody knew what the first launch of `k` would need: 9 and 32 chunks are one more than the pool has.
-    assert_eq!((report.attempted, report.recorded, report.lost), (41, 40, 1));
-    assert_eq!(device.pools[2].launch, 2);
-    assert_eq!(device.encoded, [4, 2], "a drain after the second launch, and one at the end");
+    let (file, _, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.chunks, report.encoding), (0, 0, Duration::from_millis(1)));
+    assert_eq!(contents(&file.0.lock().unwrap()), (Vec::new(), 2));
+}
 
-    // The same again, now that one launch of the kernel came before.
-    let mut device = FakeDevice { script: [larger(), large(), larger()].into(), ..FakeDevice::default() };
+#[test]
+fn the_pool_is_drained_when_most_of_its_chunks_may_be_due() {
+    // Each of two warps will need one; three quarters are 30.
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
-    for kernel in ["k", "other", "k"] {
+    for _ in 0..25 {
+        launch(&mut session, "k").unwrap();
+    }
+    assert_eq!(session.finish().unwrap().2.recorded, 50);
+    let merges: Vec<_> = device.launched.iter().filter(|name| name.starts_with("merge")).collect();
+    assert_eq!(merges, ["merge 15 of 30", "merge 10 of 20"]);
+    // After a drain everything is free again.
+    let first = |number: usize| (device.pools[number].slices, device.pools[number].accounts);
+    assert_eq!(first(15), first(0));
+    assert_ne!(first(14), first(0));
+}
+
+#[test]
+fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
+    // Kernels have 8 MiB of the least log memory: 524,288 units.
+    let claims = |units| Script { units, ..script(&[(0, 0, 1)]) };
+    let mut device = FakeDevice::of([180_000, 0, 170_000, 10, 393_000, 5].map(claims));
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    for kernel in ["k", "other", "k", "other", "k", "other"] {
         launch(&mut session, kernel).unwrap();
     }
-    assert_eq!(session.finish().unwrap().2.lost, 0);
+    assert_eq!(session.finish().unwrap().2.recorded, 6);
+    assert_eq!(
+        device.launched,
+        [
+            "k",
+            // Nobody knows yet what it needs.
+            "other",
+            // Twice what the first `k` has claimed is not there any more.
+            "merge 2 of 4",
+            "k",
+            "other",
+            // Nor is it now.
+            "merge 2 of 4",
+            "k",
+            // More than three quarters are taken, which is worth a drain at once.
+            "merge 1 of 2",
+            "other",
+            "merge 1 of 2"
+        ]
+    );
+}
+
+#[test]
+fn chunks_that_kernels_have_written_themselves_are_collected_too() {
+    let in_kernel = Script { in_kernel: true, ..script(&[(0, 0, 1), (0, 1, 2)]) };
+    let mut device = FakeDevice::of([in_kernel, script(&[(0, 0, 3)])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    launch(&mut session, "k").unwrap();
+    launch(&mut session, "k").unwrap();
+    let (file, _, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.recorded, report.chunks), (3, 3, 3));
+    let (chunks, _) = contents(&file.0.lock().unwrap());
+    assert_eq!(chunks, [(0, 0, 0, event(1)), (0, 0, 1, event(2)), (1, 0, 0, event(3))]);
+}
+
+#[test]
+fn what_finds_no_chunk_is_lost_and_counted() {
+    let many = script(&(0..50).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
+    let mut device = FakeDevice::of([many, script(&[(1, 0, 2)])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    launch(&mut session, "k").unwrap();
+    session.flush().unwrap();
+    launch(&mut session, "k").unwrap();
+    let (_, summary, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.recorded, report.lost), (51, 41, 10));
+    assert_eq!(summary.events, 41);
+}
+
+/// The descriptor that a launch of so many warps is given by a device whose largest allocation has so many bytes.
+fn pool_for(warps: u64, dual: bool, largest: u64) -> Result<(PoolDescriptor, u64), SessionError> {
+    let mut device = FakeDevice { largest, ..FakeDevice::of([script(&[(1, 0, 1)])]) };
+    let options = SessionOptions { dual, ..options(40) };
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+    let call = KernelCall::new("k", Vec::new(), || {});
+    // SAFETY: no arguments.
+    unsafe { session.record(&call, &LaunchShape::linear(32 * warps, 32)) }?;
+    drop(session);
+    assert!(device.memory.is_empty(), "all memory is given back");
+    let pool = device.pools[0];
+    Ok((pool, u64::from(pool.log_units) * u64::from(LOG_UNIT_BYTES)))
+}
+
+#[test]
+fn log_memory_grows_with_the_launch() {
+    let [large, small] = warptrace_device::SLICE_UNITS;
+    let (few, least) = pool_for(2, false, u64::MAX).unwrap();
+    assert_eq!((few.slice_units, least), (large, 8 << 20));
+    // Both tracks have slices.
+    for (warps, dual) in [(4000, false), (2000, true)] {
+        let (many, bytes) = pool_for(warps, dual, u64::MAX).unwrap();
+        assert_eq!((many.slice_units, many.log_reserved), (large, 16 + 4000 * large));
+        assert!(bytes > least);
+        let left = many.log_units - many.log_reserved;
+        assert!(4 * left >= 4000 * large, "a quarter more than the slices: {left} units");
+    }
+    // Where a device has not so much, slices are smaller.
+    let (narrow, bytes) = pool_for(4000, false, 24 << 20).unwrap();
+    assert_eq!((narrow.slice_units, narrow.log_reserved), (small, 16 + 4000 * small));
+    assert!(2 * bytes <= 24 << 20);
+    let error = pool_for(6000, false, 24 << 20).unwrap_err();
+    assert!(matches!(error, SessionError::Device(DeviceError::OutOfMemory { .. })), "{error}");
+}
+
+#[test]
+fn launches_share_log_memory_that_has_grown() {
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 3]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(12_500), Shared::default()).unwrap();
+    let call = KernelCall::new("k", Vec::new(), || {});
+    for warps in [10, 9000, 10] {
+        // SAFETY: no arguments.
+        unsafe { session.record(&call, &LaunchShape::linear(32 * warps, 32)) }.unwrap();
+    }
+    assert_eq!(session.finish().unwrap().2.recorded, 3);
+    // The second does not fit behind the first, and then takes most of it.
+    assert_eq!(device.launched, ["k", "merge 1 of 10", "k", "merge 1 of 9000", "k", "merge 1 of 10"]);
+    assert!(device.pools[1].log_units > device.pools[0].log_units);
+    assert_eq!(
+        (device.pools[2].log_units, device.pools[2].logs),
+        (device.pools[1].log_units, device.pools[1].logs)
+    );
+}
+
+#[test]
+fn log_memory_that_logs_cannot_name_is_refused() {
+    let mut device = FakeDevice { base: 256, ..FakeDevice::default() };
+    let error = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap_err();
+    assert!(error.to_string().contains("must lie above the first 4 GiB"), "{error}");
+    // Six million slices are more than 31 bits can number.
+    let error = pool_for(6_000_000, false, u64::MAX).unwrap_err();
+    assert!(error.to_string().contains("launch smaller grids"), "{error}");
 }
 
 #[test]
 fn flush_counts_and_writes_everything_so_far() {
-    let mut device = FakeDevice { script: vec![script(&[(0, 0, 1)]); 2].into(), ..FakeDevice::default() };
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
@@ -327,22 +543,24 @@ fn flush_counts_and_writes_everything_so_far() {
 
 #[test]
 fn what_came_before_a_launch_that_fails_is_written() {
-    let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
-    let mut device = FakeDevice { script: [script(&[(1, 0, 1)]), failing].into(), ..FakeDevice::default() };
-    let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
-    launch(&mut session, "k").unwrap();
-    assert!(matches!(launch(&mut session, "other"), Err(SessionError::Device(_))));
-    assert!(matches!(launch(&mut session, "k"), Err(SessionError::Unusable)));
-    assert!(matches!(session.flush(), Err(SessionError::Unusable)));
-    drop(session);
-    assert!(device.memory.is_empty(), "all memory is given back");
-    assert_eq!(contents(&file.0.lock().unwrap()), (vec![(0, 1, 0, event(1))], 1));
+    for in_kernel in [false, true] {
+        let failing = Script { fails: true, in_kernel, ..script(&[(0, 0, 9)]) };
+        let mut device = FakeDevice::of([script(&[(1, 0, 1)]), failing]);
+        let file = Shared::default();
+        let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+        launch(&mut session, "k").unwrap();
+        assert!(matches!(launch(&mut session, "other"), Err(SessionError::Device(_))));
+        assert!(matches!(launch(&mut session, "k"), Err(SessionError::Unusable)));
+        assert!(matches!(session.flush(), Err(SessionError::Unusable)));
+        drop(session);
+        assert!(device.memory.is_empty(), "all memory is given back");
+        assert_eq!(contents(&file.0.lock().unwrap()), (vec![(0, 1, 0, event(1))], 1));
+    }
 }
 
 #[test]
 fn a_session_that_is_dropped_writes_what_it_has() {
-    let mut device = FakeDevice { script: [script(&[(1, 0, 1)])].into(), ..FakeDevice::default() };
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
@@ -353,8 +571,8 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 
 #[test]
 fn damaged_chunks_are_named() {
-    let long = |payload: usize| Script { chunks: vec![(1, 0, vec![1; payload])], fails: false };
-    let mut device = FakeDevice { script: [long(993)].into(), ..FakeDevice::default() };
+    let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
+    let mut device = FakeDevice::of([long]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     let error = session.flush().unwrap_err();
@@ -378,7 +596,7 @@ impl Write for Full {
 
 #[test]
 fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
-    let mut device = FakeDevice { script: [script(&[(1, 0, 1)])].into(), ..FakeDevice::default() };
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Full(300)).unwrap();
     launch(&mut session, "k").unwrap();
     assert!(matches!(session.finish(), Err(SessionError::Write(_))));
@@ -417,7 +635,7 @@ fn a_pool_too_small_loses_events_and_counts_every_one() {
     let codecs =
         [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
     for codec in codecs {
-        // A segment of 1,024 bytes has room for 62 runs: from one to half a dozen of them, and more than 255 runs.
+        // What fills a part of a chunk, one or two, and several.
         for rounds in [1, 2, 11] {
             let attempted = u64::from(4 * 32 * rounds);
             let (mut some, mut all) = (0, 0);

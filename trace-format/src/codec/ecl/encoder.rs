@@ -16,7 +16,7 @@ pub const MAX_PUSH_GROWTH: u32 = 11;
 /// State of one warp's encoder: eight words that the warp keeps wherever it likes.
 ///
 /// The tables lie in `work` ([`EclParams::work_bytes`] bytes, of which the table and the word behind the ring
-/// are zeroed before the first use and never again), the payload in `out`. Call, for each chunk,
+/// are zeroed before the first use and never again; or [`prepare`](Self::prepare) is called), the payload in `out`. Call, for each chunk,
 /// [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while [`has_room`](Self::has_room) says so,
 /// then [`finish_chunk`](Self::finish_chunk).
 ///
@@ -53,6 +53,12 @@ impl EclState {
     #[inline(always)]
     pub const fn new() -> Self {
         Self { lza2: Lza2State::new(), rle: RleState::new() }
+    }
+
+    /// Makes tables with any content ready for the first chunk.
+    #[inline(always)]
+    pub fn prepare<W: Memory>(params: &EclParams, work: &mut W) {
+        Lza2State::prepare(params, work);
     }
 
     /// The state that [`to_words`](Self::to_words) gave.

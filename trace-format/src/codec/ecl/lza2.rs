@@ -66,6 +66,12 @@ impl Lza2State {
         [self.position, self.base, self.match_at, self.count, self.hash, self.context]
     }
 
+    /// Makes tables with any content such that the next [`begin`](Self::begin) clears them.
+    #[inline(always)]
+    pub fn prepare<W: Memory>(params: &EclParams, work: &mut W) {
+        work.set32(params.position_at(), RESTART_AT);
+    }
+
     /// Starts a chunk: nothing before it is a candidate.
     ///
     /// `work` is either zeroed or what an earlier chunk with the same parameters left there. The table is
