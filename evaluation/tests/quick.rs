@@ -80,7 +80,7 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
     for program in ["fractal", "mis", "all 2"] {
         let rows =
             tables.lines().filter(|line| line.split('|').nth(1).is_some_and(|cell| cell.trim() == program));
-        let overview = rows.filter(|line| line.split('|').count() == 12).collect::<Vec<_>>();
+        let overview = rows.filter(|line| line.split('|').count() == 13).collect::<Vec<_>>();
         assert_eq!(overview.len(), CODECS, "{program}: {overview:?}");
         assert!(overview.iter().all(|line| !line.contains(" - ")), "{overview:?}");
     }

@@ -39,9 +39,10 @@ fn find(state: SharedMemory, iterations: u32, group: u32) -> Run {
     let own = simt::own_lane();
     let mut place = places;
     place.set32(8 * own, iterations);
-    place.set32_if(simt::leads(group), TIME_AT, simt::now(state));
+    // Each lane its own, for another group may be here too.
+    place.set32(TIMES_AT + 4 * own, simt::now(state));
     simt::settle(group);
-    let time = places.get32(TIME_AT);
+    let time = places.get32(TIMES_AT + 4 * simt::highest(group));
     let (mut mask, mut smaller, mut below) = (0, 0, 0);
     let mut left = group;
     while left != 0 {
@@ -74,8 +75,8 @@ fn next(full: bool) -> Next {
     if full { Next::Further } else { Next::Done }
 }
 
-/// Where the time is.
-const TIME_AT: u32 = 8 * simt::WARP_LANES;
+/// Where each lane's time is.
+const TIMES_AT: u32 = 8 * simt::WARP_LANES;
 
 /// Records the loop in the trace. All lanes of `group`.
 #[inline(always)]

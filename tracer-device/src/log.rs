@@ -24,8 +24,8 @@
 //! ```text
 //! units  holds
 //!     8  for each lane the unit behind its last run, 4 bytes, or 0 if it has none; the highest bit says that the log has been stopped
-//!   128  the lanes' first segments. In the first place of a log that has been stopped: the unit behind its last run; the time of the first run that
-//!        found no room; 1, or 2 if there was one
+//!   128  the lanes' first segments. In the first place of a log that has been stopped: the unit behind its last run; 0; the time of the first run
+//!        that found no room; 1, or 2 if there was one
 //!     …  the warp's first area
 //! ```
 //!
@@ -65,8 +65,8 @@ pub const SLICE_UNITS_CHOICES: [u32; 2] = [256, LANES_UNITS + SEGMENT_UNITS];
 /// In a lane's end: the log has been stopped.
 const STOPPED: u32 = 1 << 31;
 /// Where in the first place of a log that has been stopped the time of the first loss is, and whether there was one.
-const T_LOST: u32 = 4;
-const HAS_LOST: u32 = 8;
+const T_LOST: u32 = 8;
+const HAS_LOST: u32 = 12;
 
 /// In the word of a record and of a run that has the location: nobody may count repeats of it.
 pub(crate) const UNREPEATABLE: u32 = 0x80 << 24;
@@ -205,7 +205,7 @@ impl Log {
             let at = self.cursors + 16 * lane;
             let [low, high, _, _] = self.state.get128(at);
             let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
-            self.unit(self.start(lane)).set128(0, [end as u32, 0, 1, 0]);
+            self.unit(self.start(lane)).set128(0, [end as u32, 0, 0, 1]);
             self.state.set32(at + 8, low + LOG_UNIT_BYTES);
         }
     }
@@ -216,22 +216,22 @@ impl Log {
         let mut current = self.unit(self.state.look32(AREA));
         // One that was in use before the logs were emptied, or a new one.
         let mut area = current.get32(0);
+        let pool = pool::descriptor();
         if area == 0 {
-            let pool = pool::descriptor();
             area = pool::claim_units(&pool, AREA_UNITS);
-            // From here on, who can should encode, if there is memory to do it in.
-            if area >= pool.log_units / 2 || area == 0 {
-                let mut work = self.state.get32(WORK);
-                if work == 0 {
-                    work = pool::claim_units(&pool, drain_units());
-                    self.state.set32(WORK, work);
-                }
-                self.state.set32_if(work != 0, DRAIN, live_lanes(self.state));
-            }
             if area != 0 {
                 current.set32(0, area);
                 self.unit(area).set32(0, 0);
             }
+        }
+        // Where half of memory is taken, who can should encode, if there is memory to do it in. (So it is in areas that are used again.)
+        if area >= pool.log_units / 2 || area == 0 {
+            let mut work = self.state.get32(WORK);
+            if work == 0 {
+                work = pool::claim_units(&pool, drain_units());
+                self.state.set32(WORK, work);
+            }
+            self.state.set32_if(work != 0, DRAIN, live_lanes(self.state));
         }
         self.state.set32_if(area != 0, AREA, area);
         self.state.set32_if(area != 0, AREA_END, area + AREA_UNITS);
@@ -313,7 +313,7 @@ impl Extent {
         let word = at_unit(logs, slice).get32(4 * lane);
         let mut lost_from = None;
         if word & STOPPED != 0 {
-            let [_, time, lost, _] = at_unit(logs, start).get128(0);
+            let [_, _, time, lost] = at_unit(logs, start).get128(0);
             lost_from = if lost == 2 { Some(time) } else { None };
         }
         let end = word & !STOPPED;

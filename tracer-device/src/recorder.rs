@@ -29,7 +29,7 @@ const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES 
 /// Where in a warp's state the lanes' places at the end of a counted loop are; behind the twin's cursors, if there are any.
 pub(crate) const COUNTS_AT: u32 = 128 + 2 * 16 * WARP_LANES;
 /// Bytes of these places (see `counts`).
-const COUNTS_BYTES: u32 = 8 * WARP_LANES + 16;
+const COUNTS_BYTES: u32 = 12 * WARP_LANES;
 
 /// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
 pub const fn encoding_bytes(codec: Codec) -> u32 {

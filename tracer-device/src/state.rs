@@ -175,7 +175,7 @@ pub(crate) fn state(leader: bool) -> SharedMemory {
     }
 }
 
-/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane, and behind them a word of their keeper.
+/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane, and behind them 4 a lane.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn counts() -> SharedMemory {

@@ -2,8 +2,8 @@
 
 use crate::support::{Folder, WARPS, run, text};
 
-/// A pool of three MiB with chunks of 64 KiB: 48 chunks for the logs of 32 warps and their output, so that half of them find none for that.
-const TOO_SMALL: [&str; 4] = ["--pool-mib", "3", "--chunk-bytes", "65536"];
+/// A pool of one MiB with chunks of 64 KiB: 16 chunks for 32 warps, so that half of them find none.
+const TOO_SMALL: [&str; 4] = ["--pool-mib", "1", "--chunk-bytes", "65536"];
 
 #[test]
 fn the_picture_is_unchanged_and_the_losses_are_exact() {

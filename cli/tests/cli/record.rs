@@ -18,6 +18,7 @@ fn records_and_says_what_it_did() {
             "on device",
             "in file",
             "kernels",
+            "encoding",
             "copy",
             "write",
             "whole run",
@@ -44,7 +45,7 @@ fn every_way_to_record_verifies() {
         ("counted beside raw", &["--codec", "predict", "--counted", "--dual"]),
         ("shared", &["--tables", "shared"]),
         ("dual", &["--dual"]),
-        ("small chunks", &["--chunk-bytes", "1024"]),
+        ("small chunks", &["--chunk-bytes", "512"]),
         ("not compressed", &["--zstd", "0"]),
         ("seed", &["--sim-seed", "7"]),
     ] {

@@ -20,20 +20,20 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
     entries
 }
 
-/// The locations that a kernel's body hands to the function that records whatever does not repeat the event before: the
-/// constants in the second argument of its calls.
+/// The locations that a kernel's body hands to this function of the tracer: the constants in the second argument of its calls.
 ///
 /// # Panics
 /// If a location is no constant: then two trace points have become one.
-pub(crate) fn recorded_locations(body: &str) -> Vec<u16> {
+pub(crate) fn locations_for(function: &str, body: &str) -> Vec<u16> {
     // It is called through its address.
     let mut addresses = BTreeSet::new();
     let (mut location, mut locations) = (None, Vec::new());
     for line in body.lines().map(str::trim) {
-        if let Some(register) =
-            line.strip_prefix("mov.u64 ").and_then(|rest| rest.strip_suffix(", warptrace_miss;"))
-        {
-            addresses.insert(register.trim());
+        let moved = line.strip_prefix("mov.u64 ").and_then(|rest| rest.strip_suffix(';')?.split_once(", "));
+        if let Some((register, name)) = moved {
+            if name == function {
+                addresses.insert(register);
+            }
         } else if let Some(call) = line.strip_prefix("call (retval0), ") {
             let called = call.split(',').next().unwrap_or_default();
             if addresses.contains(called) {
@@ -58,7 +58,10 @@ fn reads_entries_and_locations() {
 )
 {
 	// begin inline asm
-	mov.u64 %rd40, warptrace_miss;
+	mov.u64 %rd40, warptrace_further;
+	// end inline asm
+	// begin inline asm
+	mov.u64 %rd41, warptrace_further_still;
 	// end inline asm
 	{ // callseq 5, 0
 	st.param.b32 	[param0], %r1;
@@ -88,6 +91,7 @@ fn reads_entries_and_locations() {
     let entries = entries(ptx);
     assert_eq!(entries.keys().copied().collect::<Vec<_>>(), ["one", "two"]);
     assert!(entries["one"].ends_with("ret;\n"));
-    assert_eq!(recorded_locations(entries["one"]), [165]);
-    assert_eq!(recorded_locations(entries["two"]), [0; 0]);
+    assert_eq!(locations_for("warptrace_further", entries["one"]), [165]);
+    assert_eq!(locations_for("warptrace_further_still", entries["one"]), [12]);
+    assert_eq!(locations_for("warptrace_further", entries["two"]), [0; 0]);
 }

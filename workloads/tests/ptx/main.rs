@@ -51,9 +51,10 @@ fn every_variant_is_there() {
         PROGRAMS.iter().flat_map(|program| program.kernels).map(|kernel| kernel.0).collect();
     for module in modules {
         let mut entries: BTreeSet<&str> = listing::entries(module.text).into_keys().collect();
-        // Where the encoder's tables are in shared memory, or there are none, logs are encoded after the kernel.
-        let leaves = module.variant != "untraced" && !module.variant.contains("global");
-        assert_eq!(entries.remove("warptrace_encode"), leaves, "the encoder of `{}`", module.variant);
+        // What warps have left is merged and encoded by kernels of the tracer.
+        for own in ["warptrace_merge", "warptrace_encode"] {
+            assert_eq!(entries.remove(own), module.variant != "untraced", "{own} of `{}`", module.variant);
+        }
         assert_eq!(entries, kernels, "kernels of `{}`", module.variant);
     }
 }
@@ -102,16 +103,18 @@ fn the_untraced_module_holds_nothing_of_the_tracer() {
         "warptrace_none",
         "warptrace_dynamic",
         "warptrace_drain",
-        "warptrace_miss",
         "warptrace_further",
-        "warptrace_empty",
+        "warptrace_claim",
+        "warptrace_lose",
+        "warptrace_merge",
+        "warptrace_encode",
         "activemask",
     ] {
         assert!(!untraced.text.contains(word), "the untraced module contains `{word}`");
         let everywhere = traced(modules).all(|module| module.text.contains(word));
         assert!(everywhere, "`{word}` says nothing: not every traced module has it");
     }
-    for word in ["warptrace_encode", "warptrace_twin"] {
+    for word in ["warptrace_twin", "warptrace_counts", "warptrace_twin_counts"] {
         assert!(!untraced.text.contains(word), "the untraced module contains `{word}`");
         assert!(traced(modules).any(|module| module.text.contains(word)), "no module has `{word}`");
     }
@@ -119,39 +122,50 @@ fn the_untraced_module_holds_nothing_of_the_tracer() {
     assert!(!untraced.text.contains("warptrace_format"), "the untraced module contains the codecs");
 }
 
-/// What does not repeat the event before goes to a function that is not inlined, so the id stands in the PTX as a constant,
-/// once for each place in the source: no trace point is lost, merged or copied.
+/// What does not repeat the event before is written where the trace point is, and where that is not all, a function is called that is not inlined. So
+/// the id stands in the PTX as a constant, once for each place in the source and each such function: no trace point is lost, merged or copied.
 #[test]
 fn each_trace_point_records_its_own_location() {
     let Some(modules) = modules() else { return };
     for module in traced(modules) {
         let entries = listing::entries(module.text);
-        let counted = module.variant.contains("counted");
-        for program in &PROGRAMS {
-            for (kernel, _) in program.kernels {
+        let [counted, dual] = ["counted", "dual"].map(|feature| module.variant.contains(feature));
+        // Each function, whether it is called there, and whether at the ends of counted loops alone.
+        let functions = [
+            ("warptrace_further", true, false),
+            ("warptrace_drain", true, false),
+            ("warptrace_twin", dual, false),
+            ("warptrace_counts", counted, true),
+            ("warptrace_twin_counts", counted && dual, true),
+        ];
+        for (program, kernel) in PROGRAMS
+            .iter()
+            .flat_map(|program| program.kernels.iter().map(move |(kernel, _)| (program, kernel)))
+        {
+            for (function, is_called, at_loops) in functions {
                 let mut found: BTreeMap<u16, usize> = BTreeMap::new();
-                for id in listing::recorded_locations(entries[kernel]) {
+                for id in listing::locations_for(function, entries[kernel]) {
                     *found.entry(id).or_default() += 1;
                 }
                 let mut written: BTreeMap<u16, (&str, usize)> = BTreeMap::new();
                 for place in source::places(program, kernel, counted) {
-                    written.entry(place.point.id).or_insert((place.point.name, 0)).1 += 1;
+                    if is_called && (place.ends_loop || !at_loops) {
+                        written.entry(place.point.id).or_insert((place.point.name, 0)).1 += 1;
+                    }
                 }
                 for (id, (name, places)) in written {
                     let copies = found.remove(&id).unwrap_or(0);
                     let rounds =
                         UNROLLED.iter().find(|(unrolled, _)| *unrolled == name).map_or(1, |all| all.1);
-                    // A counted loop is recorded at a place of its own where all lanes leave it alike.
-                    let most = if counted { 2 } else { rounds };
                     assert!(
-                        copies == places || copies == places * most,
-                        "`{}`: {kernel} records {name} at {copies} places, its source at {places}",
+                        copies == places || copies == places * rounds,
+                        "`{}`: {kernel} hands {name} to {function} at {copies} places, its source at {places}",
                         module.variant,
                     );
                 }
                 assert!(
                     found.is_empty(),
-                    "`{}`: {kernel} records locations not its own: {found:?}",
+                    "`{}`: {kernel} hands locations not its own to {function}: {found:?}",
                     module.variant
                 );
             }

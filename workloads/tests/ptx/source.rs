@@ -10,6 +10,8 @@ use warptrace_workloads::ProgramInfo;
 pub(crate) struct Place {
     /// Its trace point.
     pub(crate) point: TracePoint,
+    /// Whether it is the end of a counted loop.
+    pub(crate) ends_loop: bool,
 }
 
 /// The places that `kernel` passes, one for each place in the source and each call that leads there. A traced loop has a
@@ -78,14 +80,15 @@ fn collect(function: &Function, functions: &[Function], counted: bool, depth: u3
         let name_at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         let name = &before[name_at..];
         if name == "trace_loc" || (name == "trace_loop" && counted) {
-            places.push(Place { point: function.point(&function.body[at + 1..]) });
+            let point = function.point(&function.body[at + 1..]);
+            places.push(Place { point, ends_loop: name == "trace_loop" });
         } else if matches!(name, "tick" | "ticks") && before[..name_at].ends_with('.') {
             let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
             let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
             let start = before.rfind(&opened).unwrap_or_else(|| panic!("{}: no `{opened}`", function.name));
             if !counted {
                 let point = function.point(&before[start + opened.len()..]);
-                places.push(Place { point });
+                places.push(Place { point, ends_loop: false });
             }
         } else if !before[..name_at].ends_with('.') {
             // The file's own functions first, as Rust has it.
@@ -120,8 +123,10 @@ fn follows_calls_to_where_the_trace_points_are() {
         ],
     };
     let program = ProgramInfo { name: "p", kernels: &[("kernel", "a.rs")], points: &[POINTS] };
-    let ids =
-        |counted| places(&program, "kernel", counted).iter().map(|place| place.point.id).collect::<Vec<_>>();
-    assert_eq!(ids(false), [1, 2, 3, 3, 2]);
-    assert_eq!(ids(true), [1, 2, 3, 2]);
+    let found = |counted| {
+        let places = places(&program, "kernel", counted);
+        places.iter().map(|place| (place.point.id, place.ends_loop)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(false), [(1, false), (2, false), (3, false), (3, false), (2, false)]);
+    assert_eq!(found(true), [(1, false), (2, false), (3, true), (2, true)]);
 }
