@@ -183,13 +183,11 @@ fn go(first: u64, with: Arguments) {
 fn go_on(state: SharedMemory, next: Next, log: Log, keeper: u32, group: u32) {
     match next {
         Next::Done => (),
-        Next::Further => {
-            match log.further(keeper) {
-                Further::Done => (),
-                Further::Claim => log.claim(keeper),
-                Further::Lose => log.lose(keeper),
-            }
-        }
+        Next::Further => match log.further(keeper) {
+            Further::Done => (),
+            Further::Claim => log.claim(keeper),
+            Further::Lose => log.lose(keeper),
+        },
         Next::Drain => event::drain(state, group),
     }
 }

@@ -114,10 +114,13 @@ fn next(state: SharedMemory, mask: u32, full: bool) -> Next {
     let together = state.get32(DRAIN) == mask;
     if !(together | full) {
         Next::Done
-    } else if together {
+    } else if together && simt::is_together(mask) {
+        // Where the lanes have come apart (as in a dual recording, once the keeper has claimed memory), some may have found another answer.
         Next::Drain
-    } else {
+    } else if full {
         Next::Further
+    } else {
+        Next::Done
     }
 }
 

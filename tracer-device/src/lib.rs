@@ -38,22 +38,21 @@
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
 //! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `state` says where a warp's state is, `warp` how it opens and
-//!   ends, `event` how an event gets into the warp's `log`, `counts` how a counted loop does; `lock` keeps groups apart that move the log's cursor.
-//!   `drain` hands logs to the encoders inside a kernel, `after` those that kernels have left; `stream` appends to chunks, `pool` hands them out.
+//!   ends, `event` how an event gets into a lane's `log`, `counts` how a counted loop does; `lock` keeps groups apart that take memory for their logs.
+//!   `after` merges and encodes the logs that kernels have left, `drain` (with `merge`) those that are emptied inside a kernel; `stream` appends to
+//!   chunks, `pool` hands out chunks and log memory.
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
 //! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
 //! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. What is done once for all of them does the mask's highest lane, the
 //!    run's keeper.
 //! 2. A record says of which run its lanes' last event was. Only lanes of that run find it so, and then count; each of them that comes to another event
-//!    makes it unrepeatable first.
-//! 3. After an event that is not a repetition the group waits for its lanes. So no lane runs ahead of its own event: a lane's events are in the order in
-//!    which it executed them.
-//! 4. The log's cursor moves inside a lock in shared memory (see `lock`, also for why it is not an atomic), of few instructions, unless the group
-//!    has all live lanes. If another group has the lock, the group waits, in a function of its own (see `apart`).
-//! 5. Encoders run when the group has all live lanes, or after the kernel. The live mask only ever loses lanes, each by an atomic after its last
-//!    event.
-//! 6. Whoever takes the last bit out of the live mask ends the stream; nobody else is left to touch it.
+//!    marks it first.
+//! 3. A log is its lane's alone, and each run in it bears the time at which it began, read while its group was together. So a lane's events are in the
+//!    order in which it executed them, whoever kept them.
+//! 4. Memory for logs is taken inside a lock in shared memory (see `lock`, also for why it is not an atomic), of few instructions. If another group has
+//!    it, the lane waits, in a function of its own (see `apart`).
+//! 5. Logs are emptied when the group has all live lanes and they are together, or after the kernel.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -103,12 +102,12 @@ mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use after::{encode_call, merge_call};
-#[cfg(recording)]
-pub use log::SLICE_UNITS_CHOICES as SLICE_UNITS;
 pub use global::Global;
 pub use guard::KernelGuard;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{KernelArg, KernelCall};
+#[cfg(recording)]
+pub use log::SLICE_UNITS_CHOICES as SLICE_UNITS;
 pub use loops::{LoopTrace, trace_loop};
 #[cfg(recording)]
 pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, encoding_bytes, warp_state_bytes};

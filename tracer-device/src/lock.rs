@@ -1,4 +1,4 @@
-//! Mutual exclusion between the diverged groups of one warp, with plain loads and stores.
+//! Mutual exclusion between the diverged groups of one warp that take memory for their logs, with plain loads and stores.
 //!
 //! Lamport's second algorithm of "A Fast Mutual Exclusion Algorithm" (ACM Transactions on Computer Systems 5(1), 1987),
 //! with the lanes as processes. In the absence of contention it costs five stores and two loads.

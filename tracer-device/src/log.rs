@@ -270,8 +270,7 @@ impl Log {
     #[inline(always)]
     pub(crate) fn close(self, lane: u32) {
         let [low, high, link, _] = self.state.get128(self.cursors + 16 * lane);
-        let mut end =
-            ((address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
+        let mut end = ((address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
         if is_stopped(link) {
             end = self.unit(self.start(lane)).get32(0) | STOPPED;
         }
@@ -333,13 +332,7 @@ fn first_segment(slice: u32, lane: u32) -> u32 {
 /// Appends the run that the lane has kept to its log, and makes it keep another, from all lanes of the group: `keeps` says which of them. The run before
 /// it that each was in becomes unrepeatable. Answers whether the log is full.
 #[inline(always)]
-pub(crate) fn begin_run(
-    state: SharedMemory,
-    lane: u32,
-    keeper: u32,
-    keeps: bool,
-    run: [u32; 4],
-) -> bool {
+pub(crate) fn begin_run(state: SharedMemory, lane: u32, keeper: u32, keeps: bool, run: [u32; 4]) -> bool {
     #[cfg(target_arch = "nvptx64")]
     return state.begin_run::<RECORDS, CURSORS>(16 * lane, 16 * keeper, keeps, run);
     #[cfg(not(target_arch = "nvptx64"))]
@@ -440,4 +433,3 @@ const fn is_stopped(link: u32) -> bool {
 fn address(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
-

@@ -47,7 +47,8 @@ impl<M: Memory + Copy> Merge<M> {
         while lane < WARP_LANES {
             let log = Extent::read(logs, slice, lane);
             if let Some(time) = log.lost_from {
-                first_lost = if !lost || (time.wrapping_sub(first_lost) as i32) < 0 { time } else { first_lost };
+                first_lost =
+                    if !lost || (time.wrapping_sub(first_lost) as i32) < 0 { time } else { first_lost };
                 lost = true;
             }
             if log.end != log.first && log.end < units {

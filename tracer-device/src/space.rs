@@ -1,6 +1,5 @@
 //! [`Memory`] in the address spaces of the device, and the accesses that make an event.
 
-
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use device::{GlobalMemory, SharedMemory};
 #[cfg(not(target_arch = "nvptx64"))]

@@ -179,5 +179,8 @@ pub(crate) fn state(leader: bool) -> SharedMemory {
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn counts() -> SharedMemory {
-    SharedMemory::new(place::state().0 + if PLAN.dual { COUNTS_AT + 16 * simt::WARP_LANES } else { COUNTS_AT }, true)
+    SharedMemory::new(
+        place::state().0 + if PLAN.dual { COUNTS_AT + 16 * simt::WARP_LANES } else { COUNTS_AT },
+        true,
+    )
 }

@@ -73,7 +73,13 @@ impl<S: Memory + Copy> Track<S> {
 
     /// Makes the track empty, with `payload` as that of its first chunk, whose place in the stream is `sequence`; if that is 0, it has no right to chunks and counts every event as lost.
     #[inline(always)]
-    pub(crate) fn open<R: Recorder, M: Memory + Copy>(mut self, tables: Tables<M>, payload: u64, sequence: u32, chunk_bytes: u32) {
+    pub(crate) fn open<R: Recorder, M: Memory + Copy>(
+        mut self,
+        tables: Tables<M>,
+        payload: u64,
+        sequence: u32,
+        chunk_bytes: u32,
+    ) {
         pool::name_chunk(payload, sequence);
         let payload = if payload == 0 { STOPPED } else { payload };
         self.state.set128(PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, 0]);
@@ -158,7 +164,12 @@ impl<S: Memory + Copy> Track<S> {
     /// Flushes the stream, which began at `sequence`, and adds what it has recorded and lost to the warp's account for this track at the address
     /// `account`.
     #[inline(always)]
-    pub(crate) fn finish<R: Recorder, M: Memory + Copy>(self, tables: Tables<M>, account: u64, sequence: u32) {
+    pub(crate) fn finish<R: Recorder, M: Memory + Copy>(
+        self,
+        tables: Tables<M>,
+        account: u64,
+        sequence: u32,
+    ) {
         self.close::<R, M>(tables);
         let recorded = get64(&self.state, RECORDED);
         let lost = get64(&self.state, LOST);

@@ -3,9 +3,7 @@
 use warptrace_format::Memory;
 
 use crate::log::{end_own_run, live_lanes, open_area};
-use crate::state::{
-    self, AREA, CURSORS, DRAIN, LOCK, LOGS, RECORDS, TWIN_CURSORS, log, plan, twin_log,
-};
+use crate::state::{self, AREA, CURSORS, DRAIN, LOCK, LOGS, RECORDS, TWIN_CURSORS, log, plan, twin_log};
 use crate::{apart, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.

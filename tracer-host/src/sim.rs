@@ -63,7 +63,8 @@ impl SimDevice {
 
     fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
         let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-        let (&start, &Block { length, .. }) = self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
+        let (&start, &Block { length, .. }) =
+            self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
         let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
         if offset > length || bytes > length - offset {
             return Err(out_of_bounds());
@@ -192,7 +193,8 @@ impl Device for SimDevice {
         if let Some(tracing) = tracing {
             self.read(tracing.pool.claims, &mut claims)?;
         }
-        let word = |at: usize| u32::from_le_bytes([claims[at], claims[at + 1], claims[at + 2], claims[at + 3]]);
+        let word =
+            |at: usize| u32::from_le_bytes([claims[at], claims[at + 1], claims[at + 2], claims[at + 3]]);
         let claims = Claims { chunks: word(0), log_units: word(4), merged_units: word(8), unused: 0 };
         Ok(LaunchTime { kernel, claims })
     }

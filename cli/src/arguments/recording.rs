@@ -50,7 +50,7 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) pool_mib: u64,
 
-    /// Bytes of a chunk: a power of two from 1024 to 1048576
+    /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
     pub(crate) chunk_bytes: u32,
 

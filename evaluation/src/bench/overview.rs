@@ -77,7 +77,8 @@ fn geometric_mean(numbers: &[f64]) -> Option<f64> {
 
 /// Program by codec: times, ratios, and other compressors.
 pub(super) fn table(measurements: &Measurements) -> Table {
-    let mut headings = vec!["program", "codec", "kernels", "and encoding", "whole program", "device ratio", "ratio at rest"];
+    let mut headings =
+        vec!["program", "codec", "kernels", "and encoding", "whole program", "device ratio", "ratio at rest"];
     headings.extend(COMPRESSORS.iter().map(|compressor| compressor.name));
     let mut table = Table::new(2, headings);
     for program in programs(measurements) {

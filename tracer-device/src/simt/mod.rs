@@ -140,6 +140,19 @@ pub(crate) fn own_lane() -> u32 {
 #[cfg(all(recording, target_arch = "nvptx64"))]
 pub(crate) use nvptx::pause;
 
+/// Whether the lanes of `group` run together now.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn is_together(group: u32) -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    return active_mask() == group;
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = group;
+        true
+    }
+}
+
 /// Waits for the lanes of `group` if they have come apart. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on
 /// sm_90, and does not bring separated lanes together again.) Answers which lanes are together then; what is read with it is read after that.
 #[cfg(all(recording, target_arch = "nvptx64"))]

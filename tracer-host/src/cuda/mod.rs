@@ -386,7 +386,8 @@ impl Device for CudaDevice {
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
-            let claims = if tracing.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
+            let claims =
+                if tracing.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
             Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
         }
     }

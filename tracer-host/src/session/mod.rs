@@ -39,7 +39,7 @@ pub struct SessionOptions {
     pub counted: bool,
     /// Where compiled kernels keep the encoder's tables.
     pub placement: Placement,
-    /// Bytes of a chunk, header included: a power of two from 1 KiB to 1 MiB.
+    /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
     pub pool_bytes: u64,
@@ -274,6 +274,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let time =
             unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
         self.total.encoding += time.kernel;
+        self.pool.encoded(time.claims.chunks);
         Ok(time.claims.chunks.min(self.pool.chunk_count))
     }
 

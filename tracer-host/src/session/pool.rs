@@ -43,6 +43,8 @@ pub(super) struct Pool {
     left: Vec<LeftLaunch>,
     table: Option<Allocation>,
     streams: u32,
+    /// Chunks that a stream is taken to need.
+    chunks_per_stream: u32,
 }
 
 /// Chunks that the options ask for.
@@ -105,6 +107,7 @@ impl Pool {
             left: Vec::new(),
             table: None,
             streams: 0,
+            chunks_per_stream: 2,
         })
     }
 
@@ -144,9 +147,10 @@ impl Pool {
         let streams = self.streams_of(info);
         let [large, _] = SLICE_UNITS;
         let slices = streams * u64::from(large);
-        let units = u64::from(self.taken_units()) + slices + 2 * u64::from(most) <= u64::from(self.log_units());
-        // Each stream takes a chunk at least.
-        let chunks = u64::from(self.streams) + streams <= u64::from(self.chunk_count);
+        let units =
+            u64::from(self.taken_units()) + slices + 2 * u64::from(most) <= u64::from(self.log_units());
+        let chunks = (u64::from(self.streams) + streams) * u64::from(self.chunks_per_stream);
+        let chunks = chunks <= u64::from(self.chunk_count);
         let accounts = self
             .accounts
             .is_some_and(|accounts| self.accounts_used + self.account_bytes(info) <= accounts.bytes);
@@ -170,7 +174,7 @@ impl Pool {
 
     /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program goes on.
     pub(super) fn should_drain(&self) -> bool {
-        let chunks = u64::from(self.streams);
+        let chunks = u64::from(self.streams) * u64::from(self.chunks_per_stream);
         4 * u64::from(self.taken_units()) >= 3 * u64::from(self.log_units())
             || 4 * chunks >= 3 * u64::from(self.chunk_count)
     }
@@ -204,6 +208,12 @@ impl Pool {
             ..PoolDescriptor::default()
         };
         Ok((pool, table.address, self.left.len() as u32, self.streams))
+    }
+
+    /// Takes note of how many chunks were claimed for the streams since the last drain: others may need as many and one.
+    pub(super) fn encoded(&mut self, chunks: u32) {
+        let each = chunks.div_ceil(self.streams.max(1)).saturating_add(1);
+        self.chunks_per_stream = self.chunks_per_stream.max(each);
     }
 
     /// The accounts of all launches since the last drain.

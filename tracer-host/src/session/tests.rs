@@ -389,7 +389,7 @@ fn launches_whose_warps_have_left_nothing_are_not_encoded() {
 
 #[test]
 fn the_pool_is_drained_when_most_of_its_chunks_may_be_due() {
-    // Each of two warps will need one; three quarters are 30.
+    // Each of two warps is taken to need two; three quarters are 30.
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
     for _ in 0..25 {
@@ -397,11 +397,11 @@ fn the_pool_is_drained_when_most_of_its_chunks_may_be_due() {
     }
     assert_eq!(session.finish().unwrap().2.recorded, 50);
     let merges: Vec<_> = device.launched.iter().filter(|name| name.starts_with("merge")).collect();
-    assert_eq!(merges, ["merge 15 of 30", "merge 10 of 20"]);
+    assert_eq!(merges, ["merge 8 of 16", "merge 8 of 16", "merge 8 of 16", "merge 1 of 2"]);
     // After a drain everything is free again.
     let first = |number: usize| (device.pools[number].slices, device.pools[number].accounts);
-    assert_eq!(first(15), first(0));
-    assert_ne!(first(14), first(0));
+    assert_eq!(first(8), first(0));
+    assert_ne!(first(7), first(0));
 }
 
 #[test]
