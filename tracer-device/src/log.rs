@@ -48,7 +48,7 @@ use crate::state::{
 };
 use crate::stream::get64;
 
-/// Units of a lane's first segment, header and link included.
+/// Units of a lane's first segment, first place and link included.
 pub(crate) const FIRST_UNITS: u32 = 4;
 /// Units of other segments, link included.
 pub(crate) const SEGMENT_UNITS: u32 = 8;
@@ -118,7 +118,7 @@ impl Log {
         at_unit(get64(&self.state, LOGS), unit)
     }
 
-    /// Puts the lane's cursor to the start of its log. Behind the header, if what it appends first `counts`. In a log that has been stopped it is put to
+    /// Puts the lane's cursor to the start of its log. Behind the first place, if what it appends first `counts`. In a log that has been stopped it is put to
     /// the place for what is lost, for all further segments become others'.
     #[inline(always)]
     pub(crate) fn rewind(mut self, lane: u32, counts: bool) {

@@ -91,13 +91,14 @@ pub struct Tracing {
     pub pool: PoolDescriptor,
 }
 
-/// Where a compiled kernel keeps the tables of its encoder. The simulator has one kind of memory and ignores it.
+/// Which modules are taken: those compiled for tables in shared memory, or in global memory. They no longer differ, for a traced kernel keeps no tables;
+/// the simulator ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In the block's shared memory: faster, and less of it for the kernel.
+    /// Those for shared memory.
     #[default]
     Shared,
-    /// In global memory, a slot for each resident warp.
+    /// Those for global memory.
     Global,
 }
 

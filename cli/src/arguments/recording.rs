@@ -42,7 +42,7 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) counted: bool,
 
-    /// Where the kernel keeps the codec's tables
+    /// Where the codec's tables are; no longer makes a difference, for kernels keep them no more
     #[arg(long, value_enum, default_value = "shared")]
     pub(crate) tables: Tables,
 
@@ -78,12 +78,12 @@ pub(crate) enum Codec {
     Predict,
 }
 
-/// Where the encoder's tables live.
+/// Where the encoder's tables were asked to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tables {
-    /// The block's shared memory: faster
+    /// The default
     Shared,
-    /// Global memory, for kernels that need their shared memory themselves
+    /// The same, from modules of their own
     Global,
 }
 
