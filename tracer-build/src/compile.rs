@@ -9,8 +9,9 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 /// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
 /// scheduling begins here, and the tracer's lock needs it.
 const CPU: &str = "sm_70";
-/// PTX ISA 7.0: the oldest that has every instruction in use, so that old drivers take it.
-const ISA: &str = "+ptx70";
+/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here, without naming them (see
+/// `warptrace_device`'s `space`).
+const ISA: &str = "+ptx63";
 
 /// How many instructions a partially unrolled loop may grow to. LLVM's own limit stops at 2 rounds of the N-body loop where
 /// nvcc makes 4. Loops with a trace point are convergent and stay as they are.

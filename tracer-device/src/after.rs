@@ -29,7 +29,7 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::{LeftLaunch, PoolDescriptor};
 
-use crate::log::{Extent, RANK_BITS, SEGMENT_UNITS, at_unit};
+use crate::log::{Extent, SEGMENT_UNITS, at_unit};
 use crate::merge::RUN_BYTES;
 use crate::pool;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -39,6 +39,7 @@ use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
 use crate::state::{Plan, plan, with_recorder};
 use crate::stream::{Stretch, Track};
+use crate::unit::Run;
 
 /// Stands where a chunk has its length.
 const LEFT: u32 = u32::MAX;
@@ -130,13 +131,11 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
         let [mask, location, count, time] = next.unwrap_or([0; 4]);
         let (own, bound) = (from_base(next), least(from_base(after)));
         let taken = own < bound || (bound == NEVER && next.is_some());
-        let rank = location >> RANK_BITS & 0xff;
         let (mut place, mut others) = (0, simt::ballot(ALL, taken));
         while others != 0 {
             let other = others.trailing_zeros();
-            let (their, their_rank) = (simt::shuffle(ALL, own, other), simt::shuffle(ALL, rank, other));
-            let ties = their == own && (their_rank < rank || (their_rank == rank && other < lane));
-            place += u32::from(their < own || ties);
+            let their = simt::shuffle(ALL, own, other);
+            place += u32::from(their < own || (their == own && other < lane));
             others &= others - 1;
         }
         // What is recorded is a beginning.
@@ -147,7 +146,7 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
             if late {
                 lost += u64::from(count);
             } else {
-                at_unit(pool.logs, to + merged + place).set128(0, [mask, location & 0xffff, count, 0]);
+                at_unit(pool.logs, to + merged + place).set128(0, [mask, location, count, 0]);
                 fits &= most_bytes(codec, count) <= room;
             }
             next = after;
@@ -167,7 +166,7 @@ fn merge(pool: &PoolDescriptor, plan: Plan, launches: Launches, stream: u32) {
         if late {
             lost += u64::from(count);
         } else if run.is_some() {
-            at_unit(pool.logs, to + merged + lane).set128(0, [mask, location & 0xffff, count, 0]);
+            at_unit(pool.logs, to + merged + lane).set128(0, [mask, location, count, 0]);
             fits &= most_bytes(codec, count) <= room;
         }
         merged += kept.count_ones();
@@ -261,6 +260,13 @@ impl Reader {
         }
     }
 
+    /// The run in a unit: mask, location, count, time.
+    #[inline(always)]
+    fn run(&self, unit: u32) -> [u32; 4] {
+        let Run { mask, location, count, time } = Run::of_unit(at_unit(self.logs, unit).get128(0));
+        [mask, location, count, time]
+    }
+
     /// The next runs, one to each of the lanes from the first on; none to others. From all lanes of the warp, which have the same log.
     ///
     /// A lane's segments mostly follow each other in memory. So the lanes look at the next four as if they did, and some look whether they do.
@@ -286,7 +292,7 @@ impl Reader {
         } else {
             self.link + 1 + SEGMENT_UNITS * (beyond / RUNS) + beyond % RUNS
         };
-        let run = if lane < there { Some(at_unit(self.logs, unit).get128(0)) } else { None };
+        let run = if lane < there { Some(self.run(unit)) } else { None };
         self.left -= there;
         if there <= here {
             self.unit += there;
@@ -308,7 +314,7 @@ impl Reader {
             self.unit = self.follow(self.link);
             self.link = self.unit + SEGMENT_UNITS - 1;
         }
-        let run = at_unit(self.logs, self.unit).get128(0);
+        let run = self.run(self.unit);
         self.left -= 1;
         self.unit += 1;
         Some(run)

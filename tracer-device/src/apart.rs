@@ -15,13 +15,14 @@
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 use crate::counts;
-use crate::event::{self, Next};
+use crate::event::{self, Due};
 use crate::log::{Further, Log};
 use crate::simt;
 use crate::space::SharedMemory;
 use crate::state::{log, twin_log};
+use crate::unit::Run;
 
-/// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer what comes [`next`].
+/// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer the address of what comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! apart {
     ($($(#[$doc:meta])* fn $call:ident = $name:ident($($parameter:ident),+) $body:block)+) => {
@@ -53,8 +54,9 @@ macro_rules! apart {
 
 #[cfg(target_arch = "nvptx64")]
 apart! {
-    fn further_address = warptrace_further(state, _location, _mask, _count, _time) {
-        after_further(log(SharedMemory::new(state, true)), claim_address, lose_address)
+    fn due_address = warptrace_due(state, _location, mask, _count, _time) {
+        let state = SharedMemory::new(state, true);
+        after_event(log(state), state, mask, claim_address, lose_address)
     }
     fn claim_address = warptrace_claim(state, _location, _mask, _count, _time) {
         claim(log(SharedMemory::new(state, true)));
@@ -73,27 +75,30 @@ apart! {
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 apart! {
     fn counts_address = warptrace_counts(state, location, group, iterations, _unused) {
-        let next = counts::counts(SharedMemory::new(state, true), location, iterations, group);
-        address_of(next, further_address)
+        let state = SharedMemory::new(state, true);
+        let is_full = counts::counts(state, location, iterations, group);
+        if is_full { after_full(log(state), claim_address, lose_address) } else { 0 }
     }
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted", feature = "dual"))]
 apart! {
     fn twin_counts_address = warptrace_twin_counts(state, location, group, iterations, _unused) {
-        let next = counts::twin_counts(SharedMemory::new(state, true), location, iterations, group);
-        address_of(next, twin_further_address)
+        let state = SharedMemory::new(state, true);
+        let is_full = counts::twin_counts(state, location, iterations, group);
+        if is_full { after_full(twin_log(state), twin_claim_address, twin_lose_address) } else { 0 }
     }
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
 apart! {
     fn twin_address = warptrace_twin(state, location, mask, count, time) {
-        let next = event::twin(SharedMemory::new(state, true), location, mask, count, time);
-        address_of(next, twin_further_address)
-    }
-    fn twin_further_address = warptrace_twin_further(state, _location, _mask, _count, _time) {
-        after_further(twin_log(SharedMemory::new(state, true)), twin_claim_address, twin_lose_address)
+        let state = SharedMemory::new(state, true);
+        if event::twin(state, Run { mask, location, count, time }) {
+            after_event(twin_log(state), state, mask, twin_claim_address, twin_lose_address)
+        } else {
+            0
+        }
     }
     fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _time) {
         claim(twin_log(SharedMemory::new(state, true)));
@@ -105,11 +110,28 @@ apart! {
     }
 }
 
+/// Does what is due after an event of `mask`, or answers the address of the function that does it; else 0.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn after_event(
+    log: Log,
+    state: SharedMemory,
+    mask: u32,
+    claim: impl Fn() -> u64,
+    lose: impl Fn() -> u64,
+) -> u64 {
+    match event::due(log, state, simt::own_lane(), mask) {
+        Due::Nothing => 0,
+        Due::Further => after_full(log, claim, lose),
+        Due::Drain => drain_address(),
+    }
+}
+
 /// Gives a full log another segment; address of the function that comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn after_further(log: Log, claim: impl Fn() -> u64, lose: impl Fn() -> u64) -> u64 {
-    match log.further(simt::own_lane()) {
+fn after_full(log: Log, claim: impl Fn() -> u64, lose: impl Fn() -> u64) -> u64 {
+    match log.go_further(simt::own_lane()) {
         Further::Done => 0,
         Further::Claim => claim(),
         Further::Lose => lose(),
@@ -127,17 +149,6 @@ fn claim(log: Log) {
             log.claim(own);
         }
         left &= !(1 << simt::highest(left));
-    }
-}
-
-/// Address of the function that comes next, or 0.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-fn address_of(next: Next, further: impl Fn() -> u64) -> u64 {
-    match next {
-        Next::Done => 0,
-        Next::Further => further(),
-        Next::Drain => drain_address(),
     }
 }
 
@@ -165,86 +176,85 @@ fn call(address: u64, with: Arguments) -> u64 {
     function(with.state, with.location, with.mask, with.count, with.time)
 }
 
-/// Calls the function at `first`, and those that come next.
+/// Calls the function at `first`, and the one that comes next. (None answers more than that: with each further call ptxas would need one more convergence
+/// barrier, and where it has none left it saves those of the kernel.)
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn go(first: u64, with: Arguments) {
     let second = call(first, with);
     if second != 0 {
-        let third = call(second, with);
-        if third != 0 {
-            call(third, with);
-        }
+        call(second, with);
     }
 }
 
-/// Goes on after an event as `next` says. On the simulator one lane stands for all of `group`.
+/// Goes on after an event of `mask`. On the simulator one lane stands for all of it.
 #[cfg(not(target_arch = "nvptx64"))]
-fn go_on(state: SharedMemory, next: Next, log: Log, keeper: u32, group: u32) {
-    match next {
-        Next::Done => (),
-        Next::Further => match log.further(keeper) {
-            Further::Done => (),
-            Further::Claim => log.claim(keeper),
-            Further::Lose => log.lose(keeper),
-        },
-        Next::Drain => event::drain(state, group),
+fn go_on(state: SharedMemory, log: Log, mask: u32) {
+    match event::due(log, state, mask.trailing_zeros(), mask) {
+        // There several lanes may have appended a run.
+        Due::Nothing | Due::Further => simt::for_own_lanes(mask, |lane| {
+            if log.is_full(lane) {
+                match log.go_further(lane) {
+                    Further::Done => (),
+                    Further::Claim => log.claim(lane),
+                    Further::Lose => log.lose(lane),
+                }
+            }
+        }),
+        Due::Drain => event::drain(state, mask),
     }
 }
 
-/// Everything but the repetition of the last event.
+/// Everything but the repetition of the last event; see [`event::miss`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn miss(state: SharedMemory, location: u16, mask: u32, count: u32, group: u32) {
-    let location = u32::from(location);
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let with = Arguments { state: state.address, location, mask, count, time: 0 };
-        // Not one call of what is one or the other: ptxas 13.0 then calls nothing that exists.
-        match event::miss(state, location, mask, count, group) {
-            Next::Done => (),
-            Next::Further => go(further_address(), with),
-            Next::Drain => go(drain_address(), with),
-        }
+pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32, more: u32) {
+    let (is_due, time) = event::miss(state, old, mask, own, more);
+    if is_due {
+        #[cfg(target_arch = "nvptx64")]
+        go(due_address(), Arguments { state: state.address, location: 0, mask, count: 0, time: 0 });
+        #[cfg(not(target_arch = "nvptx64"))]
+        go_on(state, log(state), mask);
     }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let next = event::miss(state, location, mask, count, group);
-        go_on(state, next, log(state), simt::highest(mask), group);
-    }
+    // Last, so that the lanes meet again before this, and not where those come too whose event repeats a run: who has nothing due, and most events have
+    // not, then does nothing to meet others.
+    event::set_began(state, mask, time);
 }
 
 /// The same event for the raw twin of a dual recording.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn twin(state: SharedMemory, location: u16, mask: u32, count: u32, time: u32) {
-    let location = u32::from(location);
+pub(crate) fn twin(state: SharedMemory, run: Run) {
     #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
-    go(twin_address(), Arguments { state: state.address, location, mask, count, time });
-    #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
-    let _ = (state, location, mask, count, time);
-    #[cfg(not(target_arch = "nvptx64"))]
     {
-        let next = event::twin(state, location, mask, count, time);
-        go_on(state, next, twin_log(state), simt::highest(mask), mask);
+        let Run { mask, location, count, time } = run;
+        go(twin_address(), Arguments { state: state.address, location, mask, count, time });
+    }
+    #[cfg(all(target_arch = "nvptx64", not(feature = "dual")))]
+    let _ = (state, run);
+    #[cfg(not(target_arch = "nvptx64"))]
+    if event::twin(state, run) {
+        go_on(state, twin_log(state), run.mask);
     }
 }
 
 /// The end of a counted loop.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
-pub(crate) fn counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
-    let (location, state) = (u32::from(location), state.address);
+pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group: u32) {
+    let state = state.address;
     go(counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
 }
 
 /// The same for the raw twin of a dual recording.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
-pub(crate) fn twin_counts(state: SharedMemory, location: u16, iterations: u32, group: u32) {
-    let (location, state) = (u32::from(location), state.address);
+pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, group: u32) {
     #[cfg(feature = "dual")]
-    go(twin_counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
+    {
+        let state = state.address;
+        go(twin_counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
+    }
     #[cfg(not(feature = "dual"))]
     let _ = (state, location, iterations, group);
 }

@@ -16,6 +16,7 @@ use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
 use crate::state::{DRAIN, LOGS, SLICE, WARP, WORK, log, plan, twin_log, with_recorder};
 use crate::stream::{Stretch, Track, get64};
+use crate::unit::Run;
 
 /// Runs that are handed to an encoder at a time.
 const BATCH: u32 = 64;
@@ -88,13 +89,13 @@ fn encode_track<R: Recorder>(
         let mut runs = 0;
         while left != 0 && runs < BATCH {
             left -= 1;
-            let Some([mask, location, count, time]) = merge.next() else { break };
+            let Some(Run { mask, location, count, time }) = merge.next() else { break };
             attempted += u64::from(count);
             if merge.lost_from.is_some_and(|from| time.wrapping_sub(from) as i32 >= 0) {
                 lost += u64::from(count);
             } else {
                 let mut batch = batch;
-                batch.set128(RUN_BYTES * runs, [mask, location & 0xffff, count, 0]);
+                batch.set128(RUN_BYTES * runs, [mask, location, count, 0]);
                 runs += 1;
             }
         }

@@ -1,163 +1,190 @@
 //! From a trace point to a log.
 //!
-//! Events of one location and mask that follow each other are a *run*. Its *keeper*, the highest lane of the mask, has the run's *record* in shared
-//! memory, while it is the keeper's last: mask, location, how often, when it began.
+//! Events of one location and mask that follow each other are a *run*. Each lane has a *record* of the run that it is in: its mask and its key, which holds
+//! location and count (see `unit`). The run's *keeper*, the lowest lane of the mask, will append it to its log.
 //!
-//! - An event whose keeper's record has this very location and mask repeats its lanes' last event. It adds one to the record.
-//! - Any other is a *miss*: each of its lanes makes the run that it was in unrepeatable; the keeper appends the run that it has kept to its log, and
-//!   keeps the new one.
+//! - An event of which the records of all lanes say that it is one more of their run repeats it: each lane counts in its own record.
+//! - Any other is a *miss*: each lane's record becomes that of a new run, and a lane that keeps the run that it was in appends that to its log.
 //!
 //! Logs are merged and encoded after the kernel (see `merge`, `after`). Only if log memory gets short, they are handed to the encoder as soon as all live
 //! lanes of the warp come to a miss together.
 //!
 //! # Groups that interleave
-//! Two groups of a warp may be switched at any instruction, and nothing keeps them apart. Nothing need be, for they share no lane:
+//! Two groups of a warp may be switched at any instruction, and nothing keeps them apart. Nothing need be, for they share no lane, and a lane writes only
+//! what is its own:
 //!
-//! - A record and a log are written by their own lane alone; others only mark a record as unrepeatable, which costs the next event of that
-//!   mask a miss and is always allowed.
-//! - A lane that misses marks the record of the last run that it was in before it comes to any other event. So an unmarked record is found only by
-//!   lanes whose last event it is, all of them. Nobody else can change that before they have counted.
-//! - The time of a run is read by its keeper while all lanes of the group are together.
-//! - Between the vote that answers the mask and the end of a miss there is no branch at which the lanes of a group could part, and nothing that they
-//!   wait for. (A keeper that came later than its group would write a record that nobody marks any more.)
-//!
-//! All lanes of the group find the same record, for its address depends on their mask: so they look when they are together, not before (ptxas moves
-//! loads up over loops, if it can). In a miss no lane waits for another.
+//! - A run is made by all of its lanes together, and counted by all of them together. If one has come to another event since, its record says so, and
+//!   the vote fails for all. So the keeper's count is complete when it leaves the run, whoever has left it before.
+//! - The votes that answer the mask and whether the event repeats a run are taken by the same lanes: there is no branch in between.
+//! - The time of a run is read by each lane while all are together.
 //!
 //! # The order
 //! For each lane, the trace has its events in the order in which it executed them. Events of disjoint groups of a warp stand in the order in which
 //! their runs began. Which group the hardware ran first in between, a trace does not tell.
 //!
-//! A run counts to 2^31 and further; a warp needs more than half a minute to repeat one event so often.
+//! A run counts to 2^21, then another begins.
 
+use crate::log::{self, Log, append_to_twin, begin_run};
+use crate::space::SharedMemory;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+use crate::state::RECORDS;
+use crate::state::{DRAIN, log, plan, state, twin_log};
+use crate::unit::{MOST_AT_ONCE, ONE, Run, key, key_apart};
+use crate::{apart, drain, simt};
 use warptrace_format::Memory;
 
-use crate::log::{self, append_to_twin, begin_run, end_own_run};
-use crate::space::SharedMemory;
-use crate::state::{DRAIN, RECORDS, log, plan, state, twin_log};
-use crate::{apart, drain, simt};
-
-/// Bytes of a record.
-const RECORD_BYTES: u32 = 16;
-
-/// Records that the lanes of `mask` came to `location` `count` times in a row, at least once. On the GPU every lane of the mask
-/// calls it. On the simulator only the leader does.
+/// Records that the lanes of `mask` came to `location` `count` times in a row, at least once and at most [`MOST_AT_ONCE`] times. On the GPU every lane of
+/// the mask calls it. On the simulator only the leader does.
 #[inline(always)]
 pub(crate) fn record(location: u16, mask: u32, count: u32) {
     let state = state(true);
-    let record = RECORD_BYTES * simt::highest(mask);
-    // All lanes write the same. Between the vote that has answered the mask and this there is no branch at which they could part.
-    let repeats = state.repeat::<RECORDS>(record, mask, u32::from(location), count);
+    let location = u32::from(location);
+    // Between the vote that has answered the mask and this there is no branch at which the lanes could part.
+    let (repeats, old) = repeat(state, mask, location, count);
     let time = if plan().dual { simt::now(state) } else { 0 };
     if !repeats {
-        apart::miss(state, location, mask, count, mask);
+        let own = key(location, count, simt::is_leader(mask));
+        apart::miss(state, old, mask, own, 0);
     }
-    // Afterwards, for there they may; with the time from before.
     if plan().dual {
-        apart::twin(state, location, mask, count, time);
+        apart::twin(state, Run { mask, location, count, time });
+    }
+}
+
+/// If this event is one more of the run that all lanes of `mask` are in, counts it. Answers whether it is, and on the device what this lane's record was.
+#[inline(always)]
+fn repeat(state: SharedMemory, mask: u32, location: u32, count: u32) -> (bool, [u32; 2]) {
+    #[cfg(target_arch = "nvptx64")]
+    return SharedMemory::repeat(state.own(), mask, location, count * ONE);
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        use crate::unit::COMPARED;
+        let mut state = state;
+        let mut repeats = true;
+        simt::for_own_lanes(mask, |lane| {
+            let [own_mask, own_key] = state.get64(RECORDS + 8 * lane);
+            repeats &= own_mask == mask && (own_key ^ location) & COMPARED == 0;
+        });
+        if repeats {
+            simt::for_own_lanes(mask, |lane| {
+                let own_key = state.get32(RECORDS + 8 * lane + 4);
+                state.set32(RECORDS + 8 * lane + 4, own_key + count * ONE);
+            });
+        }
+        (repeats, [0; 2])
     }
 }
 
 /// Records a run: the lanes of `mask` came to `location` `count` times in a row, at least once. On the GPU all lanes of `group`,
 /// which is the mask, call it; on the simulator only the mask's leader, and `group` holds the mask.
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 #[inline(always)]
 pub(crate) fn record_run(location: u16, mask: u32, count: u32, group: u32) {
-    let state = state(true);
-    let time = if plan().dual { simt::now(state) } else { 0 };
-    apart::miss(state, location, mask, count, group);
-    if plan().dual {
-        apart::twin(state, location, mask, count, time);
+    let _ = group;
+    if count <= MOST_AT_ONCE {
+        return record(location, mask, count);
     }
+    let state = state(true);
+    let location = u32::from(location);
+    let time = if plan().dual { simt::now(state) } else { 0 };
+    apart::miss(state, own_record(state), mask, key_apart(location, simt::is_leader(mask)), count);
+    if plan().dual {
+        apart::twin(state, Run { mask, location, count, time });
+    }
+}
+
+/// This lane's record.
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+#[inline(always)]
+pub(crate) fn own_record(state: SharedMemory) -> [u32; 2] {
+    state.get64(RECORDS + 8 * simt::own_lane())
 }
 
 /// Records a counted loop: the lanes of `group` all call it, each with its own number of iterations.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn record_counts(location: u16, iterations: u32, group: u32) {
-    let state = state(true);
+    let (state, location) = (state(true), u32::from(location));
     apart::counts(state, location, iterations, group);
     if plan().dual {
         apart::twin_counts(state, location, iterations, group);
     }
 }
 
-/// What a lane that came with an event does next: nothing, or one of the longer ways, which are functions of their own.
+/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane; `more` the count, if the key says so. Answers whether
+/// something is [`due`], and the time, which is to be [`set_began`].
+#[inline(always)]
+pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32, more: u32) -> (bool, u32) {
+    let time = simt::now(state);
+    let mut slow = false;
+    #[cfg(not(target_arch = "nvptx64"))]
+    let leader = mask.trailing_zeros();
+    simt::for_own_lanes(mask, |lane| {
+        // On the simulator the leader does it for all.
+        #[cfg(not(target_arch = "nvptx64"))]
+        let own = if lane == leader { own } else { own & !crate::unit::KEEPS };
+        slow |= begin_run(state, lane, old, [mask, own, more]);
+    });
+    (slow, time)
+}
+
+/// Writes down when the run of `mask` began that has just begun.
+#[inline(always)]
+pub(crate) fn set_began(state: SharedMemory, mask: u32, time: u32) {
+    simt::for_own_lanes(mask, |lane| log::set_began(state, lane, time));
+}
+
+/// What a lane does after an event: nothing, or one of the longer ways, which are functions of their own.
 ///
 /// They are not called from here but from the trace point: see `apart`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The event is recorded.
-    Done,
+pub(crate) enum Due {
+    Nothing,
     /// The lane's log is full.
     Further,
     /// Memory is short, and all live lanes are here: [`drain`].
     Drain,
 }
 
-/// Everything but the repetition of the last event. `group` is the mask, or, where a counted loop has ended, holds it.
+/// What is due in a log after an event of `mask`.
 #[inline(always)]
-pub(crate) fn miss(state: SharedMemory, location: u32, mask: u32, count: u32, group: u32) -> Next {
-    let time = simt::now(state);
-    let keeper = simt::highest(mask);
-    // One of some lanes of the group only is one of a counted loop, and complete.
-    let location = if mask == group { location } else { location | log::UNREPEATABLE };
-    let mut full = false;
-    simt::for_own_lanes(group, |lane| {
-        full |= begin_run(state, lane, keeper, lane == keeper, [mask, location, count, time]);
-    });
-    next(state, mask, full)
-}
-
-/// What comes after an event of `mask`.
-#[inline(always)]
-fn next(state: SharedMemory, mask: u32, full: bool) -> Next {
-    let together = state.get32(DRAIN) == mask;
-    if !(together | full) {
-        Next::Done
-    } else if together && simt::is_together(mask) {
-        // Where the lanes have come apart (as in a dual recording, once the keeper has claimed memory), some may have found another answer.
-        Next::Drain
-    } else if full {
-        Next::Further
+pub(crate) fn due(log: Log, state: SharedMemory, lane: u32, mask: u32) -> Due {
+    // Where the lanes have come apart (as in a dual recording, once one has claimed memory), some may have found another answer.
+    if state.get32(DRAIN) == mask && simt::is_together(mask) {
+        Due::Drain
+    } else if log.is_full(lane) {
+        Due::Further
     } else {
-        Next::Done
+        Due::Nothing
     }
 }
 
-/// Records an event of a dual recording in the twin's log, which has every event of its own. `time` is that at which the group was together.
+/// Records an event of a dual recording in the twin's log, which has every event of its own. Its time is that at which the group was together. Answers
+/// whether something is [`due`].
 #[inline(always)]
-pub(crate) fn twin(state: SharedMemory, location: u32, mask: u32, count: u32, time: u32) -> Next {
-    let keeper = simt::highest(mask);
+pub(crate) fn twin(state: SharedMemory, run: Run) -> bool {
+    let keeper = run.mask.trailing_zeros();
     let lane = if cfg!(target_arch = "nvptx64") { simt::own_lane() } else { keeper };
-    let full = append_to_twin(state, lane, lane == keeper, [mask, location, count, time]);
-    next(state, mask, full)
+    append_to_twin(state, lane, lane == keeper, run) | (state.get32(DRAIN) == run.mask)
 }
 
-/// Empties the logs, but for the run that has just begun: its keeper goes on with it. All live lanes of the warp, together: `group`, which is its mask.
+/// Empties the logs. The run that has just begun goes on. All live lanes of the warp, together: `group`, which is its mask.
 #[inline(always)]
 pub(crate) fn drain(state: SharedMemory, group: u32) {
-    let keeper = simt::highest(group);
     simt::for_own_lanes(group, |lane| {
         // In a log that has been stopped there is a place for what is lost, and it must be free.
         log(state).lose_if_full(lane);
+        log(state).close(lane);
         if plan().dual {
             twin_log(state).lose_if_full(lane);
             twin_log(state).close(lane);
         }
-        if lane != keeper {
-            if end_own_run(state, lane) {
-                log(state).lose(lane);
-            }
-            let mut state = state;
-            state.set128(RECORDS + RECORD_BYTES * lane, [0; 4]);
-        }
-        log(state).close(lane);
     });
     drain::drain(state, group);
     simt::for_own_lanes(group, |lane| {
-        log(state).rewind(lane, lane == keeper);
+        log(state).rewind(lane);
         if plan().dual {
-            twin_log(state).rewind(lane, true);
+            twin_log(state).rewind(lane);
         }
     });
     simt::sync_group(group);

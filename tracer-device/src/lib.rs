@@ -44,10 +44,9 @@
 //!
 //! # Why the tracer stays correct when groups of a warp interleave
 //! Since Volta, two diverged groups of one warp may be scheduled in any order, instruction by instruction.
-//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask. What is done once for all of them does the mask's highest lane, the
-//!    run's keeper.
-//! 2. A record says of which run its lanes' last event was. Only lanes of that run find it so, and then count; each of them that comes to another event
-//!    marks it first.
+//! 1. The event is fixed by one `activemask`: its lanes all receive the same mask, and take the vote that follows together.
+//! 2. Each lane has a record of the run that it is in. An event repeats a run if the records of all its lanes say so. A lane changes none but its own,
+//!    so it makes no difference what other groups do in between.
 //! 3. A log is its lane's alone, and each run in it bears the time at which it began, read while its group was together. So a lane's events are in the
 //!    order in which it executed them, whoever kept them.
 //! 4. Memory for logs is taken inside a lock in shared memory (see `lock`, also for why it is not an atomic), of few instructions. If another group has
@@ -98,6 +97,8 @@ mod stream;
 mod trace;
 mod trace_points;
 #[cfg(recording)]
+mod unit;
+#[cfg(recording)]
 mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -110,7 +111,9 @@ pub use kernel::{KernelArg, KernelCall};
 pub use log::SLICE_UNITS_CHOICES as SLICE_UNITS;
 pub use loops::{LoopTrace, trace_loop};
 #[cfg(recording)]
-pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, encoding_bytes, warp_state_bytes};
+pub use recorder::{Codec, DEVICE_ECL, DEVICE_PREDICT, encoding_bytes};
 pub use shared::Shared;
+#[cfg(recording)]
+pub use state::warp_state_bytes;
 pub use trace::trace_loc;
 pub use trace_points::{TracePoint, TracePoints};

@@ -1,30 +1,20 @@
 //! The logs: runs on their way to the encoder, in global memory.
 //!
 //! Each lane of a warp has a log of its own, so no two groups ever append to the same one: nothing has to be kept apart, and nobody waits. A run goes
-//! to the log of its keeper, the highest lane of its mask. It bears the time at which it began, and that is how the logs of a warp are merged into
+//! to the log of its keeper, the lowest lane of its mask. It bears the time at which it began, and that is how the logs of a warp are merged into
 //! one sequence afterwards (see `merge`).
 //!
-//! Log memory is counted in units of 16 bytes, from its start. A run takes one:
+//! Log memory is counted in units of 16 bytes, from its start. A run takes one (see `unit`).
 //!
-//! ```text
-//! offset  size  field
-//!      0     4  mask
-//!      4     2  location
-//!      6     1  among runs that began at the same time: which is first
-//!      7     1  of the record that it was; means nothing here
-//!      8     4  count
-//!     12     4  time of its beginning, modulo 2^32
-//! ```
-//!
-//! A log is made of *segments* of 8 units, the last of which has the number of the next segment; the first has 4. (What a lane appends first is its
-//! empty record: it takes the first segment's first place, where nobody looks for a run.)
+//! A log is made of *segments* of 8 units, the last of which has the number of the next segment. In the first of them the first unit is for a log that has been
+//! stopped.
 //!
 //! A warp's *slice*:
 //!
 //! ```text
 //! units  holds
 //!     8  for each lane the unit behind its last run, 4 bytes, or 0 if it has none; the highest bit says that the log has been stopped
-//!   128  the lanes' first segments. In the first place of a log that has been stopped: the unit behind its last run; 0; the time of the first run
+//!   256  the lanes' first segments. In the first unit of a log that has been stopped: the unit behind its last run; 0; the time of the first run
 //!        that found no room; 1, or 2 if there was one
 //!     …  the warp's first area
 //! ```
@@ -43,14 +33,18 @@ use crate::lock::Lock;
 use crate::pool;
 use crate::simt;
 use crate::space::{GlobalMemory, SharedMemory};
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+use crate::state::MORES;
 use crate::state::{
-    AREA, AREA_END, AREA_NEXT, CURSORS, DRAIN, LOGS, RECORDS, SLICE, SLICE_UNITS, TWIN_CURSORS, WARP, WORK,
+    AREA, AREA_END, AREA_NEXT, DRAIN, LINKS, LOGS, PLACES, RECORDS, SLICE, SLICE_UNITS, TWIN_PLACES, WARP,
+    WORK,
 };
 use crate::stream::get64;
+use crate::unit::{KEEPS, Run};
 
-/// Units of a lane's first segment, first place and link included.
-pub(crate) const FIRST_UNITS: u32 = 4;
-/// Units of other segments, link included.
+/// Units of a lane's first segment.
+pub(crate) const FIRST_UNITS: u32 = SEGMENT_UNITS;
+/// Units of a segment, link included.
 pub(crate) const SEGMENT_UNITS: u32 = 8;
 /// Units of an area that is claimed.
 const AREA_UNITS: u32 = 256;
@@ -59,27 +53,22 @@ const ENDS_UNITS: u32 = simt::WARP_LANES * 4 / LOG_UNIT_BYTES;
 /// Units before the warp's first area.
 const LANES_UNITS: u32 = ENDS_UNITS + FIRST_UNITS * simt::WARP_LANES;
 
-/// Units of a slice, by choice: with an area of 14 segments, or with one that has none.
-pub const SLICE_UNITS_CHOICES: [u32; 2] = [256, LANES_UNITS + SEGMENT_UNITS];
+/// Units of a slice, by choice: with an area of 94 segments, of 30, of 14, or with one that has none.
+pub const SLICE_UNITS_CHOICES: [u32; 4] = [1024, 512, 384, LANES_UNITS + SEGMENT_UNITS];
+const _: () = assert!(LANES_UNITS.is_multiple_of(SEGMENT_UNITS), "so that all segments are aligned");
 
 /// In a lane's end: the log has been stopped.
 const STOPPED: u32 = 1 << 31;
-/// Where in the first place of a log that has been stopped the time of the first loss is, and whether there was one.
+/// Where in the first unit of a log that has been stopped the time of the first loss is, and whether there was one.
 const T_LOST: u32 = 8;
 const HAS_LOST: u32 = 12;
-
-/// In the word of a record and of a run that has the location: nobody may count repeats of it.
-pub(crate) const UNREPEATABLE: u32 = 0x80 << 24;
-/// Where in that word the order among runs of the same time is.
-pub(crate) const RANK_BITS: u32 = 16;
 
 /// The logs of one track, in a warp's state.
 #[derive(Clone, Copy)]
 pub(crate) struct Log {
     state: SharedMemory,
-    /// Offset of the lanes' cursors: 16 bytes each. The address of the next run; the low half of the link's; in track 0 where the record is of the
-    /// run that the lane was in last.
-    cursors: u32,
+    /// Offset of the lanes' places, 8 bytes each; behind them are the words with their links, as many.
+    places: u32,
     track: u32,
 }
 
@@ -96,8 +85,37 @@ pub(crate) enum Further {
 
 impl Log {
     #[inline(always)]
-    pub(crate) const fn new(state: SharedMemory, cursors: u32, track: u32) -> Self {
-        Self { state, cursors, track }
+    pub(crate) const fn new(state: SharedMemory, places: u32, track: u32) -> Self {
+        Self { state, places, track }
+    }
+
+    /// The lane's place: low and high half of the address of the next unit.
+    #[inline(always)]
+    fn place(self, lane: u32) -> [u32; 2] {
+        self.state.get64(self.places + 8 * lane)
+    }
+
+    #[inline(always)]
+    fn set_place(mut self, lane: u32, address: u64) {
+        self.state.set64(self.places + 8 * lane, [address as u32, (address >> 32) as u32]);
+    }
+
+    /// Low half of the address of the link of the lane's segment.
+    #[inline(always)]
+    fn link(self, lane: u32) -> u32 {
+        self.state.get32(self.places + (LINKS - PLACES) + 8 * lane)
+    }
+
+    #[inline(always)]
+    fn set_link(mut self, lane: u32, link: u32) {
+        self.state.set32(self.places + (LINKS - PLACES) + 8 * lane, link);
+    }
+
+    /// Whether the lane's segment has no place left.
+    #[inline(always)]
+    pub(crate) fn is_full(self, lane: u32) -> bool {
+        let [low, high] = self.place(lane);
+        (high != 0) & (low == self.link(lane))
     }
 
     /// First unit of the lane's log.
@@ -118,66 +136,67 @@ impl Log {
         at_unit(get64(&self.state, LOGS), unit)
     }
 
-    /// Puts the lane's cursor to the start of its log. Behind the first place, if what it appends first `counts`. In a log that has been stopped it is put to
-    /// the place for what is lost, for all further segments become others'.
+    /// Puts the lane's place to the start of its log. In a log that has been stopped it is put to the place for what is lost, for all further segments
+    /// become others'.
     #[inline(always)]
-    pub(crate) fn rewind(mut self, lane: u32, counts: bool) {
-        let at = self.cursors + 16 * lane;
-        if is_stopped(self.state.get32(at + 8)) {
+    pub(crate) fn rewind(self, lane: u32) {
+        if is_stopped(self.link(lane)) {
             let link = self.unit(self.start(lane) + FIRST_UNITS - 1).address();
-            self.state.set64(at, [link as u32, (link >> 32) as u32]);
-            self.state.set32(at + 8, link as u32 + LOG_UNIT_BYTES);
+            self.set_place(lane, link);
+            self.set_link(lane, link as u32 + LOG_UNIT_BYTES);
         } else {
-            self.open(lane, counts);
+            let address = self.unit(self.start(lane)).address();
+            self.set_place(lane, address + u64::from(LOG_UNIT_BYTES));
+            self.set_link(lane, address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1));
         }
     }
 
-    /// Opens the lane's log.
+    /// Opens the lane's log in a slice, or leaves it switched off.
     #[inline(always)]
-    pub(crate) fn open(mut self, lane: u32, counts: bool) {
-        let address = self.unit(self.start(lane)).address();
-        let next = address + if counts { u64::from(LOG_UNIT_BYTES) } else { 0 };
+    pub(crate) fn open_or_not(mut self, lane: u32, on: bool, logs: u64, slice: u32) {
+        let address = at_unit(logs, first_segment(slice, lane)).address();
+        self.set_place(lane, if on { address + u64::from(LOG_UNIT_BYTES) } else { 0 });
         let link = address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1);
-        // The record that is marked as unrepeatable first may be any.
-        let words = [next as u32, (next >> 32) as u32, link, self.state.get32(self.cursors + 16 * lane + 12)];
-        self.state.set128(self.cursors + 16 * lane, words);
+        self.state.set64(self.places + (LINKS - PLACES) + 8 * lane, [link, 0]);
     }
 
     /// Of a log that has been stopped: counts the run as lost that was appended last, if it still lies there.
     #[inline(always)]
     pub(crate) fn lose_if_full(self, lane: u32) {
-        let [low, _, link, _] = self.state.get128(self.cursors + 16 * lane);
-        if is_stopped(link) && low == link {
+        if self.is_full(lane) && is_stopped(self.link(lane)) {
             self.lose(lane);
         }
     }
 
-    /// The log of a lane that the warp does not have: there is nothing in it.
+    /// Gives a full log another segment, unless it has been stopped: see [`further`](Self::further). From the lane that the log belongs to.
     #[inline(always)]
-    pub(crate) fn open_absent(self, lane: u32) {
-        self.set_end(lane, 0);
-    }
-
-    /// Gives a full log another segment. From the lane that the log belongs to.
-    #[inline(always)]
-    pub(crate) fn further(mut self, lane: u32) -> Further {
-        let at = self.cursors + 16 * lane;
-        let [low, _, link, _] = self.state.get128(at);
-        if is_stopped(link) {
+    pub(crate) fn go_further(self, lane: u32) -> Further {
+        if is_stopped(self.link(lane)) {
             return Further::Lose;
         }
-        // Without waiting, which would let lanes of the kernel go that wait for others (see `lock`).
-        let opaque = self.state.seen_with(low);
-        let lock = Lock::new(self.state, opaque, lane);
-        if !lock.enter() {
-            return Further::Claim;
-        }
-        let segment = opaque.get32(AREA_NEXT);
-        let fits = segment != opaque.get32(AREA_END);
-        self.state.set32_if(fits, AREA_NEXT, segment + SEGMENT_UNITS);
-        lock.leave_if(true);
-        if fits {
-            self.go_on(lane, segment);
+        let group = if cfg!(target_arch = "nvptx64") { simt::active_mask() } else { 1 << lane };
+        self.further(lane, group)
+    }
+
+    /// Gives a full log another segment. From the lane that the log belongs to, together with the others of `group`, whose logs are full too.
+    ///
+    /// They all go through the lock as one, with the number of their lowest: without a branch, they write the same and read the same. (Each for itself, all
+    /// but one would find the lock taken. Then they would have to wait, and lanes of the kernel that wait for others would be let go: see `lock`.)
+    #[inline(always)]
+    fn further(self, lane: u32, group: u32) -> Further {
+        let (mut state, opaque) = (self.state, self.state.seen_with(group));
+        let lock = Lock::new(state, opaque, group.trailing_zeros());
+        let inside = lock.enter();
+        let (next, end) = (opaque.get32(AREA_NEXT), opaque.get32(AREA_END));
+        // As many as there are.
+        let left = (end - next) / SEGMENT_UNITS;
+        let wanted = group.count_ones();
+        let taken = if wanted < left { wanted } else { left };
+        state.set32_if(inside, AREA_NEXT, next + SEGMENT_UNITS * taken);
+        lock.leave_if(inside);
+        let own = (group & ((1 << lane) - 1)).count_ones();
+        if inside & (own < taken) {
+            self.go_on(lane, next + SEGMENT_UNITS * own);
             Further::Done
         } else {
             Further::Claim
@@ -202,11 +221,10 @@ impl Log {
         if good {
             self.go_on(lane, segment);
         } else {
-            let at = self.cursors + 16 * lane;
-            let [low, high, _, _] = self.state.get128(at);
+            let [low, high] = self.place(lane);
             let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
             self.unit(self.start(lane)).set128(0, [end as u32, 0, 0, 1]);
-            self.state.set32(at + 8, low + LOG_UNIT_BYTES);
+            self.set_link(lane, low + LOG_UNIT_BYTES);
         }
     }
 
@@ -240,38 +258,47 @@ impl Log {
 
     /// Goes on with a segment.
     #[inline(always)]
-    fn go_on(mut self, lane: u32, segment: u32) {
-        let at = self.cursors + 16 * lane;
-        let [low, high, _, _] = self.state.get128(at);
+    fn go_on(self, lane: u32, segment: u32) {
+        let [low, high] = self.place(lane);
         GlobalMemory::new(address(low, high), true).set32(0, segment);
         let next = self.unit(segment).address();
-        self.state.set64(at, [next as u32, (next >> 32) as u32]);
-        self.state.set32(at + 8, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
+        self.set_place(lane, next);
+        self.set_link(lane, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
     }
 
     /// Counts the run as lost that was appended last to a log for which there is no more room. It lies in the place of the link, which there will
     /// never be. So will the next.
     #[inline(always)]
     pub(crate) fn lose(mut self, lane: u32) {
-        let at = self.cursors + 16 * lane;
-        let [low, high] = self.state.get64(at);
-        let [_, _, count, time] = GlobalMemory::new(address(low, high), true).before();
-        self.state.set32(at, low - LOG_UNIT_BYTES);
+        let [low, high] = self.place(lane);
+        let run = Run::of_unit(GlobalMemory::new(address(low, high), true).before());
+        self.state.set32(self.places + 8 * lane, low - LOG_UNIT_BYTES);
         let mut first = self.unit(self.start(lane));
         if first.get32(HAS_LOST) == 1 {
-            first.set64(T_LOST, [time, 2]);
+            first.set64(T_LOST, [run.time, 2]);
         }
         let pool = pool::descriptor();
-        let count = u64::from(count);
+        let count = u64::from(run.count);
         pool::add_to_account(pool.account(self.track, self.state.get32(WARP)), [count, 0, count], 0);
+    }
+
+    /// Appends a run, for which there is room. Answers whether something is due: [`further`](Self::further) knows what.
+    #[inline(always)]
+    pub(crate) fn append_if(self, lane: u32, condition: bool, unit: [u32; 4]) -> bool {
+        let [low, high] = self.place(lane);
+        let on = condition & (high != 0);
+        GlobalMemory::new(address(low, high), on).set128_if(on, unit);
+        let mut state = self.state;
+        state.set32_if(on, self.places + 8 * lane, low.wrapping_add(LOG_UNIT_BYTES));
+        on & (low.wrapping_add(LOG_UNIT_BYTES) == self.link(lane))
     }
 
     /// Writes down where the log ends.
     #[inline(always)]
     pub(crate) fn close(self, lane: u32) {
-        let [low, high, link, _] = self.state.get128(self.cursors + 16 * lane);
+        let [low, high] = self.place(lane);
         let mut end = ((address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
-        if is_stopped(link) {
+        if is_stopped(self.link(lane)) {
             end = self.unit(self.start(lane)).get32(0) | STOPPED;
         }
         self.set_end(lane, end);
@@ -317,9 +344,7 @@ impl Extent {
         }
         let end = word & !STOPPED;
         let first = start + 1;
-        // One whose first place alone has been used has no runs.
-        let is_empty = end == 0 || end == start;
-        Self { first, link: start + FIRST_UNITS - 1, end: if is_empty { first } else { end }, lost_from }
+        Self { first, link: start + FIRST_UNITS - 1, end: if end == 0 { first } else { end }, lost_from }
     }
 }
 
@@ -329,58 +354,67 @@ fn first_segment(slice: u32, lane: u32) -> u32 {
     slice + ENDS_UNITS + FIRST_UNITS * lane
 }
 
-/// Appends the run that the lane has kept to its log, and makes it keep another, from all lanes of the group: `keeps` says which of them. The run before
-/// it that each was in becomes unrepeatable. Answers whether the log is full.
+/// Of the run that the lane is in: mask and key. Appends it to the lane's log if the lane keeps it, and makes another the lane's own: mask, key, count if the
+/// key says so. From all lanes of a group, each with its own. Answers whether something is due: the lane's log is full, or memory is short and these are all
+/// live lanes. Then, or before, [`set_began`] is due.
+///
+/// On the device `old` is the lane's record, which has just been read.
 #[inline(always)]
-pub(crate) fn begin_run(state: SharedMemory, lane: u32, keeper: u32, keeps: bool, run: [u32; 4]) -> bool {
+pub(crate) fn begin_run(state: SharedMemory, lane: u32, old: [u32; 2], run: [u32; 3]) -> bool {
     #[cfg(target_arch = "nvptx64")]
-    return state.begin_run::<RECORDS, CURSORS>(16 * lane, 16 * keeper, keeps, run);
+    {
+        let _ = lane;
+        state.begin_run(state.own(), old, run)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = old;
+        let mut state = state;
+        let [mask, key, more] = run;
+        let slow = end_own_run(state, lane);
+        state.set64(RECORDS + 8 * lane, [mask, key]);
+        state.set32(MORES + 8 * lane, more);
+        slow | (state.get32(DRAIN) == mask)
+    }
+}
+
+/// Writes down when the run began that is the lane's own now.
+#[inline(always)]
+pub(crate) fn set_began(state: SharedMemory, lane: u32, time: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = lane;
+        SharedMemory::set_began(state.own(), time);
+    }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let mut state = state;
-        let at = CURSORS + 16 * lane;
-        let [low, high, link, last] = state.get128(at);
-        let mut last_location = state.get32(last + 4);
-        last_location |= UNREPEATABLE;
-        state.set32(last + 4, last_location);
-        state.set32(at + 12, state.record_at(keeper));
-        if !keeps || high == 0 {
-            return false;
-        }
-        let [mask, location, count, time] = run;
-        let location = location | (count & UNREPEATABLE);
-        GlobalMemory::new(address(low, high), true).set128(0, state.get128(RECORDS + 16 * lane));
-        state.set128(RECORDS + 16 * lane, [mask, location, count, time]);
-        state.set32(at, low + LOG_UNIT_BYTES);
-        low + LOG_UNIT_BYTES == link
+        state.set32(LINKS + 8 * lane + 4, time);
     }
 }
 
 /// Appends a run to the twin's log of this lane, if it `keeps` it. Answers whether the log is full.
 #[inline(always)]
-pub(crate) fn append_to_twin(state: SharedMemory, lane: u32, keeps: bool, run: [u32; 4]) -> bool {
-    let mut state = state;
-    let at = TWIN_CURSORS + 16 * lane;
-    let [low, high, link, _] = state.get128(at);
-    let on = keeps & (high != 0);
-    GlobalMemory::new(address(low, high), on).set128_if(on, run);
-    state.set32_if(on, at, low + LOG_UNIT_BYTES);
-    on & (low + LOG_UNIT_BYTES == link)
+pub(crate) fn append_to_twin(state: SharedMemory, lane: u32, keeps: bool, run: Run) -> bool {
+    Log::new(state, TWIN_PLACES, 1).append_if(lane, keeps, run.unit())
 }
 
-/// Ends the run that the lane keeps: appends it to its log, where there is room for one run at any time. Answers whether the log has been stopped;
-/// [`Log::lose`] is due then.
+/// Ends the run that the lane is in: appends it to its log, if it keeps it; there is room for one run at any time. Answers whether the log is full then.
 #[inline(always)]
 pub(crate) fn end_own_run(state: SharedMemory, lane: u32) -> bool {
-    let mut state = state;
-    let at = CURSORS + 16 * lane;
-    let [low, high, link, _] = state.get128(at);
-    let run = state.get128(RECORDS + 16 * lane);
-    let [_, _, count, _] = run;
-    let ends = (count != 0) & (high != 0);
-    GlobalMemory::new(address(low, high), ends).set128_if(ends, run);
-    state.set32_if(ends, at, low + LOG_UNIT_BYTES);
-    ends & is_stopped(link)
+    let [mask, key] = state.get64(RECORDS + 8 * lane);
+    #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+    let more = state.get32(MORES + 8 * lane);
+    #[cfg(all(target_arch = "nvptx64", not(feature = "counted")))]
+    let more = 0;
+    let time = state.get32(LINKS + 8 * lane + 4);
+    Log::new(state, PLACES, 0).append_if(lane, key & KEEPS != 0, [mask, key, more, time])
+}
+
+/// Whether the log of the lane has been stopped.
+#[inline(always)]
+pub(crate) fn has_stopped(state: SharedMemory, lane: u32) -> bool {
+    is_stopped(state.get32(LINKS + 8 * lane))
 }
 
 /// The live lanes of the warp.
@@ -388,19 +422,24 @@ pub(crate) fn end_own_run(state: SharedMemory, lane: u32) -> bool {
 pub(crate) fn live_lanes(state: SharedMemory) -> u32 {
     let (mut lane, mut live) = (0, 0);
     while lane < simt::WARP_LANES {
-        live |= u32::from(state.get32(CURSORS + 16 * lane + 4) != 0) << lane;
+        live |= u32::from(state.get32(PLACES + 8 * lane + 4) != 0) << lane;
         lane += 1;
     }
     live
 }
 
-/// Prepares the first area of a warp, in its slice. From one lane.
+/// Writes down that there is nothing in the log of a lane which the warp does not have.
 #[inline(always)]
-pub(crate) fn open_area(mut state: SharedMemory, leads: bool) {
-    let area = state.get32(SLICE) + LANES_UNITS;
-    let end = state.get32(SLICE) + state.get32(SLICE_UNITS);
-    GlobalMemory::new(at_unit(get64(&state, LOGS), area).address(), leads).set32_if(leads, 0, 0);
-    rewind_area(&mut state, area, end);
+pub(crate) fn set_absent(logs: u64, slice: u32, lane: u32) {
+    at_unit(logs, slice).set32(4 * lane, 0);
+}
+
+/// Prepares the first area of a warp, in its slice of so many units. What a lane does that does not lead is for nothing.
+#[inline(always)]
+pub(crate) fn open_area(mut state: SharedMemory, leads: bool, logs: u64, slice: u32, slice_units: u32) {
+    let area = slice + LANES_UNITS;
+    GlobalMemory::new(at_unit(logs, area).address(), leads).set32_if(leads, 0, 0);
+    rewind_area(&mut state, area, slice + slice_units);
 }
 
 /// The first area again, with all that were claimed behind it.
@@ -423,7 +462,7 @@ pub(crate) fn at_unit(logs: u64, unit: u32) -> GlobalMemory {
     GlobalMemory::new(logs + u64::from(LOG_UNIT_BYTES) * u64::from(unit), true)
 }
 
-/// Links lie in the last unit of a multiple of 64 bytes. That of a log that has been stopped is moved behind it.
+/// Links lie in the last unit of a multiple of 128 bytes. That of a log that has been stopped is moved behind it.
 #[inline(always)]
 const fn is_stopped(link: u32) -> bool {
     link.is_multiple_of(LOG_UNIT_BYTES * FIRST_UNITS)

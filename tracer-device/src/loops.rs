@@ -120,7 +120,7 @@ impl Drop for LoopTrace {
 }
 
 /// Records the loop of the lanes of `group`, which all call it, each with its own number of iterations.
-#[cfg(recording)]
+#[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn record_iterations(location: u16, iterations: u32, group: u32) {
@@ -144,8 +144,9 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
     crate::event::record_counts(location, iterations, group);
 }
 
+/// Modules without counted loops never come here.
 #[cfg(all(target_arch = "nvptx64", recording, not(feature = "counted")))]
-fn record_unequal(_: u16, _: u32, _: u32) {}
+fn record_iterations(_: u16, _: u32, _: u32) {}
 
 /// As on the GPU, where the lanes take turns: they tell each other their counts by shuffles.
 #[cfg(not(target_arch = "nvptx64"))]
@@ -169,7 +170,7 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
     }
 }
 
-#[cfg(recording)]
+#[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
 #[inline(always)]
 fn record_run(location: u16, mask: u32, count: u32, group: u32) {
     // On the simulator nobody runs before the leader has returned: there is no switch in between.

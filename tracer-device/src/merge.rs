@@ -6,8 +6,9 @@
 use warptrace_format::Memory;
 use warptrace_format::pool::LOG_UNIT_BYTES;
 
-use crate::log::{Extent, RANK_BITS, SEGMENT_UNITS, at_unit};
+use crate::log::{Extent, SEGMENT_UNITS, at_unit};
 use crate::simt::WARP_LANES;
+use crate::unit::Run;
 
 /// Bytes of memory that merging needs.
 pub(crate) const MERGE_BYTES: u32 = HEAD_BYTES * WARP_LANES;
@@ -89,9 +90,9 @@ impl<M: Memory + Copy> Merge<M> {
         if segment > self.units - SEGMENT_UNITS { 0 } else { segment }
     }
 
-    /// The next run: mask, location with what else is in its word, count, time.
+    /// The next run.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Option<[u32; 4]> {
+    pub(crate) fn next(&mut self) -> Option<Run> {
         if self.left == 0 {
             return None;
         }
@@ -100,7 +101,7 @@ impl<M: Memory + Copy> Merge<M> {
         }
         let at = HEAD_BYTES * self.current;
         let [unit, mut link, end, time] = self.heads.get128(at);
-        let run = at_unit(self.logs, unit).get128(0);
+        let run = Run::of_unit(at_unit(self.logs, unit).get128(0));
         let since = time.wrapping_sub(self.last);
         self.other = if self.other == NEVER { NEVER } else { self.other - since };
         self.last = time;
@@ -117,7 +118,6 @@ impl<M: Memory + Copy> Merge<M> {
         } else {
             let time = at_unit(self.logs, next).get32(TIME);
             self.heads.set128(at, [next, link, end, time]);
-            // At the same time another log's may come first: see `rank`.
             if self.other != NEVER && time.wrapping_sub(self.last) >= self.other {
                 self.current = NEVER;
             }
@@ -132,11 +132,7 @@ impl<M: Memory + Copy> Merge<M> {
         let mut head = 0;
         while head < self.left {
             let after = self.heads.get32(HEAD_BYTES * head + TIME).wrapping_sub(self.last);
-            let mut is_first = after < first;
-            if after == first && current != head {
-                is_first = self.rank(head) < self.rank(current);
-            }
-            if is_first | (head == 0) {
+            if (after < first) | (head == 0) {
                 other = first;
                 (first, current) = (after, head);
             } else if after < other {
@@ -145,13 +141,6 @@ impl<M: Memory + Copy> Merge<M> {
             head += 1;
         }
         (self.current, self.other) = (current, other);
-    }
-
-    /// Among runs of the same time: which comes first. (Those of one counted loop.)
-    #[inline(always)]
-    fn rank(&self, head: u32) -> u32 {
-        let unit = self.heads.get32(HEAD_BYTES * head);
-        at_unit(self.logs, unit).get32(4) >> RANK_BITS & 0xff
     }
 }
 

@@ -9,7 +9,6 @@ use warptrace_format::codec::{EclParams, PredictParams};
 use warptrace_format::{Event, Memory};
 
 use crate::merge::RUN_BYTES;
-use crate::simt::WARP_LANES;
 use crate::space::GlobalMemory;
 
 /// Parameters of `ecl` in compiled kernels. Constants there, so that shifts and masks cost nothing.
@@ -26,22 +25,10 @@ const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORD
 pub(crate) const TRACK_BYTES: u32 = ECL_TRACK_BYTES;
 const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES >= RAW_TRACK_BYTES);
 
-/// Where in a warp's state the lanes' places at the end of a counted loop are; behind the twin's cursors, if there are any.
-pub(crate) const COUNTS_AT: u32 = 128 + 2 * 16 * WARP_LANES;
-/// Bytes of these places (see `counts`).
-const COUNTS_BYTES: u32 = 12 * WARP_LANES;
-
 /// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
 pub const fn encoding_bytes(codec: Codec) -> u32 {
     // Of two neighbours the same words lie in different banks.
     (TRACK_BYTES + round_up_16(codec.table_bytes())) | 16
-}
-
-/// Bytes of one warp's state. A traced launch needs so many for each warp of a block at the end of its dynamic shared memory.
-///
-/// `counted`: with room for the lanes' counts of a loop.
-pub const fn warp_state_bytes(dual: bool, counted: bool) -> u32 {
-    COUNTS_AT + if dual { 16 * WARP_LANES } else { 0 } + if counted { COUNTS_BYTES } else { 0 }
 }
 
 const fn round_up_16(bytes: u32) -> u32 {

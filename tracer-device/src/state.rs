@@ -13,10 +13,13 @@
 //!     88     4  first unit of the memory for emptying logs inside the kernel; 0 before
 //!     92     4  on the simulator: what stands for the clock
 //!     96    32  unused
-//!    128   512  records: the run that each lane keeps (see `event`)
-//!    640   512  cursors: where each lane's log goes on (see `log`)
-//!   1152   512  in a dual recording the cursors of the twin's logs
-//!      …     …  with counted loops the lanes' places at the end of a loop (see `counts`)
+//!    128   256  for each lane its record: mask and key of the run that it is in (see `unit`)
+//!    384   256  for each lane the place in its log: the address of the next unit; 0 while nothing is recorded
+//!    640   256  for each lane the low half of the address of its segment's link, and the time at which its run began
+//!    896   256  in a dual recording the lanes' places in the twin's logs
+//!   1152   256  and their links
+//!      …   256  with counted loops: for each lane the count of its run, if its key says so, and the time at a loop's end
+//!      …   256  and its number of iterations, and whether it ends a run (see `counts`)
 //! ```
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -24,9 +27,7 @@ use warptrace_format::codec::CodecSpec;
 
 use crate::lock::LOCK_BYTES;
 use crate::log::Log;
-#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-use crate::recorder::COUNTS_AT;
-use crate::recorder::{Codec, warp_state_bytes};
+use crate::recorder::Codec;
 use crate::simt;
 use crate::space::SharedMemory;
 
@@ -44,22 +45,43 @@ pub(crate) const WORK: u32 = 88;
 pub(crate) const CLOCK: u32 = 92;
 const _: () = assert!(LOCK + LOCK_BYTES == AREA);
 pub(crate) const RECORDS: u32 = 128;
-pub(crate) const CURSORS: u32 = RECORDS + 16 * simt::WARP_LANES;
-pub(crate) const TWIN_CURSORS: u32 = CURSORS + 16 * simt::WARP_LANES;
-/// What a module without room for states has in their place.
+pub(crate) const PLACES: u32 = RECORDS + EACH_BYTES;
+pub(crate) const LINKS: u32 = PLACES + EACH_BYTES;
+pub(crate) const TWIN_PLACES: u32 = LINKS + EACH_BYTES;
+/// Where the counts of runs are that are not in their keys.
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+pub(crate) const MORES: u32 = counted_at(HAS_TWIN);
+/// Bytes of an array of 8 bytes for each lane.
+const EACH_BYTES: u32 = 8 * simt::WARP_LANES;
 #[cfg(target_arch = "nvptx64")]
-const NO_STATE_BYTES: u32 = TWIN_CURSORS + if cfg!(feature = "dual") { 16 * simt::WARP_LANES } else { 0 };
+const HAS_TWIN: bool = cfg!(feature = "dual");
+/// The simulator has room for all.
+#[cfg(not(target_arch = "nvptx64"))]
+const HAS_TWIN: bool = true;
+
+/// Where that begins which only modules with counted loops have.
+const fn counted_at(dual: bool) -> u32 {
+    // The twin's places and links.
+    TWIN_PLACES + if dual { 2 * EACH_BYTES } else { 0 }
+}
+
+/// Bytes of one warp's state. A traced launch needs so many for each warp of a block at the end of its dynamic shared memory.
+///
+/// `counted`: with room for the lanes' counts of a loop.
+pub const fn warp_state_bytes(dual: bool, counted: bool) -> u32 {
+    counted_at(dual) + if counted { 2 * EACH_BYTES } else { 0 }
+}
 
 /// The logs of track 0, in a warp's state.
 #[inline(always)]
 pub(crate) fn log(state: SharedMemory) -> Log {
-    Log::new(state, CURSORS, 0)
+    Log::new(state, PLACES, 0)
 }
 
 /// The logs of the raw twin in a dual recording.
 #[inline(always)]
 pub(crate) fn twin_log(state: SharedMemory) -> Log {
-    Log::new(state, TWIN_CURSORS, 1)
+    Log::new(state, TWIN_PLACES, 1)
 }
 
 /// What this launch records: fixed at compile time on the device, chosen by the simulator on the host.
@@ -82,10 +104,8 @@ const PLAN: Plan = Plan {
 };
 
 /// Bytes of a warp's state.
-#[cfg(target_arch = "nvptx64")]
-pub(crate) const STATE_BYTES: u32 = warp_state_bytes(PLAN.dual, cfg!(feature = "counted"));
-#[cfg(not(target_arch = "nvptx64"))]
-pub(crate) const STATE_BYTES: u32 = warp_state_bytes(true, false);
+pub(crate) const STATE_BYTES: u32 =
+    warp_state_bytes(HAS_TWIN, cfg!(any(not(target_arch = "nvptx64"), feature = "counted")));
 
 #[inline(always)]
 pub(crate) fn plan() -> Plan {
@@ -137,7 +157,7 @@ pub(crate) mod place {
     core::arch::global_asm!(
         ".extern .shared .align 16 .b8 warptrace_dynamic[];",
         ".shared .align 16 .b8 warptrace_none[{}];",
-        const super::NO_STATE_BYTES
+        const STATE_BYTES
     );
 
     /// Address of this warp's state, and whether there is room for it.
@@ -175,12 +195,6 @@ pub(crate) fn state(leader: bool) -> SharedMemory {
     }
 }
 
-/// Where the lanes of this warp leave their counts of a loop for each other: 8 bytes a lane, and behind them 4 a lane.
+/// Where in a state the lanes leave their numbers of iterations for each other, 8 bytes a lane.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-#[inline(always)]
-pub(crate) fn counts() -> SharedMemory {
-    SharedMemory::new(
-        place::state().0 + if PLAN.dual { COUNTS_AT + 16 * simt::WARP_LANES } else { COUNTS_AT },
-        true,
-    )
-}
+pub(crate) const NUMBERS: u32 = MORES + EACH_BYTES;

@@ -2,8 +2,8 @@
 
 use warptrace_format::Memory;
 
-use crate::log::{end_own_run, live_lanes, open_area};
-use crate::state::{self, AREA, CURSORS, DRAIN, LOCK, LOGS, RECORDS, TWIN_CURSORS, log, plan, twin_log};
+use crate::log::{self, end_own_run, has_stopped, live_lanes, open_area};
+use crate::state::{self, AREA, DRAIN, LOCK, LOGS, PLACES, RECORDS, log, plan, twin_log};
 use crate::{apart, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
@@ -29,38 +29,30 @@ fn initialise(live: u32, leader: bool) {
     let on = pool.enabled != 0 && warp < pool.warps;
     #[cfg(target_arch = "nvptx64")]
     let on = on && state::place::state().1;
+    let (slice, twin_slice) = if on { (pool.slice(0, warp), pool.slice(1, warp)) } else { (0, 0) };
+    state.set128(DRAIN, [0, warp, slice, twin_slice]);
+    state.set128(LOGS, [pool.logs as u32, (pool.logs >> 32) as u32, 0, 0]);
     state.set128(LOCK, [0; 4]);
     state.set128(LOCK + 16, [0; 4]);
     state.set128(LOCK + 32, [0; 4]);
     state.set128(AREA, [0, pool.slice_units, 0, 0]);
-    let (slice, twin_slice) = if on { (pool.slice(0, warp), pool.slice(1, warp)) } else { (0, 0) };
-    state.set128(DRAIN, [0, warp, slice, twin_slice]);
-    state.set128(LOGS, [pool.logs as u32, (pool.logs >> 32) as u32, 0, 0]);
-    #[cfg(target_arch = "nvptx64")]
-    meet(live);
+    // Nobody reads what another lane writes here: one meeting at the end is enough.
     each_lane(live, |lane, is_live| {
         let mut state = state::state(true);
-        state.set128(RECORDS + 16 * lane, [0; 4]);
-        let off = [0, 0, 0, state.record_at(lane)];
-        state.set128(CURSORS + 16 * lane, off);
+        state.set64(RECORDS + 8 * lane, [0; 2]);
+        log(state).open_or_not(lane, on && is_live, pool.logs, slice);
         if plan.dual {
-            state.set128(TWIN_CURSORS + 16 * lane, off);
+            twin_log(state).open_or_not(lane, on && is_live, pool.logs, twin_slice);
         }
-        if !on {
-        } else if is_live {
-            log(state).open(lane, false);
+        if on && !is_live {
+            log::set_absent(pool.logs, slice, lane);
             if plan.dual {
-                twin_log(state).open(lane, true);
-            }
-        } else {
-            log(state).open_absent(lane);
-            if plan.dual {
-                twin_log(state).open_absent(lane);
+                log::set_absent(pool.logs, twin_slice, lane);
             }
         }
     });
     if on {
-        open_area(state, leader);
+        open_area(state, leader, pool.logs, slice, pool.slice_units);
         pool::start_account(pool.account(0, warp), leader);
         if plan.dual {
             pool::start_account(pool.account(1, warp), leader);
@@ -71,6 +63,9 @@ fn initialise(live: u32, leader: bool) {
 /// Does something for each lane of a warp, also for those that a partial warp does not have, from its `live` lanes together: lane, whether it is live.
 #[inline(always)]
 fn each_lane(live: u32, mut each: impl FnMut(u32, bool)) {
+    if cfg!(target_arch = "nvptx64") && live == u32::MAX {
+        return each(simt::lane(), true);
+    }
     let step = if cfg!(target_arch = "nvptx64") { live.count_ones() } else { 1 };
     let mut lane = simt::lane();
     while lane < simt::WARP_LANES {
@@ -94,10 +89,10 @@ fn meet(live: u32) {
 pub(crate) fn leave() {
     let mut state = state::state(true);
     let lane = simt::own_lane();
-    if state.get32(CURSORS + 16 * lane + 4) == 0 {
+    if state.get32(PLACES + 8 * lane + 4) == 0 {
         return;
     }
-    if end_own_run(state, lane) {
+    if end_own_run(state, lane) && has_stopped(state, lane) {
         apart::lose(state);
     }
     log(state).close(lane);
@@ -105,7 +100,7 @@ pub(crate) fn leave() {
         twin_log(state).close(lane);
     }
     // It is no longer one of those who can come together.
-    state.set64(CURSORS + 16 * lane, [0; 2]);
+    state.set64(PLACES + 8 * lane, [0; 2]);
     if state.get32(DRAIN) != 0 {
         state.set32(DRAIN, live_lanes(state));
     }

@@ -14,6 +14,8 @@ const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
 const LEAST_LOG_BYTES: u64 = 16 << 20;
 /// Most to which log memory grows for slices that need not be so large.
 const MOST_COMFORT_BYTES: u64 = 4 << 30;
+/// Which part of what kernels have of log memory the slices of one launch may take if they are to be roomy.
+const SHARE_OF_ROOMY_SLICES: u32 = 4;
 /// Most log memory: what 31 bits of a unit's number can say.
 const MOST_LOG_BYTES: u64 = (i32::MAX as u64) * LOG_UNIT_BYTES as u64;
 /// Units of log memory that are nobody's: unit 0 stands for none.
@@ -130,14 +132,19 @@ impl Pool {
         self.reserved_units.saturating_add(self.claimed_units)
     }
 
+    /// Units of a slice of a launch with so many streams, if there is room for them: of the large ones the largest that take a small part of log memory.
+    fn wanted_slice_units(&self, streams: u64) -> u32 {
+        let most = u64::from(self.log_units() / SHARE_OF_ROOMY_SLICES);
+        let [roomy @ .., large, _] = SLICE_UNITS;
+        roomy.into_iter().find(|&units| streams * u64::from(units) <= most).unwrap_or(large)
+    }
+
     /// Units of a slice of a launch with so many streams: as many as can be, so that logs need fewer areas.
     fn slice_units(&self, streams: u64) -> u32 {
-        let [large, small] = SLICE_UNITS;
-        if streams * u64::from(large) <= u64::from(self.log_units().saturating_sub(self.taken_units())) {
-            large
-        } else {
-            small
-        }
+        let [.., large, small] = SLICE_UNITS;
+        let left = u64::from(self.log_units().saturating_sub(self.taken_units()));
+        let choices = [self.wanted_slice_units(streams), large];
+        choices.into_iter().find(|&units| streams * u64::from(units) <= left).unwrap_or(small)
     }
 
     /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the same
@@ -145,8 +152,7 @@ impl Pool {
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.most_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
         let streams = self.streams_of(info);
-        let [large, _] = SLICE_UNITS;
-        let slices = streams * u64::from(large);
+        let slices = streams * u64::from(self.wanted_slice_units(streams));
         let units =
             u64::from(self.taken_units()) + slices + 2 * u64::from(most) <= u64::from(self.log_units());
         let chunks = (u64::from(self.streams) + streams) * u64::from(self.chunks_per_stream);
@@ -248,7 +254,7 @@ impl Pool {
         let needed = |slice: u32| {
             (u64::from(FIRST_UNITS) + streams * u64::from(slice)) * 2 * u64::from(LOG_UNIT_BYTES) * 5 / 4
         };
-        let [large, small] = SLICE_UNITS.map(needed);
+        let [.., large, small] = SLICE_UNITS.map(needed);
         if large <= MOST_COMFORT_BYTES {
             if large <= self.logs.bytes {
                 return Ok(());

@@ -477,9 +477,9 @@ fn pool_for(warps: u64, dual: bool, largest: u64) -> Result<(PoolDescriptor, u64
 
 #[test]
 fn log_memory_grows_with_the_launch() {
-    let [large, small] = warptrace_device::SLICE_UNITS;
+    let [roomy, .., large, small] = warptrace_device::SLICE_UNITS;
     let (few, least) = pool_for(2, false, u64::MAX).unwrap();
-    assert_eq!((few.slice_units, least), (large, 8 << 20));
+    assert_eq!((few.slice_units, least), (roomy, 8 << 20));
     // Both tracks have slices.
     for (warps, dual) in [(4000, false), (2000, true)] {
         let (many, bytes) = pool_for(warps, dual, u64::MAX).unwrap();
@@ -489,10 +489,10 @@ fn log_memory_grows_with_the_launch() {
         assert!(4 * left >= 4000 * large, "a quarter more than the slices: {left} units");
     }
     // Where a device has not so much, slices are smaller.
-    let (narrow, bytes) = pool_for(4000, false, 24 << 20).unwrap();
+    let (narrow, bytes) = pool_for(4000, false, 48 << 20).unwrap();
     assert_eq!((narrow.slice_units, narrow.log_reserved), (small, 16 + 4000 * small));
-    assert!(2 * bytes <= 24 << 20);
-    let error = pool_for(6000, false, 24 << 20).unwrap_err();
+    assert!(2 * bytes <= 48 << 20);
+    let error = pool_for(6000, false, 48 << 20).unwrap_err();
     assert!(matches!(error, SessionError::Device(DeviceError::OutOfMemory { .. })), "{error}");
 }
 
