@@ -5,6 +5,7 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
 
 use super::LEFT;
+use super::board::{Order, Place};
 use super::warp_ops::{ALL, by_first, sum_up_to};
 use crate::log::at_unit;
 use crate::pool;
@@ -37,22 +38,6 @@ pub(super) fn room(pool: &PoolDescriptor) -> u32 {
     pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK
 }
 
-/// Merged runs of a stream, on their way into chunks.
-#[derive(Clone, Copy)]
-pub(super) struct Merged {
-    /// Unit of the first, and how many there are.
-    pub(super) to: u32,
-    pub(super) runs: u32,
-    /// Whether each fits into a chunk.
-    pub(super) fits: bool,
-    pub(super) codec: Codec,
-    pub(super) warp: u32,
-    pub(super) launch: u32,
-    pub(super) track: u32,
-    /// Number of the first chunk in the stream.
-    pub(super) sequence: u32,
-}
-
 /// Stretches that follow each other, one to each lane.
 struct Stretches {
     /// The lane's: its first run, and how many.
@@ -63,20 +48,25 @@ struct Stretches {
     end: u32,
 }
 
-/// Leaves a stretch in a chunk each; answers for each lane its share of the events for which there was no chunk. From all lanes of the warp.
+/// Cuts the merged runs of a stream, each of which `fits` into a chunk, or may not. Leaves a stretch in a chunk each; answers for each lane its share of the
+/// events for which there was no chunk. From all lanes of the warp.
 #[inline(always)]
-pub(super) fn cut(pool: &PoolDescriptor, merged: Merged) -> u64 {
+pub(super) fn cut(pool: &PoolDescriptor, place: &Place, order: &Order, fits: bool, codec: Codec) -> u64 {
     let lane = simt::lane();
-    let (mut done, mut sequence) = (0, merged.sequence);
-    while done < merged.runs {
-        let stretches = next_stretches(pool, &merged, done);
+    let (mut done, mut sequence) = (0, place.sequence);
+    while done < order.kept {
+        let stretches = if fits {
+            next_stretches(pool, order, codec, done)
+        } else {
+            Stretches { first: done, runs: order.kept - done, count: 1, end: order.kept }
+        };
         let first = by_first(|| GlobalMemory::new(pool.claims, true).fetch_add(0, stretches.count));
         let chunks = pool.chunk_count.saturating_sub(first).min(stretches.count);
         if lane < chunks {
-            let runs = at_unit(pool.logs, merged.to + stretches.first).address();
+            let runs = at_unit(pool.logs, order.to + stretches.first).address();
             let mut header = pool::chunk(pool, first + lane);
-            header.set128(0, [merged.warp, sequence + lane, stretches.runs, LEFT]);
-            header.set128(16, [merged.launch, merged.track, runs as u32, (runs >> 32) as u32]);
+            header.set128(0, [place.warp, sequence + lane, stretches.runs, LEFT]);
+            header.set128(16, [place.launch, place.track, runs as u32, (runs >> 32) as u32]);
         }
         done = stretches.end;
         sequence += chunks;
@@ -86,8 +76,8 @@ pub(super) fn cut(pool: &PoolDescriptor, merged: Merged) -> u64 {
         }
     }
     let (mut lost, mut rest) = (0, done + lane);
-    while rest < merged.runs {
-        lost += u64::from(at_unit(pool.logs, merged.to + rest).get32(8));
+    while rest < order.kept {
+        lost += u64::from(at_unit(pool.logs, order.to + rest).get32(8));
         rest += WARP_LANES;
     }
     lost
@@ -95,12 +85,9 @@ pub(super) fn cut(pool: &PoolDescriptor, merged: Merged) -> u64 {
 
 /// The next stretches from the run `done` on, as many as there are lanes, or as are left.
 #[inline(always)]
-fn next_stretches(pool: &PoolDescriptor, merged: &Merged, done: u32) -> Stretches {
-    let (lane, left) = (simt::lane(), merged.runs - done);
-    if !merged.fits {
-        return Stretches { first: done, runs: left, count: 1, end: merged.runs };
-    }
-    if let Codec::Predict = merged.codec {
+fn next_stretches(pool: &PoolDescriptor, order: &Order, codec: Codec, done: u32) -> Stretches {
+    let (lane, left) = (simt::lane(), order.kept - done);
+    if let Codec::Predict = codec {
         // All are of one length.
         let each = room(pool) / PREDICT_RUN_BYTES;
         let before = left.min(lane * each);
@@ -112,8 +99,8 @@ fn next_stretches(pool: &PoolDescriptor, merged: &Merged, done: u32) -> Stretche
         };
     }
     let mut stretches = Stretches { first: 0, runs: 0, count: 0, end: done };
-    while stretches.count < WARP_LANES && stretches.end < merged.runs {
-        let runs = fitting(pool, merged.codec, merged.to + stretches.end, merged.runs - stretches.end);
+    while stretches.count < WARP_LANES && stretches.end < order.kept {
+        let runs = fitting(pool, codec, order.to + stretches.end, order.kept - stretches.end);
         if lane == stretches.count {
             (stretches.first, stretches.runs) = (stretches.end, runs);
         }

@@ -113,8 +113,12 @@ impl Logs {
     pub(super) fn for_each(&self, slots: SharedMemory, place: u32, mut take: impl FnMut(u32, u32, Run)) {
         let (mut slots, lane) = (slots, simt::lane());
         let firsts = self.runs.min(FIRST_RUNS);
-        let (mut place, mut left) = (place + firsts, self.runs - firsts);
-        self.hand_over::<{ FIRST_RUNS as usize }>(self.first, firsts, place - firsts, &mut take);
+        let (mut place, mut left) = (place, self.runs);
+        while left > self.runs - firsts {
+            take(place, self.first + (self.runs - left), run(self.unit(self.first + (self.runs - left))));
+            place += 1;
+            left -= 1;
+        }
         let mut at = if left != 0 { self.second } else { None };
         while let Some(window) = Window::open(self, at) {
             slots.set64(8 * lane, [0, 0]);
@@ -131,43 +135,64 @@ impl Logs {
             simt::sync_warp(ALL);
             // The lane's segment may be one of those behind the one that its log's lane has come to.
             let [place, left] = slots.get64(8 * lane);
-            let heads = simt::ballot(ALL, left != 0);
-            let heads = heads & (2_u32 << lane).wrapping_sub(1);
+            let heads = simt::ballot(ALL, left != 0) & (2_u32 << lane).wrapping_sub(1);
             let head = if heads == 0 { lane } else { 31 - heads.leading_zeros() };
             let before = lane - head;
             let (place, left) = (simt::shuffle(ALL, place, head), simt::shuffle(ALL, left, head));
-            let is_taken = before <= window.following(head);
             let runs = left.saturating_sub(SEGMENT_RUNS * before).min(SEGMENT_RUNS);
-            let runs = if is_taken { runs } else { 0 };
-            let unit = window.first + SEGMENT_UNITS * lane;
-            let place = place + SEGMENT_RUNS * before;
-            self.hand_over::<{ SEGMENT_RUNS as usize }>(unit, runs, place, &mut take);
+            let runs = if before <= window.following(head) { runs } else { 0 };
+            slots.set64(8 * lane, [place + SEGMENT_RUNS * before, runs]);
+            simt::sync_warp(ALL);
+            // Neighbours take units that are neighbours, so that they get them together; each has some on the way before it looks at the first.
+            let mut number = lane;
+            while number < SEGMENT_RUNS * WARP_LANES {
+                let a = Found::look(self, &window, slots, number);
+                let b = Found::look(self, &window, slots, number + WARP_LANES);
+                let c = Found::look(self, &window, slots, number + 2 * WARP_LANES);
+                let d = Found::look(self, &window, slots, number + 3 * WARP_LANES);
+                a.hand_over(&mut take);
+                b.hand_over(&mut take);
+                c.hand_over(&mut take);
+                d.hand_over(&mut take);
+                number += 4 * WARP_LANES;
+            }
+            simt::sync_warp(ALL);
         }
     }
 
-    /// Hands over up to `MOST` runs that lie together.
     #[inline(always)]
-    fn hand_over<const MOST: usize>(
-        &self,
-        unit: u32,
-        runs: u32,
-        place: u32,
-        take: &mut impl FnMut(u32, u32, Run),
-    ) {
-        // All of them are on their way before the first is looked at.
-        let (mut found, mut i) = ([[0; 4]; MOST], 0);
-        while i < MOST {
-            if (i as u32) < runs {
-                found[i] = at_unit(self.logs, unit + i as u32).get128(0);
-            }
-            i += 1;
-        }
-        i = 0;
-        while i < MOST {
-            if (i as u32) < runs {
-                take(place + i as u32, unit + i as u32, run(found[i]));
-            }
-            i += 1;
+    fn unit(&self, unit: u32) -> [u32; 4] {
+        at_unit(self.logs, unit).get128(0)
+    }
+}
+
+/// A run out of a window, or none.
+#[derive(Clone, Copy)]
+struct Found {
+    is_there: bool,
+    place: u32,
+    unit: u32,
+    words: [u32; 4],
+}
+
+impl Found {
+    /// The run with this number among those for which there is room in the window.
+    #[inline(always)]
+    fn look(logs: &Logs, window: &Window, slots: SharedMemory, number: u32) -> Self {
+        let (segment, run) = (number / SEGMENT_RUNS, number % SEGMENT_RUNS);
+        // Behind the last segment there is none.
+        let [place, runs] = slots.get64(8 * (segment % WARP_LANES));
+        let is_there = run < runs && segment < WARP_LANES;
+        let unit = window.first + SEGMENT_UNITS * segment + run;
+        // Some unit, if there is none there.
+        let words = logs.unit(if is_there { unit } else { window.first });
+        Self { is_there, place: place + run, unit, words }
+    }
+
+    #[inline(always)]
+    fn hand_over(self, take: &mut impl FnMut(u32, u32, Run)) {
+        if self.is_there {
+            take(self.place, self.unit, run(self.words));
         }
     }
 }
