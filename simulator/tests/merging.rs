@@ -156,8 +156,8 @@ impl Memory {
             cursors[stream][lane] = (next, link);
         }
         for (stream, logs) in streams.iter().enumerate() {
-            for lane in 0..LANES {
-                let mut end = if logs.lanes[lane].is_empty() { 0 } else { cursors[stream][lane].0 };
+            for (lane, cursor) in cursors[stream].iter().enumerate() {
+                let mut end = if logs.lanes[lane].is_empty() { 0 } else { cursor.0 };
                 if let Some(from) = logs.lost_from[lane] {
                     memory.units[first(stream, lane) as usize] = [end, 0, from as u32, 2];
                     end |= STOPPED;
