@@ -324,7 +324,7 @@ fn logs_of_any_lengths_become_one_sequence() {
     }
     check(&streams, PREDICT, AMPLE);
     check(&streams, ECL, Room { threads: 32, ..AMPLE });
-    check(&streams, CodecSpec::Raw, Room { threads: 256, ..AMPLE });
+    check(&streams, CodecSpec::Raw, Room { threads: 64, ..AMPLE });
 }
 
 #[test]

@@ -13,12 +13,13 @@
 use warptrace_format::Memory;
 
 use super::logs::SLOT_BYTES;
+use super::sort::KEY_BYTES;
 use crate::merge::MERGE_BYTES;
 use crate::simt::WARP_LANES;
 use crate::space::SharedMemory;
 
 /// Most warps of a block that merges.
-pub(super) const MOST_WARPS: u32 = 8;
+pub(super) const MOST_WARPS: u32 = 4;
 const ORDER: u32 = MERGE_BYTES;
 const PLACE: u32 = ORDER + 16;
 const NAME: u32 = ORDER + 32;
@@ -28,6 +29,12 @@ const FITS: u32 = ORDER + 64;
 const UNSORTED: u32 = ORDER + 68;
 /// Bytes of a warp's part.
 const PART_BYTES: u32 = ORDER + 80;
+/// Most runs of a stream whose keys are in shared memory: more than most streams have, and as few as leave room for eight blocks of a multiprocessor.
+pub(super) const NEAR_RUNS: u32 = 384;
+/// Where the warps' keys are: behind all parts.
+const KEYS: u32 = MOST_WARPS * PART_BYTES;
+const NEAR_BYTES: u32 = 2 * KEY_BYTES * NEAR_RUNS;
+const ALL_BYTES: u32 = KEYS + MOST_WARPS * NEAR_BYTES;
 const _: () = assert!(SLOT_BYTES <= ORDER && 4 * (WARP_LANES + 1) <= ORDER);
 
 /// A stream's keys.
@@ -85,13 +92,16 @@ pub(super) enum ToDo {
 #[derive(Clone, Copy)]
 pub(super) struct Board {
     pub(super) memory: SharedMemory,
+    /// Keys of its stream, if they are few.
+    pub(super) keys: SharedMemory,
 }
 
 impl Board {
     /// That of the warp with this number in the block.
     #[inline(always)]
     pub(super) fn of(warp: u32) -> Self {
-        Self { memory: memory(PART_BYTES * (warp % MOST_WARPS)) }
+        let warp = warp % MOST_WARPS;
+        Self { memory: memory(PART_BYTES * warp), keys: memory(KEYS + NEAR_BYTES * warp) }
     }
 
     /// Where a list of keys begins. Of lists that there are not: as if they were empty and came last.
@@ -188,7 +198,7 @@ fn memory(at: u32) -> SharedMemory {
     #[cfg(not(target_arch = "nvptx64"))]
     {
         static KEY: u8 = 0;
-        let bytes = (MOST_WARPS * PART_BYTES) as usize;
+        let bytes = ALL_BYTES as usize;
         let base = crate::simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
         SharedMemory::new(base.expose_provenance() as u64 + u64::from(at), true)
     }
@@ -198,5 +208,5 @@ fn memory(at: u32) -> SharedMemory {
 #[cfg(target_arch = "nvptx64")]
 core::arch::global_asm!(
     ".shared .align 16 .b8 warptrace_merging[{}];",
-    const MOST_WARPS * PART_BYTES
+    const ALL_BYTES
 );

@@ -1,8 +1,8 @@
 //! The logs of streams, merged into one sequence of runs each.
 //!
 //! A warp takes a stream: it counts the runs of the logs, claims memory for all of them, and writes a key for each, log by log. If only one log has any,
-//! nothing has to be sorted, and the runs are copied at once. Otherwise the keys are sorted (see `sort`), by the warp alone, or, of a long stream, by all
-//! warps of its block, one such stream after the other. In the end the warp cuts the merged runs into stretches.
+//! nothing has to be sorted, and the runs are copied at once. Otherwise the keys are sorted (see `sort`), by the warp alone, or, if they are
+//! more than its part of shared memory holds, by all warps of its block, one such stream after the other. In the end the warp cuts the merged runs into stretches.
 //!
 //! Keys are times after the earliest, so that times may go round once. Where a log shows that they have gone round further, as they do in half a minute,
 //! one lane merges the logs, run by run.
@@ -14,10 +14,10 @@ use warptrace_format::Memory;
 use warptrace_format::pool::PoolDescriptor;
 
 use super::Launches;
-use super::board::{Board, MOST_WARPS, Order, Place, Sums, ToDo};
+use super::board::{Board, MOST_WARPS, NEAR_RUNS, Order, Place, Sums, ToDo};
 use super::cut::{cut, most_bytes, room};
 use super::logs::{Logs, Run, run};
-use super::sort::{Key, Keys, Team, gather, sort};
+use super::sort::{Far, Key, Keys, Near, Team, gather, sort, unsorted};
 use super::warp_ops::{ALL, NEVER, by_first, earliest, least, sum, sum_of_events, sum_up_to};
 use crate::log::{Extent, at_unit};
 use crate::merge::Merge;
@@ -25,12 +25,6 @@ use crate::pool;
 use crate::recorder::Codec;
 use crate::simt::{self, WARP_LANES};
 use crate::state::plan;
-
-/// Runs from which on a stream is long: a block of four warps has work for each of its threads then, as many keys as a thread takes at once.
-const LONG: u32 = 512;
-/// Keys that a thread takes at once. Those of a warp alone are few, and other warps work while it waits; of a long stream others wait for the end.
-const AT_ONCE_ALONE: usize = 2;
-const AT_ONCE_TOGETHER: usize = 4;
 
 /// Merges the logs of all streams. From all threads of blocks of up to [`MOST_WARPS`] whole warps.
 #[inline(always)]
@@ -147,19 +141,22 @@ fn read_logs(pool: &PoolDescriptor, board: Board, slice: u32, codec: Codec) {
     }
     let is_single = lists == 1;
     let order = Order { to, runs, lists, kept: 0 };
-    let keys = Keys::unsorted(pool, &order);
+    let is_near = runs <= NEAR_RUNS;
+    let (near, far) = (unsorted(Near::halves(board), lists), unsorted(Far::halves(pool, &order), lists));
     let room = room(pool);
     let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
     logs.for_each(board.memory, up_to - logs.runs, |place, unit, run| {
         let after = run.time.wrapping_sub(base);
         let kept = !some_lost || after < lost_after;
         share.count(run, kept, codec, room);
-        if !is_single && to != 0 {
-            keys.set(place, Key { after, unit });
-        } else if kept {
+        if is_single && kept {
             at_unit(pool.logs, to + place).set128(0, run.merged());
-        } else {
+        } else if is_single {
             first_lost = first_lost.min(place);
+        } else if is_near {
+            near.set(place, Key { after, unit });
+        } else if to != 0 {
+            far.set(place, Key { after, unit });
         }
     });
     let Share { kept, sums } = share.of_all();
@@ -180,10 +177,10 @@ fn read_logs(pool: &PoolDescriptor, board: Board, slice: u32, codec: Codec) {
             ToDo::Cut
         } else if is_single {
             if is_sorted { ToDo::Cut } else { ToDo::MergeOneByOne }
-        } else if runs >= LONG && simt::block_threads() > WARP_LANES {
-            ToDo::SortTogether
-        } else {
+        } else if is_near {
             ToDo::SortAlone
+        } else {
+            ToDo::SortTogether
         });
     }
 }
@@ -194,9 +191,10 @@ fn sort_alone() {
     let board = Board::of(simt::warp_in_block());
     if board.is_to(ToDo::SortAlone) {
         let (pool, order) = (pool::descriptor(), board.order());
-        sort::<false, AT_ONCE_ALONE>(&pool, board, &order, Team);
+        let keys = Near::halves(board);
+        sort::<false, _>(&pool, board, &order, keys, Team);
         if !board.is_unsorted() {
-            gather::<false, AT_ONCE_ALONE>(&pool, &order, Team);
+            gather::<false, _>(&pool, &order, keys, Team);
         }
     }
 }
@@ -206,9 +204,10 @@ fn sort_alone() {
 fn sort_together(warp: u32) {
     let (pool, board) = (pool::descriptor(), Board::of(warp));
     let order = board.order();
-    sort::<true, AT_ONCE_TOGETHER>(&pool, board, &order, Team);
+    let keys = Far::halves(&pool, &order);
+    sort::<true, _>(&pool, board, &order, keys, Team);
     if !board.is_unsorted() {
-        gather::<true, AT_ONCE_TOGETHER>(&pool, &order, Team);
+        gather::<true, _>(&pool, &order, keys, Team);
     }
 }
 

@@ -118,7 +118,7 @@ mod kernels {
         base + simt::linear_thread() * bytes
     }
 
-    /// Merges the logs of `streams` streams of the launches in `table`, by a grid of any size along x, in blocks of up to 8 whole
+    /// Merges the logs of `streams` streams of the launches in `table`, by a grid of any size along x, in blocks of up to 4 whole
     /// warps.
     ///
     /// # Safety
@@ -163,7 +163,7 @@ fn arguments(table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
 }
 
 /// The kernel that merges the logs of `streams` streams: those of the `launches` launches in the table of [`LeftLaunch`] at the address `table`. To be
-/// launched as a grid along x, in blocks of up to 8 whole warps, with the descriptor of the pool and the log memory that they had.
+/// launched as a grid along x, in blocks of up to 4 whole warps, with the descriptor of the pool and the log memory that they had.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn merge_call(table: u64, launches: u32, streams: u32) -> crate::KernelCall {
     let thread = move || merge_all(Launches { table, count: launches }, streams);
