@@ -211,6 +211,7 @@ impl Pair {
 }
 
 /// Makes the places from `begin` to `end` of the lists that come of pairs.
+#[expect(clippy::too_many_arguments, reason = "what a level is, and which part of it")]
 #[inline(always)]
 fn merge_part<K: Keys>(
     pool: &PoolDescriptor,
@@ -225,7 +226,7 @@ fn merge_part<K: Keys>(
     let mut pair = Pair::of(board, levels, level, begin);
     let firsts = pair.split(pool, from, begin - pair.start);
     let (mut one, mut other) = (pair.start + firsts, pair.middle + (begin - pair.start - firsts));
-    // Behind the end of a list is some key that is not looked at. The last one has none, so that its own is taken.
+    // Behind the end of a list is a key of another, or none: some that there is is taken, and not looked at.
     let get = |place: u32, end: u32| from.get(if place < end { place } else { begin });
     let (mut first, mut second) = (get(one, pair.middle), get(other, pair.end));
     let mut place = begin;
@@ -236,12 +237,14 @@ fn merge_part<K: Keys>(
             (first, second) = (get(one, pair.middle), get(other, pair.end));
         }
         // Whether the lists are sorted is seen at their old places, which are the same as the new ones of both.
-        if level == 0 && place != pair.start && place != pair.middle {
-            if comes_first(pool, from.get(place), from.get(place - 1)) {
-                board.set_unsorted();
-            }
+        if level == 0
+            && place != pair.start
+            && place != pair.middle
+            && comes_first(pool, from.get(place), from.get(place - 1))
+        {
+            board.set_unsorted();
         }
-        let is_second = one == pair.middle || (other != pair.end && comes_first(pool, second, first));
+        let is_second = (one == pair.middle) | ((other != pair.end) & comes_first(pool, second, first));
         let (taken, end) = if is_second { (second, pair.end) } else { (first, pair.middle) };
         to.set(place, taken);
         let next_at = if is_second { other + 1 } else { one + 1 };
@@ -258,10 +261,12 @@ fn merge_part<K: Keys>(
 /// Whether a run comes before another that would come first if they had the same time and the same rank.
 #[inline(always)]
 fn comes_first(pool: &PoolDescriptor, one: Key, other: Key) -> bool {
-    if one.after != other.after {
-        return one.after < other.after;
+    let mut is_first = one.after < other.after;
+    // Seldom.
+    if one.after == other.after {
+        is_first = run_at(pool, one.unit).rank < run_at(pool, other.unit).rank;
     }
-    run_at(pool, one.unit).rank < run_at(pool, other.unit).rank
+    is_first
 }
 
 /// The run in a unit. (Logs that are not as they should be may leave places without a key.)
