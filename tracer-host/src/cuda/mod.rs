@@ -149,6 +149,7 @@ impl CudaDevice {
                     .called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
             limits.insert(kernel, registers::limit(u32::try_from(taken).unwrap_or(0)));
         }
+        limits.insert("warptrace_merge", registers::MERGING);
         Ok(limits)
     }
 

@@ -13,6 +13,9 @@ const STEP: u32 = 8;
 const FLOOR: u32 = 32;
 const CEILING: u32 = 255;
 
+/// The limit for the tracer's kernel that merges logs: with so many it spills 16 bytes, and a multiprocessor has twice as many warps of it.
+pub(super) const MERGING: u32 = 64;
+
 /// The limit for a kernel that takes `untraced` registers without tracing.
 pub(super) fn limit(untraced: u32) -> u32 {
     (untraced + EXTRA).next_multiple_of(STEP).clamp(FLOOR, CEILING)
