@@ -1,6 +1,6 @@
 //! The thread that writes the file while the program goes on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -11,8 +11,8 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
-use crate::packed;
-use crate::writer::{ChunkRef, TraceWriter, TrackEnd};
+use crate::packed::{self, Unpacked};
+use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: so many drains, and the one that it works on.
 const QUEUE: usize = 2;
@@ -53,7 +53,7 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// The system's, if it has no thread left.
     pub(super) fn start(writer: TraceWriter<W>, chunk_bytes: u32, tracks: u32) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
-        let (launches, report) = (BTreeMap::new(), LaunchReport::default());
+        let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let work = Work { writer, chunk_bytes, tracks, launches, report };
         let thread = std::thread::Builder::new()
             .name("warptrace writer".to_owned())
@@ -132,7 +132,7 @@ struct Work<W> {
     chunk_bytes: u32,
     tracks: u32,
     /// Launches that have begun and not ended.
-    launches: BTreeMap<u32, LaunchInfo>,
+    launches: BTreeSet<u32>,
     report: LaunchReport,
 }
 
@@ -154,48 +154,58 @@ impl<W: Write> Work<W> {
 
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
         self.writer.begin_launches(&drained.begin)?;
-        self.launches.extend(drained.begin.iter().map(|info| (info.number(), *info)));
-        let mut chunks = Vec::new();
-        for (header, payload) in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
+        self.launches.extend(drained.begin.iter().map(LaunchInfo::number));
+        let batch = self.batch(drained)?;
+        for info in &drained.end {
+            self.launches.remove(&info.number());
+        }
+        let accounts: Vec<WarpAccount> =
+            drained.accounts.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
+        let ends = self.ends(&drained.end, &accounts);
+        if !batch.is_empty() || !ends.is_empty() {
+            let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
+            self.writer.write(batch, payload, &ends)?;
+        }
+        Ok(())
+    }
+
+    /// The chunks that were drained.
+    fn batch(&mut self, drained: &Drained) -> Result<Batch, SessionError> {
+        let mut batch = self.writer.batch(self.launches.iter().copied())?;
+        for Unpacked { header, payload, at } in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
             let (launch, warp) = (header.launch, header.warp);
             if drained.skip == Some(launch) {
                 continue;
             }
             // A kernel that writes out of bounds may have hit the pool.
             let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
-            let Some(info) = self.launches.get(&launch) else {
+            let Some(warps) = batch.warps(launch) else {
                 return Err(damaged("no such launch is being recorded".to_owned()));
             };
-            if warp >= info.warps() {
-                return Err(damaged(format!("the launch has {} warps", info.warps())));
+            if warp >= warps {
+                return Err(damaged(format!("the launch has {warps} warps")));
             }
             let payload =
                 payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
             let (sequence, events, track) = (header.sequence, header.events, header.track);
-            chunks.push((launch, ChunkRef { track, warp, sequence, events, payload }));
+            batch.add(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
             self.report.chunks += 1;
             if track == 0 {
                 self.report.payload_bytes += payload.len() as u64;
             }
         }
-        if !chunks.is_empty() {
-            self.writer.write_batch(&mut chunks)?;
-        }
-        self.end(drained)
+        Ok(batch)
     }
 
-    fn end(&mut self, drained: &Drained) -> Result<(), SessionError> {
-        let accounts: Vec<WarpAccount> =
-            drained.accounts.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
-        let mut rest = &accounts[..];
+    /// Counts what the accounts of `launches` say; and to which launch and track each belongs.
+    fn ends<'a>(&mut self, launches: &[LaunchInfo], accounts: &'a [WarpAccount]) -> Vec<TrackEnd<'a>> {
+        let mut rest = accounts;
         let mut ends = Vec::new();
-        for info in &drained.end {
-            let launch = info.number();
-            self.launches.remove(&launch);
+        for info in launches {
             for track in 0..self.tracks {
                 let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
                 rest = after;
-                ends.push(TrackEnd { launch, track, accounts });
+                ends.push(TrackEnd { launch: info.number(), track, accounts });
                 for account in accounts {
                     if track == 0 {
                         self.report.attempted += account.attempted;
@@ -207,10 +217,7 @@ impl<W: Write> Work<W> {
                 }
             }
         }
-        if !ends.is_empty() {
-            self.writer.end_tracks(&ends)?;
-        }
-        Ok(())
+        ends
     }
 }
 
