@@ -47,7 +47,7 @@ const ACCOUNTS_AT_ONCE: usize = 1 << 14;
 const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
 
 /// How a [`TraceWriter`] lays out its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterOptions {
     /// Compression of frames and accounting.
@@ -56,12 +56,6 @@ pub struct WriterOptions {
     /// [`DEFAULT_FRAME_BYTES`] or [`RAW_FRAME_BYTES`], by the track's codec. A frame holds at least one chunk, so it may be
     /// larger than this by less than a chunk.
     pub frame_bytes: Option<u32>,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self { compression: Compression::default(), frame_bytes: None }
-    }
 }
 
 impl WriterOptions {

@@ -8,7 +8,7 @@ use zstd::zstd_safe::{CParameter, Strategy};
 use crate::file::error::FormatError;
 
 /// How a writer compresses frames and accounting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
     /// Bytes are stored as they are.
@@ -17,13 +17,8 @@ pub enum Compression {
     Zstd(i32),
     /// zstd with a quick search for short repetitions: what a codec leaves has hardly any others. Smaller than
     /// [`RAW_LEVEL`], in half the time. A writer that knows that the events are raw takes that level.
+    #[default]
     Suited,
-}
-
-impl Default for Compression {
-    fn default() -> Self {
-        Self::Suited
-    }
 }
 
 /// zstd's level for raw events, which repeat themselves over longer stretches.
