@@ -29,22 +29,38 @@ pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
     }
 }
 
-/// A header and the payload that it announces; `None` for a payload that is longer than a chunk: then nobody knows
-/// where the next chunk begins, and the iteration ends.
-pub(crate) type Unpacked<'a> = (ChunkHeader, Option<&'a [u8]>);
+/// A chunk that was packed.
+pub(crate) struct Unpacked<'a> {
+    pub(crate) header: ChunkHeader,
+    /// The payload that the header announces; `None` if that is longer than a chunk: then nobody knows where the next
+    /// chunk begins, and the iteration ends.
+    pub(crate) payload: Option<&'a [u8]>,
+    /// Which it is, for [`payload`].
+    pub(crate) at: u32,
+}
+
+/// The payload of `length` bytes of the chunk `at`, as [`chunks`] said.
+pub(crate) fn payload(packed: &[u8], at: u32, length: u32) -> &[u8] {
+    packed
+        .get(at as usize * ALIGN + HEADER..)
+        .and_then(|rest| rest.get(..length as usize))
+        .unwrap_or_default()
+}
 
 /// The chunks in `packed`, which came from chunks of `chunk_bytes`.
 pub(crate) fn chunks(packed: &[u8], chunk_bytes: usize) -> impl Iterator<Item = Unpacked<'_>> {
     let mut rest = packed;
     std::iter::from_fn(move || {
         let header = ChunkHeader::read(rest)?;
+        // Batches are bounded far below 2^32 times the alignment.
+        let at = ((packed.len() - rest.len()) / ALIGN) as u32;
         let payload = rest.get(HEADER..).and_then(|payload| payload.get(..header.length as usize));
         let payload = payload.filter(|payload| payload.len() <= chunk_bytes - HEADER);
         rest = match payload {
             Some(_) => rest.get(size(&header, chunk_bytes)..).unwrap_or_default(),
             None => &[],
         };
-        Some((header, payload))
+        Some(Unpacked { header, payload, at })
     })
 }
 
@@ -61,7 +77,15 @@ mod tests {
     }
 
     fn warps(packed: &[u8]) -> Vec<(u32, Option<usize>)> {
-        chunks(packed, 64).map(|(header, payload)| (header.warp, payload.map(<[u8]>::len))).collect()
+        let found = chunks(packed, 64);
+        found
+            .map(|chunk| {
+                if let Some(found) = chunk.payload {
+                    assert_eq!(payload(packed, chunk.at, chunk.header.length), found);
+                }
+                (chunk.header.warp, chunk.payload.map(<[u8]>::len))
+            })
+            .collect()
     }
 
     #[test]

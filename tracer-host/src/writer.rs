@@ -11,45 +11,51 @@
 //! Everything that has been flushed can be read again, whatever happens to the program afterwards: a file without
 //! its end opens up to its last whole frame.
 
+mod batch;
 mod error;
 mod state;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use rayon::prelude::*;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::{
     MAX_ACCOUNTS, MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 use warptrace_format::file::{
-    AccountsHeader, EncodedFrame, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_accounts,
-    encode_frame, encode_index, encode_preamble, encode_section,
+    CHUNK_ENTRY_BYTES, EncodedFrame, FormatError, IndexEntry, RAW_LEVEL, SectionKind, TRAILER_BYTES, Trailer,
+    encode_accounts, encode_frame, encode_index, encode_preamble, encode_section,
 };
 pub use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
 
+use batch::Part;
+pub(crate) use batch::{Batch, Found};
 pub use error::WriteError;
 use state::{Launches, launch_entry};
 
-/// Size of a frame before compression when nothing else is asked for: 1 MiB.
-pub const DEFAULT_FRAME_BYTES: u32 = 1 << 20;
-/// Frames that are compressed before they are written, which bounds the writer's memory: twice this many frames.
-const FRAMES_AT_ONCE: usize = 32;
+/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short program's
+/// trace has some megabytes; in smaller frames, all cores have work.
+pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
+/// Size of a frame of raw events when nothing else is asked for: 1 MiB, for their repetitions reach further.
+pub const RAW_FRAME_BYTES: u32 = 1 << 20;
+/// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more than this.
+const BYTES_AT_ONCE: u64 = 64 << 20;
+/// Accounts in a section, so that several cores have work.
+const ACCOUNTS_AT_ONCE: usize = 1 << 14;
+const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
 
 /// How a [`TraceWriter`] lays out its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterOptions {
     /// Compression of frames and accounting.
     pub compression: Compression,
-    /// Bytes of table and payloads after which a frame is closed, 1..=[`MAX_FRAME_BYTES`]. A frame holds at least
-    /// one chunk, so it may be larger than this by less than a chunk.
-    pub frame_bytes: u32,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self { compression: Compression::default(), frame_bytes: DEFAULT_FRAME_BYTES }
-    }
+    /// Bytes of table and payloads after which a frame is closed, 1..=[`MAX_FRAME_BYTES`]; `None` for
+    /// [`DEFAULT_FRAME_BYTES`] or [`RAW_FRAME_BYTES`], by the track's codec. A frame holds at least one chunk, so it may be
+    /// larger than this by less than a chunk.
+    pub frame_bytes: Option<u32>,
 }
 
 impl WriterOptions {
@@ -63,7 +69,7 @@ impl WriterOptions {
     /// The same with another size of frames, in bytes.
     #[must_use]
     pub const fn with_frame_bytes(mut self, frame_bytes: u32) -> Self {
-        self.frame_bytes = frame_bytes;
+        self.frame_bytes = Some(frame_bytes);
         self
     }
 }
@@ -95,6 +101,25 @@ pub struct TrackEnd<'a> {
     pub accounts: &'a [WarpAccount],
 }
 
+/// How the frames of a track are made.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    compression: Compression,
+    frame_bytes: u32,
+}
+
+impl Layout {
+    fn of(codec: CodecSpec, options: &WriterOptions) -> Self {
+        let raw = codec == CodecSpec::Raw;
+        let compression = match options.compression {
+            Compression::Suited if raw => Compression::Zstd(RAW_LEVEL),
+            compression => compression,
+        };
+        let frame_bytes = if raw { RAW_FRAME_BYTES } else { DEFAULT_FRAME_BYTES };
+        Self { compression, frame_bytes: options.frame_bytes.unwrap_or(frame_bytes) }
+    }
+}
+
 /// Writes one `.wtrc` file.
 ///
 /// Several launches may be open at once. Memory: the index (56 bytes a section), the next sequence number of each
@@ -119,6 +144,8 @@ pub struct TrackEnd<'a> {
 pub struct TraceWriter<W> {
     out: W,
     options: WriterOptions,
+    /// Of each track.
+    layouts: Vec<Layout>,
     launches: Launches,
     index: Vec<IndexEntry>,
     summary: Summary,
@@ -132,13 +159,14 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// Metadata that a reader would refuse, a frame size out of range, an I/O error.
     pub fn create(out: W, metadata: &Metadata, options: WriterOptions) -> Result<Self, WriteError> {
-        if !(1..=MAX_FRAME_BYTES).contains(&options.frame_bytes) {
-            return Err(WriteError::FrameBytes { found: options.frame_bytes });
+        if let Some(found) = options.frame_bytes.filter(|bytes| !(1..=MAX_FRAME_BYTES).contains(bytes)) {
+            return Err(WriteError::FrameBytes { found });
         }
         let body = metadata.encode()?;
         let launches = Launches::new(metadata);
+        let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
         let (index, summary) = (Vec::new(), Summary::default());
-        let mut writer = Self { out, options, launches, index, summary, broken: false };
+        let mut writer = Self { out, options, layouts, launches, index, summary, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.flush()?;
@@ -175,15 +203,15 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// As [`write_batch`](Self::write_batch).
     pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
-        if !self.launches.contains(launch) {
+        if self.launches.warps(launch).is_none() {
             return Err(WriteError::UnknownLaunch { launch });
         }
-        let mut batch: Vec<_> = chunks.iter().map(|&chunk| (launch, chunk)).collect();
-        self.write_batch(&mut batch)
+        let batch: Vec<_> = chunks.iter().map(|&chunk| (launch, chunk)).collect();
+        self.write_batch(&batch)
     }
 
-    /// Writes chunks with their launches, given in any order: they are sorted by launch, track, warp and sequence, cut
-    /// into frames, compressed in parallel, written and flushed.
+    /// Writes chunks with their launches, given in any order: they are brought into the order of launch, track, warp and
+    /// sequence, cut into frames, compressed in parallel, written and flushed.
     ///
     /// A later call must not bring an earlier chunk: for each launch, track and warp, sequence numbers ascend over all
     /// calls. (Chunks taken from the pool in the order in which they were claimed fulfil that.)
@@ -192,53 +220,84 @@ impl<W: Write> TraceWriter<W> {
     /// An unknown launch; a chunk of an undeclared track, of a track that was ended, of a warp that the launch
     /// does not have, without events or bytes, larger than the metadata's chunks, or with a sequence number that
     /// does not ascend: nothing is written then. An I/O error.
-    pub fn write_batch(&mut self, chunks: &mut [(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
-        chunks.par_sort_unstable_by_key(|(launch, chunk)| (*launch, chunk.track, chunk.warp, chunk.sequence));
-        let (launches, sorted): (Vec<u32>, Vec<ChunkRef<'_>>) = chunks.iter().copied().unzip();
-        let mut of_launch = Vec::new();
-        let mut from = 0;
-        for same in launches.chunk_by(|a, b| a == b) {
-            of_launch.push((same[0], &sorted[from..from + same.len()]));
-            from += same.len();
+    pub fn write_batch(&mut self, chunks: &[(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
+        let launches: BTreeSet<u32> = chunks.iter().map(|(launch, _)| *launch).collect();
+        let mut batch = self.batch(launches)?;
+        for (at, (launch, chunk)) in (0..).zip(chunks) {
+            batch.add(*launch, chunk, at)?;
         }
-        self.launches.accept(&of_launch)?;
-        let frames: Vec<_> = of_launch
-            .iter()
-            .flat_map(|&(launch, sorted)| self.cut(sorted).into_iter().map(move |frame| (launch, frame)))
-            .collect();
-        self.check_usable(frames.len())?;
-        self.launches.note(&of_launch);
-        let compression = self.options.compression;
-        for batch in frames.chunks(FRAMES_AT_ONCE) {
-            let encoded: Vec<_> = batch
-                .par_iter()
-                .map(|(launch, chunks)| encode_frame(*launch, chunks[0].track, chunks, compression))
-                .collect::<Result<_, _>>()?;
-            for frame in encoded {
-                self.put_frame(&frame)?;
-            }
-        }
-        self.flush()
+        self.write(batch, |found| chunks[found.at as usize].1.payload, &[])
     }
 
-    /// Cuts sorted chunks into frames of one track each.
-    fn cut<'c, 'p>(&self, sorted: &'c [ChunkRef<'p>]) -> Vec<&'c [ChunkRef<'p>]> {
-        let mut frames = Vec::new();
-        for track in sorted.chunk_by(|a, b| a.track == b.track) {
-            let (mut from, mut bytes) = (0, 0);
-            for (at, chunk) in track.iter().enumerate() {
-                let more = chunk.frame_bytes();
-                let full = bytes + more > u64::from(self.options.frame_bytes)
-                    || at - from == MAX_FRAME_CHUNKS as usize;
-                if at > from && full {
-                    frames.push(&track[from..at]);
-                    (from, bytes) = (at, 0);
-                }
-                bytes += more;
+    /// An empty batch for chunks of these launches, whose numbers ascend.
+    pub(crate) fn batch(&self, launches: impl IntoIterator<Item = u32>) -> Result<Batch, WriteError> {
+        Batch::new(launches.into_iter(), &self.launches)
+    }
+
+    /// As [`write_batch`](Self::write_batch) for the chunks of `batch`, whose payloads are where `payload` says, and
+    /// [`end_tracks`](Self::end_tracks) after it, compressed together.
+    pub(crate) fn write<'p>(
+        &mut self,
+        mut batch: Batch,
+        payload: impl Fn(&Found) -> &'p [u8] + Sync,
+        ends: &[TrackEnd<'_>],
+    ) -> Result<(), WriteError> {
+        batch.sort();
+        let parts = batch.parts();
+        self.launches.accept(&parts)?;
+        let frames: Vec<Part<'_>> = parts.iter().flat_map(|part| self.cut(part)).collect();
+        let ends_cut = cut_ends(ends);
+        self.check_usable(frames.len() + ends_cut.len())?;
+        self.launches.end(ends)?;
+        self.launches.note(&parts);
+
+        let layouts = self.layouts.clone();
+        let encode = |part: &Part<'_>| {
+            let chunks: Vec<_> = part.chunks.iter().map(|found| part.chunk(found, payload(found))).collect();
+            encode_frame(part.launch, part.track, &chunks, layouts[part.track as usize].compression)
+        };
+        // Frames take long: each is a task of its own.
+        let encode = |frames: &[Part<'_>]| -> Result<Vec<EncodedFrame>, FormatError> {
+            frames.par_iter().with_max_len(1).map(&encode).collect()
+        };
+        let mut rest = &frames[..];
+        loop {
+            let (now, after) = rest.split_at(at_once(rest));
+            rest = after;
+            if !rest.is_empty() {
+                self.put_frames(&encode(now)?)?;
+                continue;
             }
-            frames.push(&track[from..]);
+            let compression = self.options.compression;
+            let (frames, ends) = rayon::join(|| encode(now), || encode_ends(&ends_cut, compression));
+            self.put_frames(&frames?)?;
+            for (part, section) in ends_cut.iter().zip(&ends?) {
+                self.put_accounts(part, section)?;
+            }
+            return self.flush();
         }
+    }
+
+    /// Cuts chunks into frames.
+    fn cut<'b>(&self, part: &Part<'b>) -> Vec<Part<'b>> {
+        let most = u64::from(self.layouts[part.track as usize].frame_bytes);
+        let mut frames = Vec::new();
+        let (mut from, mut bytes) = (0, 0);
+        for (at, chunk) in part.chunks.iter().enumerate() {
+            let more = CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length);
+            let full = bytes + more > most || at - from == MAX_FRAME_CHUNKS as usize;
+            if at > from && full {
+                frames.push(part.of(&part.chunks[from..at]));
+                (from, bytes) = (at, 0);
+            }
+            bytes += more;
+        }
+        frames.push(part.of(&part.chunks[from..]));
         frames
+    }
+
+    fn put_frames(&mut self, frames: &[EncodedFrame]) -> Result<(), WriteError> {
+        frames.iter().try_for_each(|frame| self.put_frame(frame))
     }
 
     fn put_frame(&mut self, frame: &EncodedFrame) -> Result<(), WriteError> {
@@ -284,41 +343,25 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        let mut parts = Vec::new();
-        for &TrackEnd { launch, track, accounts } in ends {
-            let mut first_warp = 0;
-            for accounts in accounts.chunks(MAX_ACCOUNTS as usize) {
-                parts.push((first_warp, TrackEnd { launch, track, accounts }));
-                first_warp += accounts.len() as u32;
-            }
-        }
-        self.check_usable(parts.len())?;
-        self.launches.end(ends)?;
-        let compression = self.options.compression;
-        let bodies: Vec<_> = parts
-            .par_iter()
-            .map(|&(first_warp, TrackEnd { launch, track, accounts })| {
-                encode_accounts(launch, track, first_warp, accounts, compression)
-            })
-            .collect::<Result<_, _>>()?;
-        for ((first_warp, end), body) in parts.iter().zip(bodies) {
-            let header = AccountsHeader::parse(&body, 0)?;
-            let section = encode_section(SectionKind::Accounts, &body);
-            let entry = IndexEntry {
-                kind: SectionKind::Accounts,
-                offset: self.summary.bytes,
-                length: section.len() as u64,
-                launch: end.launch,
-                track: end.track,
-                first_warp: *first_warp,
-                last_warp: header.last_warp(),
-                chunks: 0,
-                events: 0,
-            };
-            self.put(&section)?;
-            self.index.push(entry);
-        }
-        self.flush()
+        self.write(self.batch([])?, |_| &[], ends)
+    }
+
+    fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8]) -> Result<(), WriteError> {
+        let entry = IndexEntry {
+            kind: SectionKind::Accounts,
+            offset: self.summary.bytes,
+            length: section.len() as u64,
+            launch: part.launch,
+            track: part.track,
+            first_warp: part.first_warp,
+            // There is at least one account.
+            last_warp: part.first_warp + (part.accounts.len() as u32 - 1),
+            chunks: 0,
+            events: 0,
+        };
+        self.put(section)?;
+        self.index.push(entry);
+        Ok(())
     }
 
     /// Writes the index and the trailer, flushes, and gives back what was written to, with the totals.
@@ -375,6 +418,44 @@ impl<W: Write> TraceWriter<W> {
             WriteError::Io { offset: self.summary.bytes, source }
         })
     }
+}
+
+/// How many of the frames are to be compressed before they are written: at least one, if there is one.
+fn at_once(frames: &[Part<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = |frame: &&Part<'_>| {
+        let fits = bytes < BYTES_AT_ONCE;
+        bytes += frame.chunks.iter().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+        fits
+    };
+    frames.iter().take_while(fits).count()
+}
+
+/// Accounts of consecutive warps, for a section.
+#[derive(Clone, Copy, Debug)]
+struct EndPart<'a> {
+    launch: u32,
+    track: u32,
+    first_warp: u32,
+    accounts: &'a [WarpAccount],
+}
+
+fn cut_ends<'a>(ends: &[TrackEnd<'a>]) -> Vec<EndPart<'a>> {
+    let parts = ends.iter().flat_map(|&TrackEnd { launch, track, accounts }| {
+        let first_warps = (0..).step_by(ACCOUNTS_AT_ONCE);
+        let parts = first_warps.zip(accounts.chunks(ACCOUNTS_AT_ONCE));
+        parts.map(move |(first_warp, accounts)| EndPart { launch, track, first_warp, accounts })
+    });
+    parts.collect()
+}
+
+/// The sections of these accounts.
+fn encode_ends(parts: &[EndPart<'_>], compression: Compression) -> Result<Vec<Vec<u8>>, FormatError> {
+    let encode = |&EndPart { launch, track, first_warp, accounts }: &EndPart<'_>| {
+        let body = encode_accounts(launch, track, first_warp, accounts, compression)?;
+        Ok(encode_section(SectionKind::Accounts, &body))
+    };
+    parts.par_iter().map(encode).collect()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub const MAX_ACCOUNTS: u32 = 65_536;
 /// Entries in one index section.
 pub const MAX_INDEX_ENTRIES: u32 = 65_536;
 /// Sections that an index may list in all (launches, frames and accounting sections together). At the usual
-/// frame size of 1 MiB this is 4 TiB of chunks; larger frames reach further.
+/// frame size of 256 KiB this is 1 TiB of chunks; larger frames reach further.
 pub const MAX_INDEXED_SECTIONS: u32 = 1 << 22;
 /// Largest number of threads in a block.
 pub const MAX_BLOCK_THREADS: u32 = 1024;

@@ -44,7 +44,7 @@ pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encod
 pub use error::FormatError;
 pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Compression, EncodedFrame, FRAME_HEADER_BYTES, Frame,
-    FrameHeader, StoredAs, encode_frame,
+    FrameHeader, RAW_LEVEL, StoredAs, encode_frame,
 };
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};

@@ -128,9 +128,7 @@ impl Gather {
         while done < count {
             let batch = most.min(count - done);
             let packed = self.pack(first + u64::from(done) * u64::from(chunk_bytes), chunk_bytes, batch)?;
-            let before = to.len();
-            to.resize(before + packed as usize, 0);
-            staging::read(staging, self.buffer + CURSOR_BYTES, &mut to[before..])?;
+            staging::append(staging, self.buffer + CURSOR_BYTES, packed as usize, to)?;
             done += batch;
         }
         Ok(())

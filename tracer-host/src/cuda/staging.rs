@@ -10,8 +10,9 @@ use crate::DeviceError;
 
 /// Shorter copies go directly.
 const WORTH_STAGING: usize = 1 << 20;
-/// Size of each pinned buffer.
-const BUFFER_BYTES: usize = 16 << 20;
+/// Size of each pinned buffer: much larger than what a copy costs whatever its length, and small enough that copies of a few
+/// megabytes have several pieces.
+const BUFFER_BYTES: usize = 4 << 20;
 
 /// Two pinned buffers and a stream.
 pub(super) struct Staging {
@@ -27,9 +28,35 @@ pub(super) fn read(staging: &mut Option<Staging>, from: u64, bytes: &mut [u8]) -
         // SAFETY: the caller has checked the source; the call is synchronous.
         return unsafe { result::memcpy_dtoh_sync(bytes, from) }.called("cuMemcpyDtoH");
     }
+    let length = bytes.len();
+    let mut rest = bytes;
+    made(staging)?.pieces(from, length, |piece| {
+        let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
+        target.copy_from_slice(piece);
+        rest = after;
+    })
+}
+
+/// As [`read`], but appends to `to`, whose new bytes are written only once.
+pub(super) fn append(
+    staging: &mut Option<Staging>,
+    from: u64,
+    bytes: usize,
+    to: &mut Vec<u8>,
+) -> Result<(), DeviceError> {
+    if bytes < WORTH_STAGING {
+        let before = to.len();
+        to.resize(before + bytes, 0);
+        return read(staging, from, &mut to[before..]);
+    }
+    to.reserve(bytes);
+    made(staging)?.pieces(from, bytes, |piece| to.extend_from_slice(piece))
+}
+
+fn made(staging: &mut Option<Staging>) -> Result<&mut Staging, DeviceError> {
     match staging {
-        Some(staging) => staging.read(from, bytes),
-        None => staging.insert(Staging::new()?).read(from, bytes),
+        Some(staging) => Ok(staging),
+        None => Ok(staging.insert(Staging::new()?)),
     }
 }
 
@@ -45,25 +72,25 @@ impl Staging {
         Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?], stream })
     }
 
-    fn read(&mut self, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let pieces = bytes.len().div_ceil(BUFFER_BYTES);
-        let length = |piece: usize| BUFFER_BYTES.min(bytes.len() - piece * BUFFER_BYTES);
-        let lengths: Vec<usize> = (0..pieces).map(length).collect();
-        self.start(from, 0, lengths[0])?;
-        for (piece, target) in bytes.chunks_mut(BUFFER_BYTES).enumerate() {
+    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other.
+    fn pieces(&mut self, from: u64, bytes: usize, mut take: impl FnMut(&[u8])) -> Result<(), DeviceError> {
+        let pieces = bytes.div_ceil(BUFFER_BYTES);
+        let length = |piece: usize| BUFFER_BYTES.min(bytes - piece * BUFFER_BYTES);
+        if pieces > 0 {
+            self.start(from, 0, length(0))?;
+        }
+        for piece in 0..pieces {
             if piece + 1 < pieces {
-                self.start(from, piece + 1, lengths[piece + 1])?;
+                self.start(from, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
             // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this half is
-            // started only after this loop has taken it out.
-            unsafe {
+            // started only after this loop has given it away.
+            let found = unsafe {
                 result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
-                target.copy_from_slice(std::slice::from_raw_parts(
-                    self.buffers[half].cast::<u8>(),
-                    target.len(),
-                ));
-            }
+                std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), length(piece))
+            };
+            take(found);
         }
         Ok(())
     }

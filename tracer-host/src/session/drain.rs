@@ -23,7 +23,7 @@ pub(super) fn drain<W: Write + Send + 'static>(
 ) -> Result<(), SessionError> {
     // A chunk has at most 1 MiB, so that a batch is never empty.
     let batch = (BATCH_BYTES / u64::from(pool.chunk_bytes)) as u32;
-    let mut drained = Drained { begin: launches.clone(), skip, ..Drained::default() };
+    let mut drained = Drained { begin: launches.clone(), skip, ..worker.empty() };
     let mut first = 0;
     while first < claimed {
         let count = batch.min(claimed - first);
@@ -32,11 +32,12 @@ pub(super) fn drain<W: Write + Send + 'static>(
         first += count;
         // Nearly empty chunks go on together.
         if first < claimed && drained.packed.len() as u64 >= BATCH_BYTES / 2 {
-            worker.write(std::mem::replace(&mut drained, Drained { skip, ..Drained::default() }))?;
+            let next = Drained { skip, ..worker.empty() };
+            worker.write(std::mem::replace(&mut drained, next))?;
         }
     }
     drained.end = launches;
-    drained.accounts = pool.read_accounts(device)?;
+    pool.read_accounts(device, &mut drained.accounts)?;
     worker.write(drained)?;
     pool.reset(device)
 }

@@ -222,13 +222,18 @@ impl Pool {
         self.chunks_per_stream = self.chunks_per_stream.max(each);
     }
 
-    /// The accounts of all launches since the last drain.
-    pub(super) fn read_accounts(&self, device: &mut dyn Device) -> Result<Vec<u8>, SessionError> {
-        let mut bytes = vec![0; usize::try_from(self.accounts_used).unwrap_or(0)];
+    /// Reads the accounts of all launches since the last drain, and nothing else, into `bytes`.
+    pub(super) fn read_accounts(
+        &self,
+        device: &mut dyn Device,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
+        // What is there already need not be set: all of it is read.
+        bytes.resize(usize::try_from(self.accounts_used).unwrap_or(0), 0);
         if let Some(accounts) = self.accounts {
-            device.read(accounts.address, &mut bytes)?;
+            device.read(accounts.address, bytes)?;
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// Makes the pool empty.

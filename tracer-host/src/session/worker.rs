@@ -1,8 +1,8 @@
 //! The thread that writes the file while the program goes on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -11,11 +11,14 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
-use crate::packed;
-use crate::writer::{ChunkRef, TraceWriter, TrackEnd};
+use crate::packed::{self, Unpacked};
+use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: so many drains, and the one that it works on.
 const QUEUE: usize = 2;
+/// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
+const READY_PACKED_BYTES: usize = 16 << 20;
+const READY_ACCOUNT_BYTES: usize = ACCOUNT_BYTES << 17;
 /// Bytes of an account in device memory.
 pub(super) const ACCOUNT_BYTES: usize = size_of::<WarpAccount>();
 
@@ -30,8 +33,26 @@ pub(super) struct Drained {
     pub(super) skip: Option<u32>,
     /// Launches that end.
     pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts as the device left them: launch by launch, track by track, warp by warp.
+    /// Their accounts as the device left them: launch by launch, track by track, warp by warp. If none ends, these are others'.
     pub(super) accounts: Vec<u8>,
+}
+
+impl Drained {
+    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it than to copy.
+    fn ready() -> Self {
+        // Written, for memory that is only reserved is not there yet.
+        let mut packed = Vec::with_capacity(READY_PACKED_BYTES);
+        packed.resize(READY_PACKED_BYTES, 0xff);
+        let mut accounts = Vec::with_capacity(READY_ACCOUNT_BYTES);
+        accounts.resize(READY_ACCOUNT_BYTES, 0xff);
+        Self { packed, accounts, ..Self::default() }.emptied()
+    }
+
+    /// Nothing, with the same memory.
+    fn emptied(mut self) -> Self {
+        self.packed.clear();
+        Self { packed: self.packed, accounts: self.accounts, ..Self::default() }
+    }
 }
 
 enum Message {
@@ -43,6 +64,8 @@ enum Message {
 /// The writer on its thread. Dropped, it writes what it was given.
 pub(super) struct Worker<W> {
     queue: Option<SyncSender<Message>>,
+    /// What has been written comes back empty, for its memory.
+    written: Receiver<Drained>,
     thread: Option<JoinHandle<Result<Work<W>, SessionError>>>,
 }
 
@@ -53,13 +76,23 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// The system's, if it has no thread left.
     pub(super) fn start(writer: TraceWriter<W>, chunk_bytes: u32, tracks: u32) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
-        let (launches, report) = (BTreeMap::new(), LaunchReport::default());
-        let work = Work { writer, chunk_bytes, tracks, launches, report };
+        let (empty, written) = channel();
+        // Its receiver is below.
+        let _ = empty.send(Drained::ready());
+        // The threads that compress are started by the first question about them.
+        let _ = rayon::current_num_threads();
+        let (launches, report) = (BTreeSet::new(), LaunchReport::default());
+        let work = Work { writer, chunk_bytes, tracks, launches, report, empty };
         let thread = std::thread::Builder::new()
             .name("warptrace writer".to_owned())
             .spawn(move || work.run(&messages))
             .map_err(|source| SessionError::Thread { source })?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { queue: Some(queue), written, thread: Some(thread) })
+    }
+
+    /// Nothing yet, with the memory of something that was written, if there is any.
+    pub(super) fn empty(&self) -> Drained {
+        self.written.try_recv().unwrap_or_default()
     }
 
     /// Hands over what was drained; waits while too much is under way.
@@ -132,8 +165,10 @@ struct Work<W> {
     chunk_bytes: u32,
     tracks: u32,
     /// Launches that have begun and not ended.
-    launches: BTreeMap<u32, LaunchInfo>,
+    launches: BTreeSet<u32>,
     report: LaunchReport,
+    /// Takes back the memory of what was written.
+    empty: Sender<Drained>,
 }
 
 impl<W: Write> Work<W> {
@@ -144,6 +179,8 @@ impl<W: Write> Work<W> {
                     let started = Instant::now();
                     self.write(&drained)?;
                     self.report.write += started.elapsed();
+                    // Who drains may be gone.
+                    let _ = self.empty.send(drained.emptied());
                 }
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
@@ -154,48 +191,58 @@ impl<W: Write> Work<W> {
 
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
         self.writer.begin_launches(&drained.begin)?;
-        self.launches.extend(drained.begin.iter().map(|info| (info.number(), *info)));
-        let mut chunks = Vec::new();
-        for (header, payload) in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
+        self.launches.extend(drained.begin.iter().map(LaunchInfo::number));
+        let batch = self.batch(drained)?;
+        for info in &drained.end {
+            self.launches.remove(&info.number());
+        }
+        let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
+        let accounts: Vec<WarpAccount> = of_ended.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
+        let ends = self.ends(&drained.end, &accounts);
+        if !batch.is_empty() || !ends.is_empty() {
+            let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
+            self.writer.write(batch, payload, &ends)?;
+        }
+        Ok(())
+    }
+
+    /// The chunks that were drained.
+    fn batch(&mut self, drained: &Drained) -> Result<Batch, SessionError> {
+        let mut batch = self.writer.batch(self.launches.iter().copied())?;
+        for Unpacked { header, payload, at } in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
             let (launch, warp) = (header.launch, header.warp);
             if drained.skip == Some(launch) {
                 continue;
             }
             // A kernel that writes out of bounds may have hit the pool.
             let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
-            let Some(info) = self.launches.get(&launch) else {
+            let Some(warps) = batch.warps(launch) else {
                 return Err(damaged("no such launch is being recorded".to_owned()));
             };
-            if warp >= info.warps() {
-                return Err(damaged(format!("the launch has {} warps", info.warps())));
+            if warp >= warps {
+                return Err(damaged(format!("the launch has {warps} warps")));
             }
             let payload =
                 payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
             let (sequence, events, track) = (header.sequence, header.events, header.track);
-            chunks.push((launch, ChunkRef { track, warp, sequence, events, payload }));
+            batch.add(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
             self.report.chunks += 1;
             if track == 0 {
                 self.report.payload_bytes += payload.len() as u64;
             }
         }
-        if !chunks.is_empty() {
-            self.writer.write_batch(&mut chunks)?;
-        }
-        self.end(drained)
+        Ok(batch)
     }
 
-    fn end(&mut self, drained: &Drained) -> Result<(), SessionError> {
-        let accounts: Vec<WarpAccount> =
-            drained.accounts.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
-        let mut rest = &accounts[..];
+    /// Counts what the accounts of `launches` say; and to which launch and track each belongs.
+    fn ends<'a>(&mut self, launches: &[LaunchInfo], accounts: &'a [WarpAccount]) -> Vec<TrackEnd<'a>> {
+        let mut rest = accounts;
         let mut ends = Vec::new();
-        for info in &drained.end {
-            let launch = info.number();
-            self.launches.remove(&launch);
+        for info in launches {
             for track in 0..self.tracks {
                 let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
                 rest = after;
-                ends.push(TrackEnd { launch, track, accounts });
+                ends.push(TrackEnd { launch: info.number(), track, accounts });
                 for account in accounts {
                     if track == 0 {
                         self.report.attempted += account.attempted;
@@ -207,10 +254,7 @@ impl<W: Write> Work<W> {
                 }
             }
         }
-        if !ends.is_empty() {
-            self.writer.end_tracks(&ends)?;
-        }
-        Ok(())
+        ends
     }
 }
 

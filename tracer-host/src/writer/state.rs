@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warptrace_format::file::{ChunkRef, IndexEntry, LaunchInfo, Metadata, SectionKind};
+use warptrace_format::file::{IndexEntry, LaunchInfo, Metadata, SectionKind};
 
 use super::TrackEnd;
+use super::batch::Part;
 use super::error::WriteError;
 
 /// One track of an open launch.
@@ -57,64 +58,61 @@ impl Launches {
         Ok(())
     }
 
-    /// Whether a launch was registered.
-    pub(super) fn contains(&self, launch: u32) -> bool {
-        self.launches.contains_key(&launch)
+    /// Warps of a launch, if it was registered.
+    pub(super) fn warps(&self, launch: u32) -> Option<u32> {
+        self.launches.get(&launch).map(|launch| launch.warps)
     }
 
-    /// Checks chunks, launch by launch, sorted by (track, warp, sequence).
-    pub(super) fn accept(&self, sorted: &[(u32, &[ChunkRef<'_>])]) -> Result<(), WriteError> {
-        sorted.iter().try_for_each(|&(launch, chunks)| self.accept_launch(launch, chunks))
+    /// Tracks of each launch.
+    pub(super) const fn tracks(&self) -> usize {
+        self.tracks
     }
 
-    fn accept_launch(&self, launch: u32, sorted: &[ChunkRef<'_>]) -> Result<(), WriteError> {
-        let tracks = self.tracks;
-        let capacity = self.payload_capacity;
+    /// Bytes of the longest payload that a chunk can have.
+    pub(super) const fn payload_capacity(&self) -> u32 {
+        self.payload_capacity
+    }
+
+    /// Checks that chunks go on where those before them ended.
+    pub(super) fn accept(&self, parts: &[Part<'_>]) -> Result<(), WriteError> {
+        parts.iter().try_for_each(|part| self.accept_part(part))
+    }
+
+    fn accept_part(&self, part: &Part<'_>) -> Result<(), WriteError> {
+        let &Part { launch, track, .. } = part;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
-        let mut before: Option<&ChunkRef<'_>> = None;
-        for chunk in sorted {
-            let &ChunkRef { track, warp, sequence, events, payload } = chunk;
-            let seen = match open.tracks.get(track as usize) {
-                None => return Err(WriteError::UnknownTrack { launch, track, tracks }),
-                Some(Track::Ended) => return Err(WriteError::TrackEnded { launch, track }),
-                Some(Track::Open(seen)) => seen,
-            };
-            if warp >= open.warps {
-                return Err(WriteError::UnknownWarp { launch, track, warp, warps: open.warps });
-            }
-            if events == 0 || payload.is_empty() {
-                return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
-            }
-            if payload.len() > capacity as usize {
-                let bytes = payload.len();
-                return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
-            }
+        let seen = match open.tracks.get(track as usize) {
+            None => return Err(WriteError::UnknownTrack { launch, track, tracks: self.tracks }),
+            Some(Track::Ended) => return Err(WriteError::TrackEnded { launch, track }),
+            Some(Track::Open(seen)) => seen,
+        };
+        let mut before = None;
+        for chunk in part.chunks {
+            let (warp, sequence) = (part.warp(chunk), chunk.sequence);
             let next = match before {
-                Some(before) if (before.track, before.warp) == (track, warp) => {
-                    u64::from(before.sequence) + 1
-                }
+                Some((same, before)) if same == warp => u64::from(before) + 1,
                 _ => seen.get(warp as usize).copied().unwrap_or(0),
             };
             if u64::from(sequence) < next {
                 return Err(WriteError::SequenceNotAscending { launch, track, warp, sequence, next });
             }
-            before = Some(chunk);
+            before = Some((warp, sequence));
         }
         Ok(())
     }
 
-    /// Takes note of chunks that were accepted.
-    pub(super) fn note(&mut self, sorted: &[(u32, &[ChunkRef<'_>])]) {
-        for (launch, chunks) in sorted {
-            let Some(open) = self.launches.get_mut(launch) else { continue };
-            for chunk in *chunks {
-                if let Some(Track::Open(seen)) = open.tracks.get_mut(chunk.track as usize) {
-                    let warp = chunk.warp as usize;
-                    if seen.len() <= warp {
-                        seen.resize(warp + 1, 0);
-                    }
-                    seen[warp] = u64::from(chunk.sequence) + 1;
-                }
+    /// Takes note of chunks that were accepted. Those of tracks that have ended meanwhile need no note.
+    pub(super) fn note(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            let track =
+                self.launches.get_mut(&part.launch).and_then(|open| open.tracks.get_mut(part.track as usize));
+            let (Some(Track::Open(seen)), Some(last)) = (track, part.chunks.last()) else { continue };
+            let warps = part.warp(last) as usize + 1;
+            if seen.len() < warps {
+                seen.resize(warps, 0);
+            }
+            for chunk in part.chunks {
+                seen[part.warp(chunk) as usize] = u64::from(chunk.sequence) + 1;
             }
         }
     }

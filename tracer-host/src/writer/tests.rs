@@ -2,8 +2,8 @@ use std::io;
 
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    DeviceInfo, Frame, SECTION_HEADER_BYTES, SectionHeader, StoredAs, check_body, check_preamble,
-    decode_accounts, decode_index,
+    DeviceInfo, Frame, FrameHeader, SECTION_HEADER_BYTES, SectionHeader, StoredAs, check_body,
+    check_preamble, decode_accounts, decode_index,
 };
 
 use super::*;
@@ -96,6 +96,60 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     let trailer = Trailer::parse(&file[trailer_at as usize..], trailer_at).unwrap();
     assert_eq!((trailer.index_offset, trailer.entries, trailer.index_sections), (sections[8].0, 7, 1));
     assert_eq!(decode_accounts(sections[6].2, 0).unwrap().1, [DONE; 4]);
+}
+
+/// Launch, track, warp and sequence of the chunks in a file.
+fn found(file: &[u8]) -> Vec<(u32, u32, u32, u32)> {
+    let mut found = Vec::new();
+    for (_, header, body) in sections(file) {
+        if header.tag.0 == *b"FRAM" {
+            let frame = Frame::decode(body, 0).unwrap();
+            let FrameHeader { launch, track, .. } = *frame.header();
+            found.extend(frame.entries().map(|entry| (launch, track, entry.warp, entry.sequence)));
+        }
+    }
+    found
+}
+
+#[test]
+fn few_chunks_of_many_warps_and_many_of_few_are_sorted_alike() {
+    // Numbers of launches with a gap; warps of which hardly one has a chunk, or each has several.
+    for (blocks, warps) in [([50_000, 1, 1], [99_999, 7, 40_000, 6]), ([2, 1, 1], [3, 1, 2, 0])] {
+        let mut writer = TraceWriter::create(Vec::new(), &metadata(), WriterOptions::default()).unwrap();
+        let mut batch = Vec::new();
+        for number in [9, 5, 7] {
+            writer.begin_launch(&LaunchInfo::new(number, 0, blocks, [64, 1, 1], 0).unwrap()).unwrap();
+            for sequence in [2, 0, 1] {
+                for track in [1, 0] {
+                    batch.extend(warps.map(|warp| (number, chunk(track, warp, sequence))));
+                }
+            }
+        }
+        writer.write_batch(&batch).unwrap();
+        let (file, summary) = writer.finish().unwrap();
+        let mut expected: Vec<_> =
+            batch.iter().map(|(launch, chunk)| (*launch, chunk.track, chunk.warp, chunk.sequence)).collect();
+        expected.sort_unstable();
+        assert_eq!(found(&file), expected);
+        assert_eq!((summary.frames, summary.chunks), (6, 72));
+    }
+}
+
+#[test]
+fn many_accounts_come_in_several_sections() {
+    let mut writer = TraceWriter::create(Vec::new(), &metadata(), WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [20_000, 1, 1], [64, 1, 1], 0).unwrap()).unwrap();
+    let accounts: Vec<_> =
+        (0..40_000).map(|warp| WarpAccount { recorded: warp, attempted: warp + 1, ..DONE }).collect();
+    writer.end_launch(0, 1, &accounts).unwrap();
+    let (file, _) = writer.finish().unwrap();
+    let mut read = Vec::new();
+    for (_, _, body) in sections(&file).iter().filter(|(_, header, _)| header.tag.0 == *b"ACCT") {
+        let (header, found) = decode_accounts(body, 0).unwrap();
+        assert_eq!((header.track, header.first_warp as usize), (1, read.len()));
+        read.extend(found);
+    }
+    assert_eq!(read, accounts);
 }
 
 #[test]

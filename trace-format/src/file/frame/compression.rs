@@ -3,25 +3,30 @@
 use std::cell::RefCell;
 
 use zstd::bulk::Compressor;
+use zstd::zstd_safe::{CParameter, Strategy};
 
 use crate::file::error::FormatError;
 
 /// How a writer compresses frames and accounting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
     /// Bytes are stored as they are.
     None,
     /// zstd at this level; 0 is zstd's default.
     Zstd(i32),
+    /// zstd with a quick search for short repetitions: what a codec leaves has hardly any others. Smaller than
+    /// [`RAW_LEVEL`], in half the time. A writer that knows that the events are raw takes that level.
+    #[default]
+    Suited,
 }
 
-impl Default for Compression {
-    /// zstd at level 3.
-    fn default() -> Self {
-        Self::Zstd(3)
-    }
-}
+/// zstd's level for raw events, which repeat themselves over longer stretches.
+pub const RAW_LEVEL: i32 = 3;
+/// Two to the power of this are the places that the quick search remembers: with its table a frame fits into a core's cache.
+const SUITED_HASH_LOG: u32 = 17;
+/// Bytes of the shortest repetition that the quick search finds.
+const SUITED_MATCH: u32 = 4;
 
 /// How a section's bytes are stored. What does not shrink is stored plain, whatever the writer was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,8 +58,21 @@ impl StoredAs {
 }
 
 thread_local! {
-    /// This thread's compressor and its level: a new one costs more than a small frame.
-    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+    /// This thread's compressor and what it was made for: a new one costs more than a small frame.
+    static COMPRESSOR: RefCell<Option<(Compression, Compressor<'static>)>> = const { RefCell::new(None) };
+}
+
+fn compressor(compression: Compression) -> std::io::Result<Compressor<'static>> {
+    match compression {
+        Compression::Zstd(level) => Compressor::new(level),
+        _ => {
+            let mut compressor = Compressor::new(RAW_LEVEL)?;
+            compressor.set_parameter(CParameter::Strategy(Strategy::ZSTD_fast))?;
+            compressor.set_parameter(CParameter::HashLog(SUITED_HASH_LOG))?;
+            compressor.set_parameter(CParameter::MinMatch(SUITED_MATCH))?;
+            Ok(compressor)
+        }
+    }
 }
 
 /// Compresses `plain`, or gives it back where that saves nothing.
@@ -63,12 +81,14 @@ pub(in crate::file) fn compress(
     plain: Vec<u8>,
     compression: Compression,
 ) -> Result<(StoredAs, Vec<u8>), FormatError> {
-    let Compression::Zstd(level) = compression else { return Ok((StoredAs::Plain, plain)) };
+    if compression == Compression::None {
+        return Ok((StoredAs::Plain, plain));
+    }
     let packed = COMPRESSOR
         .with_borrow_mut(|kept| {
             let (_, compressor) = match kept.take() {
-                Some(same) if same.0 == level => kept.insert(same),
-                _ => kept.insert((level, Compressor::new(level)?)),
+                Some(same) if same.0 == compression => kept.insert(same),
+                _ => kept.insert((compression, compressor(compression)?)),
             };
             compressor.compress(&plain)
         })

@@ -43,7 +43,7 @@ mod encode;
 mod header;
 mod table;
 
-pub use compression::{Compression, StoredAs};
+pub use compression::{Compression, RAW_LEVEL, StoredAs};
 pub(super) use compression::{compress, decompress};
 pub use contents::{Chunk, Frame};
 pub use encode::{ChunkRef, EncodedFrame, encode_frame};

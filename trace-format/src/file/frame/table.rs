@@ -1,8 +1,5 @@
 //! The table of a frame: what each chunk is, column by column, and which payload it has.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::SECTION;
 use super::encode::ChunkRef;
 use super::header::ChunkEntry;
@@ -11,29 +8,42 @@ use crate::file::fields::{Fields, push_varint, unzigzag, zigzag};
 
 /// Stands for "the next payload that no chunk before has" in the column of payloads; payload n is n + 1.
 const NEW: u32 = 0;
+/// Chunks whose payloads are hashed before they are looked up; small ones are still in the cache then.
+const HASHED_AT_ONCE: usize = 256;
 
 /// The contents of a frame: the columns of `chunks`, which are sorted, then the distinct payloads.
 pub(super) fn encode(chunks: &[ChunkRef<'_>]) -> Vec<u8> {
-    let mut distinct = Distinct::default();
-    let mut columns: [Vec<u8>; 4] = Default::default();
+    let mut distinct = Distinct::new(chunks.len());
+    // Most numbers take one byte.
+    let mut columns: [Vec<u8>; 4] = std::array::from_fn(|_| Vec::with_capacity(chunks.len()));
     let [warps, sequences, payloads, events] = &mut columns;
     let first_warp = chunks.first().map_or(0, |chunk| chunk.warp);
     let mut before = (first_warp, None);
-    for chunk in chunks {
-        push_varint(warps, u64::from(chunk.warp - before.0));
-        let expected = expected_sequence(before, chunk.warp);
-        push_varint(sequences, u64::from(chunk.sequence) - u64::from(expected));
-        before = (chunk.warp, Some(chunk.sequence));
+    let mut hashes = [0; HASHED_AT_ONCE];
+    for chunks in chunks.chunks(HASHED_AT_ONCE) {
+        // Payloads lie all over memory: hashed one after the other, they are fetched many at a time.
+        hashes.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = hash(chunk.payload));
+        for (chunk, &hash) in chunks.iter().zip(&hashes) {
+            push_varint(warps, u64::from(chunk.warp - before.0));
+            let expected = expected_sequence(before, chunk.warp);
+            push_varint(sequences, u64::from(chunk.sequence) - u64::from(expected));
+            before = (chunk.warp, Some(chunk.sequence));
 
-        let (number, events_before) = distinct.number(chunk.payload, chunk.events);
-        push_varint(payloads, number.map_or(u64::from(NEW), |number| u64::from(number) + 1));
-        push_varint(events, zigzag(i64::from(chunk.events) - i64::from(events_before)));
+            let (number, events_before) = distinct.number(chunk.payload, hash, chunk.events);
+            push_varint(payloads, number.map_or(u64::from(NEW), |number| u64::from(number) + 1));
+            push_varint(events, zigzag(i64::from(chunk.events) - i64::from(events_before)));
+        }
     }
-    let bytes = distinct.payloads.iter().map(|payload| payload.len() + 3).sum::<usize>();
-    let mut contents = Vec::with_capacity(columns.iter().map(Vec::len).sum::<usize>() + bytes);
+    let table: usize = columns.iter().map(Vec::len).sum();
+    // Of a length's bytes there are three at most: payloads have a limit.
+    let mut contents = Vec::with_capacity(table + 3 * distinct.ends.len() + distinct.bytes.len());
     columns.iter().for_each(|column| contents.extend_from_slice(column));
-    distinct.payloads.iter().for_each(|payload| push_varint(&mut contents, payload.len() as u64));
-    distinct.payloads.iter().for_each(|payload| contents.extend_from_slice(payload));
+    let mut start = 0;
+    for &end in &distinct.ends {
+        push_varint(&mut contents, (end - start) as u64);
+        start = end;
+    }
+    contents.extend_from_slice(&distinct.bytes);
     contents
 }
 
@@ -45,57 +55,75 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     }
 }
 
-/// The payloads of a frame in order of their first chunk.
-#[derive(Default)]
-struct Distinct<'a> {
-    numbers: HashMap<&'a [u8], u32, BuildHasherDefault<Mix>>,
-    payloads: Vec<&'a [u8]>,
+/// The payloads of a frame in order of their first chunk, and a table to find them in: places beside each other, of which
+/// at most half are taken.
+struct Distinct {
+    /// The number of a payload and 1, or 0: at the place that its hash says, or behind it.
+    places: Vec<u32>,
+    /// Bits of a hash that do not say the place.
+    shift: u32,
+    hashes: Vec<u64>,
+    /// The payloads one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
     /// Events of the last chunk with each payload.
     events: Vec<u32>,
 }
 
-impl<'a> Distinct<'a> {
-    /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
-    fn number(&mut self, payload: &'a [u8], events: u32) -> (Option<u32>, u32) {
-        let next = self.payloads.len() as u32;
-        let number = *self.numbers.entry(payload).or_insert(next);
-        if number == next {
-            self.payloads.push(payload);
-            self.events.push(events);
-            return (None, 0);
+impl Distinct {
+    /// For so many payloads.
+    fn new(most: usize) -> Self {
+        let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
+        Self {
+            places: vec![0; 1 << bits],
+            shift: u64::BITS - bits,
+            hashes: Vec::with_capacity(most),
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(most),
+            events: Vec::with_capacity(most),
         }
-        let before = std::mem::replace(&mut self.events[number as usize], events);
-        (Some(number), before)
+    }
+
+    /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
+    fn number(&mut self, payload: &[u8], hash: u64, events: u32) -> (Option<u32>, u32) {
+        let mut place = (hash >> self.shift) as usize;
+        loop {
+            let Some(number) = self.places[place].checked_sub(1) else {
+                self.hashes.push(hash);
+                self.bytes.extend_from_slice(payload);
+                self.ends.push(self.bytes.len());
+                self.events.push(events);
+                self.places[place] = self.ends.len() as u32;
+                return (None, 0);
+            };
+            let at = number as usize;
+            if self.hashes[at] == hash && self.payload(at) == payload {
+                return (Some(number), std::mem::replace(&mut self.events[at], events));
+            }
+            place = (place + 1) & (self.places.len() - 1);
+        }
+    }
+
+    fn payload(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
     }
 }
 
 /// A hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time. Equal payloads are found
 /// by comparison, so a bad hash costs time only.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Mix {
-    fn mix(&mut self, word: u64) {
-        // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
-        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-}
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
-        self.mix(rest.iter().fold(1, |word, &byte| (word << 8) | u64::from(byte)));
-    }
-
-    fn write_usize(&mut self, length: usize) {
-        self.mix(length as u64 + 1);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+fn hash(payload: &[u8]) -> u64 {
+    // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * u128::from(FACTOR);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (words, rest) = payload.as_chunks::<8>();
+    let hash = words.iter().fold(payload.len() as u64 + 1, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let rest = rest.iter().fold(1, |word, &byte| (word << 8) | u64::from(byte));
+    // The place is in the highest bits.
+    mix(hash, rest).wrapping_mul(FACTOR)
 }
 
 /// What a table says.

@@ -1,0 +1,186 @@
+//! The chunks of a batch, brought into the order of the file: by launch, track, warp and sequence.
+//!
+//! There may be a million, each of a few bytes. So what is moved about is a few words of each, and those are put where
+//! they belong at once rather than compared with each other, wherever they are not too few for that.
+
+use rayon::prelude::*;
+use warptrace_format::file::ChunkRef;
+
+use super::error::WriteError;
+use super::state::Launches;
+
+/// Streams for each chunk above which chunks are compared: to go through the streams would take longer.
+const MOST_STREAMS: u64 = 8;
+
+/// A chunk: where it belongs, and where its payload is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Its stream among those of the batch's launches.
+    stream: u64,
+    pub(super) sequence: u32,
+    events: u32,
+    pub(crate) length: u32,
+    /// Where the payload is: who fills the batch knows what it means.
+    pub(crate) at: u32,
+}
+
+/// A launch that the batch may have chunks of.
+#[derive(Clone, Copy, Debug)]
+struct Launch {
+    number: u32,
+    warps: u32,
+    /// The stream of track 0 and warp 0; those of the other warps follow, then those of the next track.
+    first: u64,
+}
+
+/// Chunks in any order.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// By number.
+    launches: Vec<Launch>,
+    tracks: u32,
+    capacity: u32,
+    streams: u64,
+    found: Vec<Found>,
+}
+
+impl Batch {
+    /// An empty batch for chunks of these launches, whose numbers ascend.
+    pub(super) fn new(numbers: impl Iterator<Item = u32>, known: &Launches) -> Result<Self, WriteError> {
+        let tracks = known.tracks() as u32;
+        let mut streams = 0;
+        let launches = numbers.map(|number| {
+            let warps = known.warps(number).ok_or(WriteError::UnknownLaunch { launch: number })?;
+            let first = streams;
+            streams += u64::from(warps) * u64::from(tracks);
+            Ok(Launch { number, warps, first })
+        });
+        let launches = launches.collect::<Result<_, WriteError>>()?;
+        Ok(Self { launches, tracks, capacity: known.payload_capacity(), streams, found: Vec::new() })
+    }
+
+    fn find(&self, number: u32) -> Option<Launch> {
+        // Mostly no number is left out.
+        let first = self.launches.first()?.number;
+        match self.launches.get(number.wrapping_sub(first) as usize) {
+            Some(launch) if launch.number == number => Some(*launch),
+            _ => {
+                let at = self.launches.binary_search_by_key(&number, |launch| launch.number).ok()?;
+                self.launches.get(at).copied()
+            }
+        }
+    }
+
+    /// Warps of a launch; `None` if it is not one of the batch's.
+    pub(crate) fn warps(&self, launch: u32) -> Option<u32> {
+        self.find(launch).map(|launch| launch.warps)
+    }
+
+    /// Whether it has no chunk.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Takes a chunk of a launch; `at` says where its payload is.
+    pub(crate) fn add(&mut self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<(), WriteError> {
+        let &ChunkRef { track, warp, sequence, events, payload } = chunk;
+        let Launch { warps, first, .. } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        if track >= self.tracks {
+            return Err(WriteError::UnknownTrack { launch, track, tracks: self.tracks as usize });
+        }
+        if warp >= warps {
+            return Err(WriteError::UnknownWarp { launch, track, warp, warps });
+        }
+        if events == 0 || payload.is_empty() {
+            return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
+        }
+        let (bytes, capacity) = (payload.len(), self.capacity);
+        if bytes > capacity as usize {
+            return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
+        }
+        let stream = first + u64::from(track) * u64::from(warps) + u64::from(warp);
+        self.found.push(Found { stream, sequence, events, length: bytes as u32, at });
+        Ok(())
+    }
+
+    /// Brings the chunks into order.
+    pub(super) fn sort(&mut self) {
+        let Self { found, streams, .. } = self;
+        if *streams > MOST_STREAMS * found.len() as u64 {
+            found.par_sort_unstable_by_key(|chunk| (chunk.stream, chunk.sequence));
+        } else {
+            *found = placed(found, *streams as usize);
+            for stream in found.chunk_by_mut(|a, b| a.stream == b.stream) {
+                if !stream.is_sorted_by_key(|chunk| chunk.sequence) {
+                    stream.sort_unstable_by_key(|chunk| chunk.sequence);
+                }
+            }
+        }
+    }
+
+    /// The sorted chunks of each launch and track that has any.
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        let mut rest = &self.found[..];
+        for &Launch { number, warps, first } in &self.launches {
+            for track in 0..self.tracks {
+                let first_stream = first + u64::from(track) * u64::from(warps);
+                let end = first_stream + u64::from(warps);
+                let count = rest.partition_point(|chunk| chunk.stream < end);
+                let (chunks, after) = rest.split_at(count);
+                rest = after;
+                if !chunks.is_empty() {
+                    parts.push(Part { launch: number, track, first_stream, chunks });
+                }
+            }
+        }
+        parts
+    }
+}
+
+/// The chunks by stream, those of one stream in the order in which they were.
+fn placed(found: &[Found], streams: usize) -> Vec<Found> {
+    // How many chunks each stream has, and then where its next one comes.
+    let mut places = vec![0u32; streams];
+    found.iter().for_each(|chunk| places[chunk.stream as usize] += 1);
+    let mut next = 0;
+    for place in &mut places {
+        next += std::mem::replace(place, next);
+    }
+    let mut target = found.to_vec();
+    for chunk in found {
+        let place = &mut places[chunk.stream as usize];
+        target[*place as usize] = *chunk;
+        *place += 1;
+    }
+    target
+}
+
+/// Chunks of one launch and track in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'b> {
+    pub(super) launch: u32,
+    pub(super) track: u32,
+    /// The stream of warp 0.
+    first_stream: u64,
+    pub(super) chunks: &'b [Found],
+}
+
+impl<'b> Part<'b> {
+    /// The warp of one of the chunks.
+    pub(super) const fn warp(&self, chunk: &Found) -> u32 {
+        // Checked when the chunk was taken.
+        (chunk.stream - self.first_stream) as u32
+    }
+
+    /// One of the chunks with its payload.
+    pub(super) fn chunk<'p>(&self, chunk: &Found, payload: &'p [u8]) -> ChunkRef<'p> {
+        let &Found { sequence, events, .. } = chunk;
+        ChunkRef { track: self.track, warp: self.warp(chunk), sequence, events, payload }
+    }
+
+    /// The same with fewer chunks.
+    pub(super) const fn of(&self, chunks: &'b [Found]) -> Self {
+        Self { chunks, ..*self }
+    }
+}
