@@ -436,7 +436,7 @@ fn logs_that_are_damaged_lead_nowhere() {
         for _ in 0..20 {
             // Links, runs and ends, for all of them lie there: out of memory, into other logs, and back.
             let unit = numbers.below(memory.units.len() as u64) as usize;
-            let near = (unit as u64 + 64 - numbers.below(128)) / 8 * 8;
+            let near = (unit as u64 + 64).saturating_sub(numbers.below(128)) / 8 * 8;
             memory.units[unit][0] =
                 [u32::MAX, 0, near as u32, numbers.below(1 << 13) as u32][numbers.below(4) as usize];
         }
