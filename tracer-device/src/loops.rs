@@ -124,17 +124,29 @@ impl Drop for LoopTrace {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn record_iterations(location: u16, iterations: u32, group: u32) {
-    // The whole warp can be asked at no cost; a smaller group would first be looked at which lanes are here.
-    if group == u32::MAX {
-        let first = simt::shuffle(u32::MAX, iterations, 0);
-        if simt::ballot(u32::MAX, iterations == first) == u32::MAX {
-            if first != 0 {
-                record_run(location, group, first, group);
-            }
-            return;
+    let (agree, first) = agree(iterations, group);
+    if agree {
+        if first != 0 {
+            record_run(location, group, first, group);
         }
+        return;
     }
     record_unequal(location, iterations, group);
+}
+
+/// Whether all lanes of `group`, which are here, have iterated equally often, and how often one of them has.
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+#[inline(always)]
+fn agree(iterations: u32, group: u32) -> (bool, u32) {
+    simt::agree_with(iterations, simt::highest(group))
+}
+
+/// The same on the simulator.
+#[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
+fn agree(iterations: u32, group: u32) -> (bool, u32) {
+    let first = simt::shuffle(group, iterations, group.trailing_zeros());
+    (simt::ballot(group, iterations == first) == group, first)
 }
 
 /// Lanes that went through the loop differently often: one run for each number of iterations, from the smallest on.

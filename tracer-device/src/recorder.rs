@@ -110,12 +110,14 @@ fn push_one_by_one(
     mut push: impl FnMut(Event, u32) -> Option<u32>,
 ) -> Pushed {
     let mut pushed = Pushed { runs: 0, events: 0 };
-    let mut next = log.get128(0);
+    // Two are on their way while one is encoded, which takes less time than a read. Behind the last one, what is there is read in vain.
+    let read =
+        |log: &GlobalMemory, number: u32| log.get128(RUN_BYTES * if number < runs { number } else { 0 });
+    let (mut next, mut after) = (read(&log, 0), read(&log, 1));
     while pushed.runs < runs {
         let [mask, location, count, _] = next;
-        // Read before the one in hand is encoded, which takes as long; behind the last one, what is there is read in vain.
-        let further = if pushed.runs + 1 < runs { pushed.runs + 1 } else { pushed.runs };
-        next = log.get128(RUN_BYTES * further);
+        next = after;
+        after = read(&log, pushed.runs + 2);
         let Some(taken) = push(Event { location: location as u16, mask }, count) else { break };
         pushed.events += u64::from(taken);
         if taken != count {

@@ -136,6 +136,10 @@ pub(crate) fn own_lane() -> u32 {
     lane()
 }
 
+/// Whether all lanes that are here have this value.
+#[cfg(all(recording, target_arch = "nvptx64", feature = "counted"))]
+pub(crate) use nvptx::agree_with;
+
 /// Lets other groups of the warp run for a while.
 #[cfg(all(recording, target_arch = "nvptx64"))]
 pub(crate) use nvptx::pause;

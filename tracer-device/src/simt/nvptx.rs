@@ -122,6 +122,24 @@ pub(crate) fn fence_block() {
     unsafe { core::arch::asm!("fence.acq_rel.cta;", options(nostack, preserves_flags)) };
 }
 
+/// Whether all lanes that are here have this value, and that of the lane `source`, which is here.
+///
+/// Without naming who is here, so that ptxas need not find out whether they are (see `space`). For lanes that have been asked for their mask, with no
+/// branch since.
+#[cfg(all(recording, feature = "counted"))]
+#[inline(always)]
+pub(crate) fn agree_with(value: u32, source: u32) -> (bool, u32) {
+    let (theirs, agree): (u32, u32);
+    // SAFETY: exchanges registers between lanes that are here.
+    unsafe {
+        core::arch::asm!("{{", ".reg .pred p;", "shfl.idx.b32 {theirs}, {value}, {source}, 31;",
+            "setp.eq.u32 p, {theirs}, {value};", "vote.all.pred p, p;", "selp.u32 {agree}, 1, 0, p;", "}}",
+            theirs = out(reg32) theirs, agree = out(reg32) agree, value = in(reg32) value, source = in(reg32) source,
+            options(nostack, preserves_flags));
+    }
+    (agree != 0, theirs)
+}
+
 /// The hardware's number of this lane.
 #[cfg(recording)]
 #[inline(always)]
