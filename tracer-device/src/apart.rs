@@ -208,8 +208,8 @@ fn go_on(state: SharedMemory, log: Log, mask: u32) {
 /// Everything but the repetition of the last event; see [`event::miss`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32, more: u32) {
-    let (is_due, time) = event::miss(state, old, mask, own, more);
+pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) {
+    let (is_due, time) = event::miss(state, old, mask, own);
     if is_due {
         #[cfg(target_arch = "nvptx64")]
         go(due_address(), Arguments { state: state.address, location: 0, mask, count: 0, time: 0 });

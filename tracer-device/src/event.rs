@@ -29,14 +29,14 @@ use crate::space::SharedMemory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::RECORDS;
 use crate::state::{DRAIN, log, plan, state, twin_log};
-use crate::unit::{MOST_AT_ONCE, ONE, Run, key, key_apart};
+use crate::unit::{MOST_AT_ONCE, ONE, Run, key};
 use crate::{apart, drain, simt};
 use warptrace_format::Memory;
 
 /// Records that the lanes of `mask` came to `location` `count` times in a row, at least once and at most [`MOST_AT_ONCE`] times. On the GPU every lane of
 /// the mask calls it. On the simulator only the leader does.
 #[inline(always)]
-pub(crate) fn record(location: u16, mask: u32, count: u32) {
+fn record(location: u16, mask: u32, count: u32) {
     let state = state(true);
     let location = u32::from(location);
     // Between the vote that has answered the mask and this there is no branch at which the lanes could part.
@@ -44,7 +44,7 @@ pub(crate) fn record(location: u16, mask: u32, count: u32) {
     let time = if plan().dual { simt::now(state) } else { 0 };
     if !repeats {
         let own = key(location, count, simt::is_leader(mask));
-        apart::miss(state, old, mask, own, 0);
+        apart::miss(state, old, mask, own);
     }
     if plan().dual {
         apart::twin(state, Run { mask, location, count, time });
@@ -75,26 +75,37 @@ fn repeat(state: SharedMemory, mask: u32, location: u32, count: u32) -> (bool, [
     }
 }
 
-/// Records a run: the lanes of `mask` came to `location` `count` times in a row, at least once. On the GPU all lanes of `group`,
-/// which is the mask, call it; on the simulator only the mask's leader, and `group` holds the mask.
-#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+/// Records that the lanes that are here came to `location` `count` times in a row, at least once. They are asked anew, so that there is no branch between
+/// that and the vote.
+#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-pub(crate) fn record_run(location: u16, mask: u32, count: u32, group: u32) {
-    let _ = group;
-    if count <= MOST_AT_ONCE {
-        return record(location, mask, count);
-    }
-    let state = state(true);
-    let location = u32::from(location);
-    let time = if plan().dual { simt::now(state) } else { 0 };
-    apart::miss(state, own_record(state), mask, key_apart(location, simt::is_leader(mask)), count);
-    if plan().dual {
-        apart::twin(state, Run { mask, location, count, time });
+pub(crate) fn record_here(location: u16, count: u32) {
+    in_pieces(count, |piece| record(location, simt::active_mask(), piece));
+}
+
+/// Records that the lanes of `mask` came to `location` `count` times in a row, at least once. Only their leader calls it.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) fn record_run(location: u16, mask: u32, count: u32) {
+    in_pieces(count, |piece| record(location, mask, piece));
+}
+
+/// Does something for so many events, of which it can take [`MOST_AT_ONCE`] at once.
+#[inline(always)]
+fn in_pieces(count: u32, mut act: impl FnMut(u32)) {
+    let mut left = count;
+    // More are a rare thing, and known not to come where `count` is a constant.
+    loop {
+        let piece = if left < MOST_AT_ONCE { left } else { MOST_AT_ONCE };
+        act(piece);
+        left -= piece;
+        if left == 0 {
+            return;
+        }
     }
 }
 
 /// This lane's record.
-#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn own_record(state: SharedMemory) -> [u32; 2] {
     state.get64(RECORDS + 8 * simt::own_lane())
@@ -111,10 +122,10 @@ pub(crate) fn record_counts(location: u16, iterations: u32, group: u32) {
     }
 }
 
-/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane; `more` the count, if the key says so. Answers whether
-/// something is [`due`], and the time, which is to be [`set_began`].
+/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane. Answers whether something is [`due`], and the time, which is
+/// to be [`set_began`].
 #[inline(always)]
-pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32, more: u32) -> (bool, u32) {
+pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) -> (bool, u32) {
     let time = simt::now(state);
     let mut slow = false;
     #[cfg(not(target_arch = "nvptx64"))]
@@ -123,7 +134,7 @@ pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32, more
         // On the simulator the leader does it for all.
         #[cfg(not(target_arch = "nvptx64"))]
         let own = if lane == leader { own } else { own & !crate::unit::KEEPS };
-        slow |= begin_run(state, lane, old, [mask, own, more]);
+        slow |= begin_run(state, lane, old, [mask, own, 0]);
     });
     (slow, time)
 }

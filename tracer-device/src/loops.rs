@@ -127,7 +127,7 @@ fn record_iterations(location: u16, iterations: u32, group: u32) {
     let (agree, first) = agree(iterations, group);
     if agree {
         if first != 0 {
-            record_run(location, group, first, group);
+            record_run(location, group, first);
         }
         return;
     }
@@ -176,17 +176,24 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
             }
             next = simt::shuffle(group, iterations, below.trailing_zeros());
         }
-        record_run(location, inside, next - recorded, group);
+        record_run(location, inside, next - recorded);
         recorded = next;
         inside = simt::ballot(group, iterations > recorded);
     }
 }
 
+/// Records that the lanes of `mask`, which are here, iterated so often.
 #[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
 #[inline(always)]
-fn record_run(location: u16, mask: u32, count: u32, group: u32) {
-    // On the simulator nobody runs before the leader has returned: there is no switch in between.
-    if cfg!(target_arch = "nvptx64") || simt::is_leader(mask) {
-        crate::event::record_run(location, mask, count, group);
+fn record_run(location: u16, mask: u32, count: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = mask;
+        crate::event::record_here(location, count);
+    }
+    // Nobody runs before the leader has returned: there is no switch in between.
+    #[cfg(not(target_arch = "nvptx64"))]
+    if simt::is_leader(mask) {
+        crate::event::record_run(location, mask, count);
     }
 }

@@ -36,22 +36,14 @@ pub(crate) fn trace_times(location: u16, count: u32) {
     if location == 0 || location > MAX_LOCATION || count == 0 {
         return;
     }
-    let mut left = count;
-    // More than that at once are a rare thing, and known not to be where `count` is a constant.
-    while left > crate::unit::MOST_AT_ONCE {
-        trace_once(location, crate::unit::MOST_AT_ONCE);
-        left -= crate::unit::MOST_AT_ONCE;
-    }
-    trace_once(location, left);
-}
-
-#[cfg(recording)]
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn trace_once(location: u16, count: u32) {
-    let mask = crate::simt::active_mask();
-    // On the simulator the leader comes first and nobody runs before it has returned.
-    if cfg!(target_arch = "nvptx64") || crate::simt::is_leader(mask) {
-        crate::event::record(location, mask, count);
+    #[cfg(target_arch = "nvptx64")]
+    crate::event::record_here(location, count);
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let mask = crate::simt::active_mask();
+        // The leader comes first, and nobody runs before it has returned.
+        if crate::simt::is_leader(mask) {
+            crate::event::record_run(location, mask, count);
+        }
     }
 }

@@ -50,6 +50,54 @@ pub(crate) fn locations_for(function: &str, body: &str) -> Vec<u16> {
     locations
 }
 
+/// The locations that are looked for in a kernel's body: those of the votes on whether an event repeats a run.
+///
+/// # Panics
+/// If a location is no constant; or if the vote is not taken by those lanes whose mask was asked for: if there is a branch, or a place to which there is
+/// one, between `activemask` and the vote.
+pub(crate) fn locations_voted_on(body: &str) -> Vec<u16> {
+    let lines: Vec<_> = body.lines().map(str::trim).collect();
+    let votes = lines.iter().enumerate().filter(|(_, line)| line.starts_with("vote.all.pred"));
+    votes.filter_map(|(vote, _)| voted_on(&lines[..vote])).collect()
+}
+
+/// The location that the vote behind these lines is on, if it is on one.
+fn voted_on(before: &[&str]) -> Option<u16> {
+    let words = |line: &str| -> Vec<String> {
+        line.trim_end_matches(';')
+            .split([' ', ',', '\t'])
+            .filter(|w| !w.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    // The comparison of masks and that of locations; then the question who is here.
+    let (mut mask, mut location) = (None, None);
+    for (at, line) in before.iter().enumerate().rev() {
+        let words = words(line);
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["xor.b32", "a", _, register] => mask = mask.or(Some(register.to_owned())),
+            ["xor.b32", "b", _, register] => location = location.or(Some(register.to_owned())),
+            // It is a vote on something else.
+            ["setp.eq.u32", "p", value, _] if value != "a" && mask.is_none() => return None,
+            ["activemask.b32", register] => {
+                assert_eq!(mask.as_deref(), Some(register), "the vote is on another mask");
+                let location = location.expect("a mask is compared with a location");
+                let moved = before.iter().rev().find_map(|line| {
+                    line.strip_prefix(&format!("mov.b32 \t{location}, "))?.strip_suffix(';')
+                });
+                let moved = moved.unwrap_or_else(|| panic!("the location is computed: {location}"));
+                return Some(moved.parse().unwrap_or_else(|_| panic!("the location is computed: {moved}")));
+            }
+            [first, ..] => assert!(
+                !first.starts_with("$L") && !first.contains("bra") && first != "ret",
+                "line {at}: between `activemask` and the vote is `{line}`"
+            ),
+            [] => {}
+        }
+    }
+    panic!("a vote without `activemask`")
+}
+
 #[test]
 fn reads_entries_and_locations() {
     let ptx = "
@@ -94,4 +142,37 @@ fn reads_entries_and_locations() {
     assert_eq!(locations_for("warptrace_further", entries["one"]), [165]);
     assert_eq!(locations_for("warptrace_further_still", entries["one"]), [12]);
     assert_eq!(locations_for("warptrace_further", entries["two"]), [0; 0]);
+    assert_eq!(locations_voted_on(entries["one"]), [0; 0]);
+}
+
+#[cfg(test)]
+const VOTE: &str = "
+	mov.b32 	%r316, 3;
+$L__BB9_19:
+	activemask.b32 	%r325;
+	mov.b32 	%r317, 1024;
+	{
+.reg .pred p;
+ld.shared.v2.u32 {%r314, %r315}, [%r111+128];
+xor.b32 b, %r315, %r316;
+and.b32 b, b, %r112;
+xor.b32 a, %r314, %r325;
+or.b32 a, a, b;
+setp.eq.u32 p, a, 0;
+vote.all.pred p, p;
+}
+	shfl.idx.b32 %r5, %r4, %r3, 31;
+	setp.eq.u32 p, %r5, %r4;
+	vote.all.pred p, p;
+";
+
+#[test]
+fn reads_votes() {
+    assert_eq!(locations_voted_on(VOTE), [3]);
+}
+
+#[test]
+#[should_panic(expected = "between `activemask` and the vote is `@%p1 bra")]
+fn finds_a_branch_in_front_of_a_vote() {
+    locations_voted_on(&VOTE.replace("	mov.b32 	%r317, 1024;", "	@%p1 bra 	$L__BB9_19;"));
 }
