@@ -89,7 +89,9 @@ fn voted_on(before: &[&str]) -> Option<u16> {
                 return Some(moved.parse().unwrap_or_else(|_| panic!("the location is computed: {moved}")));
             }
             [first, ..] => assert!(
-                !first.starts_with("$L") && !first.contains("bra") && first != "ret",
+                !first.starts_with("$L")
+                    && first != "ret"
+                    && !words.iter().any(|word| word.starts_with("bra")),
                 "line {at}: between `activemask` and the vote is `{line}`"
             ),
             [] => {}
