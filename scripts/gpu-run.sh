@@ -164,8 +164,8 @@ if wants sanitizer; then
     if [ "$DEVICE" = sim ] || has compute-sanitizer; then
         for checker in ${CHECKERS:-memcheck racecheck}; do
             sanitize "$checker" fractal raw --codec raw
-            sanitize "$checker" fractal "ecl, tables in global memory" --codec ecl --tables global
-            sanitize "$checker" fractal "ecl, tables in shared memory" --codec ecl --tables shared
+            sanitize "$checker" fractal "ecl, state in global memory" --codec ecl --state global
+            sanitize "$checker" fractal "ecl, state in shared memory" --codec ecl --state shared
             sanitize "$checker" fractal "ecl beside raw" --codec ecl --dual
             for program in fractal mis mst dmr stress; do
                 sanitize "$checker" "$program" predict --codec predict

@@ -11,7 +11,7 @@ pub(crate) struct Codec {
     pub(crate) name: &'static str,
     /// Codec of the trace.
     pub(crate) spec: CodecSpec,
-    /// Where the kernel keeps its tables.
+    /// Where the kernel keeps each warp's state.
     pub(crate) placement: Placement,
     /// Whether kernels are compiled to record a raw twin beside it, so that `check` can compare the two.
     pub(crate) dual: bool,
@@ -20,12 +20,12 @@ pub(crate) struct Codec {
 }
 
 impl Codec {
-    /// With tables in shared memory, and an event recorded where it happens.
+    /// With states in shared memory, and an event recorded where it happens.
     const fn new(name: &'static str, spec: CodecSpec) -> Self {
         Self { name, spec, placement: Placement::Shared, dual: false, counted: false }
     }
 
-    /// The same with tables in global memory.
+    /// The same with states in global memory.
     const fn in_global_memory(self) -> Self {
         Self { placement: Placement::Global, ..self }
     }

@@ -72,7 +72,8 @@ static NO_POOL: PoolDescriptor = PoolDescriptor {
     log_reserved: 0,
     slices: 0,
     slice_units: 0,
-    unused: [0; 3],
+    unused: 0,
+    states: 0,
 };
 
 impl<'a> Launch<'a> {

@@ -38,8 +38,11 @@ pub struct PoolDescriptor {
     pub slices: u32,
     /// Units of a slice, a multiple of 8.
     pub slice_units: u32,
-    /// Fills up to a multiple of 16 bytes.
-    pub unused: [u32; 3],
+    /// Fills up to a multiple of 8 bytes.
+    pub unused: u32,
+    /// Array of the states of the launch's warps, in the order of `accounts`, for kernels that keep them in global memory; 0 for those that keep them in
+    /// shared memory. 128-byte aligned.
+    pub states: u64,
 }
 
 /// Bytes of a unit of log memory: a run.

@@ -12,13 +12,13 @@ pub struct Variant {
 /// The variants that the tool carries.
 pub const VARIANTS: &[Variant] = &[
     Variant { name: "untraced", features: &[] },
-    Variant { name: "raw", features: &["codec-raw"] },
-    Variant { name: "ecl", features: &["codec-ecl", "work-shared"] },
+    Variant { name: "raw", features: &["codec-raw", "state-shared"] },
+    Variant { name: "ecl", features: &["codec-ecl", "state-shared"] },
     Variant { name: "ecl-global", features: &["codec-ecl"] },
-    Variant { name: "ecl-dual", features: &["codec-ecl", "work-shared", "dual"] },
-    Variant { name: "predict", features: &["codec-predict", "work-shared"] },
+    Variant { name: "ecl-dual", features: &["codec-ecl", "state-shared", "dual"] },
+    Variant { name: "predict", features: &["codec-predict", "state-shared"] },
     Variant { name: "predict-global", features: &["codec-predict"] },
-    Variant { name: "predict-dual", features: &["codec-predict", "work-shared", "dual"] },
-    Variant { name: "predict-counted", features: &["codec-predict", "work-shared", "counted"] },
-    Variant { name: "predict-counted-dual", features: &["codec-predict", "work-shared", "counted", "dual"] },
+    Variant { name: "predict-dual", features: &["codec-predict", "state-shared", "dual"] },
+    Variant { name: "predict-counted", features: &["codec-predict", "state-shared", "counted"] },
+    Variant { name: "predict-counted-dual", features: &["codec-predict", "state-shared", "counted", "dual"] },
 ];

@@ -18,20 +18,37 @@ use crate::counts;
 use crate::event::{self, Due};
 use crate::log::{Further, Log};
 use crate::simt;
-use crate::space::SharedMemory;
+#[cfg(target_arch = "nvptx64")]
+use crate::space::StateAddress;
+use crate::space::StateMemory;
 use crate::state::{log, twin_log};
 use crate::unit::Run;
 
-/// Declares functions of 32-bit words for the assembler, and defines for each how its address is got. They answer the address of what comes next, or 0.
+/// The first parameter of each function: the address of the state.
+#[cfg(all(target_arch = "nvptx64", feature = "state-shared"))]
+macro_rules! state_parameter {
+    () => {
+        ".param .b32 state"
+    };
+}
+#[cfg(all(target_arch = "nvptx64", not(feature = "state-shared")))]
+macro_rules! state_parameter {
+    () => {
+        ".param .b64 state"
+    };
+}
+
+/// Declares functions of the state's address and 32-bit words for the assembler, and defines for each how its address is got. They answer the address of what
+/// comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! apart {
-    ($($(#[$doc:meta])* fn $call:ident = $name:ident($($parameter:ident),+) $body:block)+) => {
+    ($($(#[$doc:meta])* fn $call:ident = $name:ident($state:ident, $($parameter:ident),+) $body:block)+) => {
         $(
             core::arch::global_asm!(concat!(".visible .func (.param .b64 next) ", stringify!($name), "(",
-                apart!(@parameters $($parameter)+), ");"));
+                state_parameter!(), ", ", apart!(@parameters $($parameter)+), ");"));
 
             #[unsafe(no_mangle)]
-            extern "C" fn $name($($parameter: u32),+) -> u64 $body
+            extern "C" fn $name($state: StateAddress, $($parameter: u32),+) -> u64 $body
 
             $(#[$doc])*
             #[inline(always)]
@@ -55,19 +72,19 @@ macro_rules! apart {
 #[cfg(target_arch = "nvptx64")]
 apart! {
     fn due_address = warptrace_due(state, _location, mask, _count, _time) {
-        let state = SharedMemory::new(state, true);
+        let state = StateMemory::new(state, true);
         after_event(log(state), state, mask, claim_address, lose_address)
     }
     fn claim_address = warptrace_claim(state, _location, _mask, _count, _time) {
-        claim(log(SharedMemory::new(state, true)));
+        claim(log(StateMemory::new(state, true)));
         0
     }
     fn lose_address = warptrace_lose(state, _location, _mask, _count, _time) {
-        log(SharedMemory::new(state, true)).lose(simt::own_lane());
+        log(StateMemory::new(state, true)).lose(simt::own_lane());
         0
     }
     fn drain_address = warptrace_drain(state, _location, mask, _count, _time) {
-        event::drain(SharedMemory::new(state, true), mask);
+        event::drain(StateMemory::new(state, true), mask);
         0
     }
 }
@@ -75,7 +92,7 @@ apart! {
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 apart! {
     fn counts_address = warptrace_counts(state, location, group, iterations, _unused) {
-        let state = SharedMemory::new(state, true);
+        let state = StateMemory::new(state, true);
         let is_full = counts::counts(state, location, iterations, group);
         if is_full { after_full(log(state), claim_address, lose_address) } else { 0 }
     }
@@ -84,7 +101,7 @@ apart! {
 #[cfg(all(target_arch = "nvptx64", feature = "counted", feature = "dual"))]
 apart! {
     fn twin_counts_address = warptrace_twin_counts(state, location, group, iterations, _unused) {
-        let state = SharedMemory::new(state, true);
+        let state = StateMemory::new(state, true);
         let is_full = counts::twin_counts(state, location, iterations, group);
         if is_full { after_full(twin_log(state), twin_claim_address, twin_lose_address) } else { 0 }
     }
@@ -93,7 +110,7 @@ apart! {
 #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
 apart! {
     fn twin_address = warptrace_twin(state, location, mask, count, time) {
-        let state = SharedMemory::new(state, true);
+        let state = StateMemory::new(state, true);
         if event::twin(state, Run { mask, location, count, time }) {
             after_event(twin_log(state), state, mask, twin_claim_address, twin_lose_address)
         } else {
@@ -101,11 +118,11 @@ apart! {
         }
     }
     fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _time) {
-        claim(twin_log(SharedMemory::new(state, true)));
+        claim(twin_log(StateMemory::new(state, true)));
         0
     }
     fn twin_lose_address = warptrace_twin_lose(state, _location, _mask, _count, _time) {
-        twin_log(SharedMemory::new(state, true)).lose(simt::own_lane());
+        twin_log(StateMemory::new(state, true)).lose(simt::own_lane());
         0
     }
 }
@@ -115,7 +132,7 @@ apart! {
 #[inline(always)]
 fn after_event(
     log: Log,
-    state: SharedMemory,
+    state: StateMemory,
     mask: u32,
     claim: impl Fn() -> u64,
     lose: impl Fn() -> u64,
@@ -156,7 +173,7 @@ fn claim(log: Log) {
 #[cfg(target_arch = "nvptx64")]
 #[derive(Clone, Copy)]
 struct Arguments {
-    state: u32,
+    state: StateAddress,
     location: u32,
     /// Mask of the group.
     mask: u32,
@@ -171,8 +188,9 @@ struct Arguments {
 #[inline(always)]
 fn call(address: u64, with: Arguments) -> u64 {
     // SAFETY: the address of one of the functions above, which have the same signature.
-    let function =
-        unsafe { core::mem::transmute::<u64, extern "C" fn(u32, u32, u32, u32, u32) -> u64>(address) };
+    let function = unsafe {
+        core::mem::transmute::<u64, extern "C" fn(StateAddress, u32, u32, u32, u32) -> u64>(address)
+    };
     function(with.state, with.location, with.mask, with.count, with.time)
 }
 
@@ -189,7 +207,7 @@ fn go(first: u64, with: Arguments) {
 
 /// Goes on after an event of `mask`. On the simulator one lane stands for all of it.
 #[cfg(not(target_arch = "nvptx64"))]
-fn go_on(state: SharedMemory, log: Log, mask: u32) {
+fn go_on(state: StateMemory, log: Log, mask: u32) {
     match event::due(log, state, mask.trailing_zeros(), mask) {
         // There several lanes may have appended a run.
         Due::Nothing | Due::Further => simt::for_own_lanes(mask, |lane| {
@@ -208,7 +226,7 @@ fn go_on(state: SharedMemory, log: Log, mask: u32) {
 /// Everything but the repetition of the last event; see [`event::miss`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) {
+pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) {
     let (is_due, time) = event::miss(state, old, mask, own);
     if is_due {
         #[cfg(target_arch = "nvptx64")]
@@ -224,7 +242,7 @@ pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) {
 /// The same event for the raw twin of a dual recording.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn twin(state: SharedMemory, run: Run) {
+pub(crate) fn twin(state: StateMemory, run: Run) {
     #[cfg(all(target_arch = "nvptx64", feature = "dual"))]
     {
         let Run { mask, location, count, time } = run;
@@ -241,7 +259,7 @@ pub(crate) fn twin(state: SharedMemory, run: Run) {
 /// The end of a counted loop.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
-pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group: u32) {
+pub(crate) fn counts(state: StateMemory, location: u32, iterations: u32, group: u32) {
     let state = state.address;
     go(counts_address(), Arguments { state, location, mask: group, count: iterations, time: 0 });
 }
@@ -249,7 +267,7 @@ pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group:
 /// The same for the raw twin of a dual recording.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
-pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, group: u32) {
+pub(crate) fn twin_counts(state: StateMemory, location: u32, iterations: u32, group: u32) {
     #[cfg(feature = "dual")]
     {
         let state = state.address;
@@ -261,7 +279,7 @@ pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, g
 
 /// Counts the run as lost that the lane has appended last.
 #[inline(always)]
-pub(crate) fn lose(state: SharedMemory) {
+pub(crate) fn lose(state: StateMemory) {
     #[cfg(target_arch = "nvptx64")]
     call(lose_address(), Arguments { state: state.address, location: 0, mask: 0, count: 0, time: 0 });
     #[cfg(not(target_arch = "nvptx64"))]

@@ -10,13 +10,13 @@ use warptrace_format::Memory;
 use crate::event::own_record;
 use crate::log::{append_to_twin, begin_run, set_began};
 use crate::simt;
-use crate::space::SharedMemory;
+use crate::space::StateMemory;
 use crate::state::{MORES, NUMBERS, log};
 use crate::unit::{Run, key_apart};
 
 /// Finds the run that this lane's number of iterations ends, and whether it keeps it. All lanes of `group`.
 #[inline(always)]
-fn find(state: SharedMemory, location: u32, iterations: u32, group: u32) -> (Run, bool) {
+fn find(state: StateMemory, location: u32, iterations: u32, group: u32) -> (Run, bool) {
     let own = simt::own_lane();
     let mut place = state;
     place.set32(NUMBERS + 8 * own, iterations);
@@ -56,7 +56,7 @@ const TIMES: u32 = MORES + 4;
 /// Records the loop in the trace. All lanes of `group`. Answers whether the lane's log is full. (The logs are not emptied here: the lanes' runs have different
 /// masks, so that not all would find that they are to.)
 #[inline(always)]
-pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group: u32) -> bool {
+pub(crate) fn counts(state: StateMemory, location: u32, iterations: u32, group: u32) -> bool {
     let (run, keeps) = find(state, location, iterations, group);
     let own = simt::own_lane();
     // Nobody counts further in these runs.
@@ -68,7 +68,7 @@ pub(crate) fn counts(state: SharedMemory, location: u32, iterations: u32, group:
 
 /// The same for the twin's log.
 #[inline(always)]
-pub(crate) fn twin_counts(state: SharedMemory, location: u32, iterations: u32, group: u32) -> bool {
+pub(crate) fn twin_counts(state: StateMemory, location: u32, iterations: u32, group: u32) -> bool {
     let (run, keeps) = find(state, location, iterations, group);
     append_to_twin(state, simt::own_lane(), keeps, run)
 }

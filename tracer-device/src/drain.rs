@@ -13,7 +13,7 @@ use crate::merge::{MERGE_BYTES, Merge, RUN_BYTES};
 use crate::pool;
 use crate::recorder::{Codec, Recorder, TRACK_BYTES, Tables};
 use crate::simt;
-use crate::space::{GlobalMemory, SharedMemory};
+use crate::space::{GlobalMemory, StateMemory};
 use crate::state::{DRAIN, LOGS, SLICE, WARP, WORK, log, plan, twin_log, with_recorder};
 use crate::stream::{Stretch, Track, get64};
 use crate::unit::Run;
@@ -27,7 +27,7 @@ const TABLES_AT: u32 = TRACK_AT + TRACK_BYTES;
 
 /// Hands all runs of the logs to the encoders. All live lanes of the warp, together: `group`.
 #[inline(always)]
-pub(crate) fn drain(state: SharedMemory, group: u32) {
+pub(crate) fn drain(state: StateMemory, group: u32) {
     // What other lanes have appended, some of which have left the kernel.
     simt::sync_group(group);
     simt::fence_block();
@@ -39,7 +39,7 @@ pub(crate) fn drain(state: SharedMemory, group: u32) {
 
 /// One lane encodes; the others wait.
 #[inline(always)]
-fn encode(mut state: SharedMemory) {
+fn encode(mut state: StateMemory) {
     let plan = plan();
     let pool = pool::descriptor();
     let memory = at_unit(get64(&state, LOGS), state.get32(WORK));
@@ -66,7 +66,7 @@ pub(crate) fn drain_units() -> u32 {
 #[inline(always)]
 fn encode_track<R: Recorder>(
     pool: &PoolDescriptor,
-    state: SharedMemory,
+    state: StateMemory,
     memory: GlobalMemory,
     tables: Tables<GlobalMemory>,
     track: u32,

@@ -25,7 +25,7 @@
 //! A run counts to 2^21, then another begins.
 
 use crate::log::{self, Log, append_to_twin, begin_run};
-use crate::space::SharedMemory;
+use crate::space::StateMemory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::RECORDS;
 use crate::state::{DRAIN, log, plan, state, twin_log};
@@ -53,9 +53,9 @@ fn record(location: u16, mask: u32, count: u32) {
 
 /// If this event is one more of the run that all lanes of `mask` are in, counts it. Answers whether it is, and on the device what this lane's record was.
 #[inline(always)]
-fn repeat(state: SharedMemory, mask: u32, location: u32, count: u32) -> (bool, [u32; 2]) {
+fn repeat(state: StateMemory, mask: u32, location: u32, count: u32) -> (bool, [u32; 2]) {
     #[cfg(target_arch = "nvptx64")]
-    return SharedMemory::repeat(state.own(), mask, location, count * ONE);
+    return StateMemory::repeat(state.own(), mask, location, count * ONE);
     #[cfg(not(target_arch = "nvptx64"))]
     {
         use crate::unit::COMPARED;
@@ -107,7 +107,7 @@ fn in_pieces(count: u32, mut act: impl FnMut(u32)) {
 /// This lane's record.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
-pub(crate) fn own_record(state: SharedMemory) -> [u32; 2] {
+pub(crate) fn own_record(state: StateMemory) -> [u32; 2] {
     state.get64(RECORDS + 8 * simt::own_lane())
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn record_counts(location: u16, iterations: u32, group: u32) {
 /// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane. Answers whether something is [`due`], and the time, which is
 /// to be [`set_began`].
 #[inline(always)]
-pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) -> (bool, u32) {
+pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) -> (bool, u32) {
     let time = simt::now(state);
     let mut slow = false;
     #[cfg(not(target_arch = "nvptx64"))]
@@ -141,7 +141,7 @@ pub(crate) fn miss(state: SharedMemory, old: [u32; 2], mask: u32, own: u32) -> (
 
 /// Writes down when the run of `mask` began that has just begun.
 #[inline(always)]
-pub(crate) fn set_began(state: SharedMemory, mask: u32, time: u32) {
+pub(crate) fn set_began(state: StateMemory, mask: u32, time: u32) {
     simt::for_own_lanes(mask, |lane| log::set_began(state, lane, time));
 }
 
@@ -159,7 +159,7 @@ pub(crate) enum Due {
 
 /// What is due in a log after an event of `mask`.
 #[inline(always)]
-pub(crate) fn due(log: Log, state: SharedMemory, lane: u32, mask: u32) -> Due {
+pub(crate) fn due(log: Log, state: StateMemory, lane: u32, mask: u32) -> Due {
     // Where the lanes have come apart (as in a dual recording, once one has claimed memory), some may have found another answer.
     if state.get32(DRAIN) == mask && simt::is_together(mask) {
         Due::Drain
@@ -173,7 +173,7 @@ pub(crate) fn due(log: Log, state: SharedMemory, lane: u32, mask: u32) -> Due {
 /// Records an event of a dual recording in the twin's log, which has every event of its own. Its time is that at which the group was together. Answers
 /// whether something is [`due`].
 #[inline(always)]
-pub(crate) fn twin(state: SharedMemory, run: Run) -> bool {
+pub(crate) fn twin(state: StateMemory, run: Run) -> bool {
     let keeper = run.mask.trailing_zeros();
     let lane = if cfg!(target_arch = "nvptx64") { simt::own_lane() } else { keeper };
     append_to_twin(state, lane, lane == keeper, run) | (state.get32(DRAIN) == run.mask)
@@ -181,7 +181,7 @@ pub(crate) fn twin(state: SharedMemory, run: Run) -> bool {
 
 /// Empties the logs. The run that has just begun goes on. All live lanes of the warp, together: `group`, which is its mask.
 #[inline(always)]
-pub(crate) fn drain(state: SharedMemory, group: u32) {
+pub(crate) fn drain(state: StateMemory, group: u32) {
     simt::for_own_lanes(group, |lane| {
         // In a log that has been stopped there is a place for what is lost, and it must be free.
         log(state).lose_if_full(lane);

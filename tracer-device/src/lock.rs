@@ -18,16 +18,24 @@
 //! fractal: one atomic at the trace point split the exits of the loop apart (0.7% more events); the loop of a spin lock
 //! split every warp into single lanes (28 times the events).
 //!
-//! # Why plain accesses are enough
+//! # Why plain accesses are enough in shared memory
 //! All groups belong to one warp, whose instructions are issued one at a time, and whose accesses to shared memory are
 //! carried out in the order of issue: between its own lanes a warp's shared memory is sequentially consistent.
 //! What is left is the compiler. The accesses are inline assembly, which LLVM keeps in order; and the loads go through an address that
 //! ptxas cannot tell apart from the address of the stores, so that it keeps them in order too. Where
 //! a group waits for another one ([`Lock::insist`]), volatile accesses are used: there a YIELD is what is wanted.
+//!
+//! # In global memory
+//! There nothing is promised of plain accesses of different lanes. So the lock's are volatile, with fences where the algorithm needs an order. The price is a
+//! YIELD at the entry of the function that gives a log its next segment (see `apart`), every seventh run of a lane: lanes of the kernel that wait for others
+//! may be let go there. The trace points themselves have none. What is kept inside the section, the area, needs nothing further: there the fences order
+//! plain accesses.
 
 #[cfg(target_arch = "nvptx64")]
 use crate::simt;
-use crate::space::SharedMemory;
+#[cfg(target_arch = "nvptx64")]
+use crate::space::StateAddress;
+use crate::space::StateMemory;
 #[cfg(target_arch = "nvptx64")]
 use crate::state::LOCK;
 
@@ -46,9 +54,9 @@ const NAP_NANOSECONDS: u32 = 200;
 #[derive(Clone, Copy)]
 pub(crate) struct Lock {
     /// Where the variables are.
-    address: u32,
+    address: StateAddress,
     /// The same address, in a form that ptxas cannot tell to be the same.
-    opaque: u32,
+    opaque: StateAddress,
     keeper: u32,
 }
 
@@ -59,7 +67,7 @@ pub(crate) struct Lock;
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Lock {
-    pub(crate) fn new(_: SharedMemory, _: SharedMemory, _: u32) -> Self {
+    pub(crate) fn new(_: StateMemory, _: StateMemory, _: u32) -> Self {
         Self
     }
     pub(crate) fn enter(self) -> bool {
@@ -75,48 +83,15 @@ impl Lock {
 impl Lock {
     /// The lock in a warp's state, for the group with this keeper. `opaque` is `state` in a form that ptxas cannot tell to be the same.
     #[inline(always)]
-    pub(crate) fn new(state: SharedMemory, opaque: SharedMemory, keeper: u32) -> Self {
-        Self { address: state.address + LOCK, opaque: opaque.address + LOCK, keeper }
+    pub(crate) fn new(state: StateMemory, opaque: StateMemory, keeper: u32) -> Self {
+        let lock = StateAddress::from(LOCK);
+        Self { address: state.address + lock, opaque: opaque.address + lock, keeper }
     }
 
     /// Enters the section, unless another group is or may be inside; [`insist`](Self::insist) is due then.
     #[inline(always)]
     pub(crate) fn enter(self) -> bool {
         self.attempt()
-    }
-
-    /// An attempt to enter, without a branch; answers whether the group is inside.
-    ///
-    /// A group that does not get in takes its b back at once, before it can be switched: who waits for all b to be 0 would find one
-    /// of many such groups in between for a long time. (So it happened on an H200.)
-    #[inline(always)]
-    fn attempt(self) -> bool {
-        let (y, x): (u32, u32);
-        // SAFETY: the variables from `address` on belong to this lock.
-        unsafe {
-            core::arch::asm!(
-                "{{",
-                ".reg .pred q;",
-                "st.shared.u8 [{b}+16], 1;",
-                "st.shared.u32 [{plain}], {me};",
-                "ld.shared.u32 {y}, [{opaque}+4];",
-                "setp.eq.u32 q, {y}, 0;",
-                "@q st.shared.u32 [{plain}+4], {me};",
-                "ld.shared.u32 {x}, [{opaque}];",
-                "setp.ne.u32 q, {y}, 0;",
-                "setp.ne.or.u32 q, {x}, {me}, q;",
-                "@q st.shared.u8 [{b}+16], 0;",
-                "}}",
-                b = in(reg32) self.address + self.keeper,
-                plain = in(reg32) self.address,
-                opaque = in(reg32) self.opaque,
-                me = in(reg32) self.keeper + 1,
-                y = out(reg32) y,
-                x = out(reg32) x,
-                options(nostack, preserves_flags)
-            );
-        }
-        (y == 0) & (x == self.keeper + 1)
     }
 
     /// Enters the section, however long it takes; unless it takes so long that something is wrong, for a tracer must not be able to stop the program
@@ -138,6 +113,7 @@ impl Lock {
             }
             if self.look(4) == self.keeper + 1 {
                 inside = trying == 0;
+                order();
             } else {
                 inside = self.attempt();
             }
@@ -149,36 +125,86 @@ impl Lock {
         // A group that gives up while y names it leaves the lock taken: events are then counted as lost, none recorded twice.
         inside
     }
-
-    /// Reads a word of the lock, each time anew.
-    #[inline(always)]
-    fn look(self, at: u32) -> u32 {
-        let value: u32;
-        // SAFETY: a variable of the lock.
-        unsafe {
-            core::arch::asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) self.address + at,
-                options(nostack, preserves_flags));
-        }
-        value
-    }
-
-    /// Leaves the section, if the group is `inside`.
-    #[inline(always)]
-    pub(crate) fn leave_if(self, inside: bool) {
-        // SAFETY: the variables of this lock.
-        unsafe {
-            core::arch::asm!(
-                "{{",
-                ".reg .pred p;",
-                "setp.ne.u32 p, {inside}, 0;",
-                "@p st.shared.u32 [{plain}+4], 0;",
-                "@p st.shared.u8 [{b}+16], 0;",
-                "}}",
-                inside = in(reg32) inside as u32,
-                b = in(reg32) self.address + self.keeper,
-                plain = in(reg32) self.address,
-                options(nostack, preserves_flags)
-            );
-        }
-    }
 }
+
+/// What depends on the space: its name, what its accesses are called, what keeps them in order, and what holds an address.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! accesses {
+    ($access:literal, $order:literal, $register:ident) => {
+        impl Lock {
+            /// An attempt to enter, without a branch; answers whether the group is inside.
+            ///
+            /// A group that does not get in takes its b back at once, before it can be switched: who waits for all b to be 0 would find one
+            /// of many such groups in between for a long time. (So it happened on an H200.)
+            #[inline(always)]
+            fn attempt(self) -> bool {
+                let (y, x): (u32, u32);
+                // SAFETY: the variables from `address` on belong to this lock.
+                unsafe {
+                    core::arch::asm!(
+                        "{{",
+                        ".reg .pred q;",
+                        concat!("st", $access, ".u8 [{b}+16], 1;"),
+                        concat!("st", $access, ".u32 [{plain}], {me};"),
+                        $order,
+                        concat!("ld", $access, ".u32 {y}, [{opaque}+4];"),
+                        "setp.eq.u32 q, {y}, 0;",
+                        concat!("@q st", $access, ".u32 [{plain}+4], {me};"),
+                        $order,
+                        concat!("ld", $access, ".u32 {x}, [{opaque}];"),
+                        "setp.ne.u32 q, {y}, 0;",
+                        "setp.ne.or.u32 q, {x}, {me}, q;",
+                        concat!("@q st", $access, ".u8 [{b}+16], 0;"),
+                        "}}",
+                        b = in($register) self.address + StateAddress::from(self.keeper),
+                        plain = in($register) self.address,
+                        opaque = in($register) self.opaque,
+                        me = in(reg32) self.keeper + 1,
+                        y = out(reg32) y,
+                        x = out(reg32) x,
+                        options(nostack, preserves_flags)
+                    );
+                }
+                (y == 0) & (x == self.keeper + 1)
+            }
+
+            /// Reads a word of the lock, each time anew.
+            #[inline(always)]
+            fn look(self, at: u32) -> u32 {
+                StateMemory::new(self.address, true).look32(at)
+            }
+
+            /// Leaves the section, if the group is `inside`.
+            #[inline(always)]
+            pub(crate) fn leave_if(self, inside: bool) {
+                // SAFETY: the variables of this lock.
+                unsafe {
+                    core::arch::asm!(
+                        "{{",
+                        ".reg .pred p;",
+                        "setp.ne.u32 p, {inside}, 0;",
+                        $order,
+                        concat!("@p st", $access, ".u32 [{plain}+4], 0;"),
+                        concat!("@p st", $access, ".u8 [{b}+16], 0;"),
+                        "}}",
+                        inside = in(reg32) inside as u32,
+                        b = in($register) self.address + StateAddress::from(self.keeper),
+                        plain = in($register) self.address,
+                        options(nostack, preserves_flags)
+                    );
+                }
+            }
+        }
+
+        /// What comes after this in the program comes after what comes before, for the other lanes too.
+        #[inline(always)]
+        fn order() {
+            // SAFETY: a fence touches no memory.
+            unsafe { core::arch::asm!($order, options(nostack, preserves_flags)) };
+        }
+    };
+}
+#[cfg(all(target_arch = "nvptx64", feature = "state-shared"))]
+accesses!(".shared", "", reg32);
+#[cfg(all(target_arch = "nvptx64", not(feature = "state-shared")))]
+accesses!(".volatile.global", "fence.sc.cta;", reg64);

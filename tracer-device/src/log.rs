@@ -32,7 +32,7 @@ use crate::drain::drain_units;
 use crate::lock::Lock;
 use crate::pool;
 use crate::simt;
-use crate::space::{GlobalMemory, SharedMemory};
+use crate::space::{GlobalMemory, StateMemory};
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::MORES;
 use crate::state::{
@@ -66,7 +66,7 @@ const HAS_LOST: u32 = 12;
 /// The logs of one track, in a warp's state.
 #[derive(Clone, Copy)]
 pub(crate) struct Log {
-    state: SharedMemory,
+    state: StateMemory,
     /// Offset of the lanes' places, 8 bytes each; behind them are the words with their links, as many.
     places: u32,
     track: u32,
@@ -85,7 +85,7 @@ pub(crate) enum Further {
 
 impl Log {
     #[inline(always)]
-    pub(crate) const fn new(state: SharedMemory, places: u32, track: u32) -> Self {
+    pub(crate) const fn new(state: StateMemory, places: u32, track: u32) -> Self {
         Self { state, places, track }
     }
 
@@ -360,7 +360,7 @@ fn first_segment(slice: u32, lane: u32) -> u32 {
 ///
 /// On the device `old` is the lane's record, which has just been read.
 #[inline(always)]
-pub(crate) fn begin_run(state: SharedMemory, lane: u32, old: [u32; 2], run: [u32; 3]) -> bool {
+pub(crate) fn begin_run(state: StateMemory, lane: u32, old: [u32; 2], run: [u32; 3]) -> bool {
     #[cfg(target_arch = "nvptx64")]
     {
         let _ = lane;
@@ -380,11 +380,11 @@ pub(crate) fn begin_run(state: SharedMemory, lane: u32, old: [u32; 2], run: [u32
 
 /// Writes down when the run began that is the lane's own now.
 #[inline(always)]
-pub(crate) fn set_began(state: SharedMemory, lane: u32, time: u32) {
+pub(crate) fn set_began(state: StateMemory, lane: u32, time: u32) {
     #[cfg(target_arch = "nvptx64")]
     {
         let _ = lane;
-        SharedMemory::set_began(state.own(), time);
+        StateMemory::set_began(state.own(), time);
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
@@ -395,13 +395,13 @@ pub(crate) fn set_began(state: SharedMemory, lane: u32, time: u32) {
 
 /// Appends a run to the twin's log of this lane, if it `keeps` it. Answers whether the log is full.
 #[inline(always)]
-pub(crate) fn append_to_twin(state: SharedMemory, lane: u32, keeps: bool, run: Run) -> bool {
+pub(crate) fn append_to_twin(state: StateMemory, lane: u32, keeps: bool, run: Run) -> bool {
     Log::new(state, TWIN_PLACES, 1).append_if(lane, keeps, run.unit())
 }
 
 /// Ends the run that the lane is in: appends it to its log, if it keeps it; there is room for one run at any time. Answers whether the log is full then.
 #[inline(always)]
-pub(crate) fn end_own_run(state: SharedMemory, lane: u32) -> bool {
+pub(crate) fn end_own_run(state: StateMemory, lane: u32) -> bool {
     let [mask, key] = state.get64(RECORDS + 8 * lane);
     #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
     let more = state.get32(MORES + 8 * lane);
@@ -413,13 +413,13 @@ pub(crate) fn end_own_run(state: SharedMemory, lane: u32) -> bool {
 
 /// Whether the log of the lane has been stopped.
 #[inline(always)]
-pub(crate) fn has_stopped(state: SharedMemory, lane: u32) -> bool {
+pub(crate) fn has_stopped(state: StateMemory, lane: u32) -> bool {
     is_stopped(state.get32(LINKS + 8 * lane))
 }
 
 /// The live lanes of the warp.
 #[inline(always)]
-pub(crate) fn live_lanes(state: SharedMemory) -> u32 {
+pub(crate) fn live_lanes(state: StateMemory) -> u32 {
     let (mut lane, mut live) = (0, 0);
     while lane < simt::WARP_LANES {
         live |= u32::from(state.get32(PLACES + 8 * lane + 4) != 0) << lane;
@@ -436,7 +436,7 @@ pub(crate) fn set_absent(logs: u64, slice: u32, lane: u32) {
 
 /// Prepares the first area of a warp, in its slice of so many units. What a lane does that does not lead is for nothing.
 #[inline(always)]
-pub(crate) fn open_area(mut state: SharedMemory, leads: bool, logs: u64, slice: u32, slice_units: u32) {
+pub(crate) fn open_area(mut state: StateMemory, leads: bool, logs: u64, slice: u32, slice_units: u32) {
     let area = slice + LANES_UNITS;
     GlobalMemory::new(at_unit(logs, area).address(), leads).set32_if(leads, 0, 0);
     rewind_area(&mut state, area, slice + slice_units);
@@ -444,14 +444,14 @@ pub(crate) fn open_area(mut state: SharedMemory, leads: bool, logs: u64, slice: 
 
 /// The first area again, with all that were claimed behind it.
 #[inline(always)]
-pub(crate) fn rewind_first_area(mut state: SharedMemory) {
+pub(crate) fn rewind_first_area(mut state: StateMemory) {
     let area = state.get32(SLICE) + LANES_UNITS;
     let end = state.get32(SLICE) + state.get32(SLICE_UNITS);
     rewind_area(&mut state, area, end);
 }
 
 #[inline(always)]
-fn rewind_area(state: &mut SharedMemory, area: u32, end: u32) {
+fn rewind_area(state: &mut StateMemory, area: u32, end: u32) {
     state.set64(AREA_NEXT, [area + SEGMENT_UNITS, end]);
     state.set32(AREA, area);
 }

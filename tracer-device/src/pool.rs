@@ -25,7 +25,8 @@ pub static mut WARPTRACE_POOL: PoolDescriptor = PoolDescriptor {
     log_reserved: 0,
     slices: 0,
     slice_units: 0,
-    unused: [0; 3],
+    unused: 0,
+    states: 0,
 };
 
 /// The launch's descriptor.
@@ -53,6 +54,25 @@ pub(crate) fn descriptor() -> PoolDescriptor {
         // SAFETY: the simulator's launch holds the descriptor for as long as lanes run.
         pool => unsafe { pool.read() },
     })
+}
+
+/// Where the states of the launch's warps are, and how many warps that is.
+///
+/// Asked at every trace point. So the compilers are told that the answer is always the same, which it is while a kernel runs: they ask once, at its start.
+#[cfg(all(target_arch = "nvptx64", not(feature = "state-shared")))]
+#[inline(always)]
+pub(crate) fn states() -> (u64, u32) {
+    let (states, warps): (u64, u32);
+    // SAFETY: two fields of the descriptor, which the host wrote before the launch and leaves alone until the launch ends.
+    unsafe {
+        core::arch::asm!("ld.global.nc.u64 {states}, [{pool}+{states_at}];", "ld.global.nc.u32 {warps}, [{pool}+{warps_at}];",
+            states = out(reg64) states, warps = out(reg32) warps,
+            pool = in(reg64) (&raw const WARPTRACE_POOL).expose_provenance() as u64,
+            states_at = const core::mem::offset_of!(PoolDescriptor, states),
+            warps_at = const core::mem::offset_of!(PoolDescriptor, warps),
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    (states, warps)
 }
 
 /// Claims a chunk and writes its header; answers the address of its payload, or 0 when the pool is full.

@@ -29,7 +29,7 @@ use crate::lock::LOCK_BYTES;
 use crate::log::Log;
 use crate::recorder::Codec;
 use crate::simt;
-use crate::space::SharedMemory;
+use crate::space::StateMemory;
 
 pub(crate) const DRAIN: u32 = 0;
 pub(crate) const WARP: u32 = 4;
@@ -65,7 +65,8 @@ const fn counted_at(dual: bool) -> u32 {
     TWIN_PLACES + if dual { 2 * EACH_BYTES } else { 0 }
 }
 
-/// Bytes of one warp's state. A traced launch needs so many for each warp of a block at the end of its dynamic shared memory.
+/// Bytes of one warp's state. A traced launch needs so many for each warp: of a block at the end of its dynamic shared memory, or of all blocks in global
+/// memory. A multiple of 128, so that states in global memory share no line of a cache.
 ///
 /// `counted`: with room for the lanes' counts of a loop.
 pub const fn warp_state_bytes(dual: bool, counted: bool) -> u32 {
@@ -74,13 +75,13 @@ pub const fn warp_state_bytes(dual: bool, counted: bool) -> u32 {
 
 /// The logs of track 0, in a warp's state.
 #[inline(always)]
-pub(crate) fn log(state: SharedMemory) -> Log {
+pub(crate) fn log(state: StateMemory) -> Log {
     Log::new(state, PLACES, 0)
 }
 
 /// The logs of the raw twin in a dual recording.
 #[inline(always)]
-pub(crate) fn twin_log(state: SharedMemory) -> Log {
+pub(crate) fn twin_log(state: StateMemory) -> Log {
     Log::new(state, TWIN_PLACES, 1)
 }
 
@@ -146,23 +147,27 @@ macro_rules! with_recorder {
 }
 pub(crate) use with_recorder;
 
+// The block's dynamic shared memory: all of it for the kernel that encodes; in others its end holds the states, if the module keeps them there.
 #[cfg(target_arch = "nvptx64")]
+core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
+
+#[cfg(all(target_arch = "nvptx64", feature = "state-shared"))]
 pub(crate) mod place {
     //! Where the states of a block's warps are: at the end of its dynamic shared memory, where the host has added room.
 
     use super::STATE_BYTES;
     use crate::simt;
+    use crate::space::StateAddress;
 
-    // The second stands in for the states where a launch has no room for them: it stays switched off.
+    // Stands in for the states where a launch has no room for them: it stays switched off.
     core::arch::global_asm!(
-        ".extern .shared .align 16 .b8 warptrace_dynamic[];",
         ".shared .align 16 .b8 warptrace_none[{}];",
         const STATE_BYTES
     );
 
     /// Address of this warp's state, and whether there is room for it.
     #[inline(always)]
-    pub(crate) fn state() -> (u32, bool) {
+    pub(crate) fn state() -> (StateAddress, bool) {
         let (base, bytes, none): (u32, u32, u32);
         // SAFETY: reads addresses and a special register.
         unsafe {
@@ -177,12 +182,43 @@ pub(crate) mod place {
     }
 }
 
+#[cfg(all(target_arch = "nvptx64", not(feature = "state-shared")))]
+pub(crate) mod place {
+    //! Where the states of a launch's warps are: in an array in global memory, which the pool's descriptor names.
+
+    use super::STATE_BYTES;
+    use crate::pool;
+    use crate::simt;
+    use crate::space::StateAddress;
+
+    // Stands in for the states where a launch has none, for all of its warps. It stays switched off: what they write to it says nothing to any of them.
+    core::arch::global_asm!(
+        ".global .align 16 .b8 warptrace_none[{}];",
+        const STATE_BYTES
+    );
+
+    /// Address of this warp's state, and whether there is one.
+    #[inline(always)]
+    pub(crate) fn state() -> (StateAddress, bool) {
+        let none: u64;
+        // SAFETY: the address of the array above.
+        unsafe {
+            core::arch::asm!("mov.u64 {}, warptrace_none;", out(reg64) none,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        let (states, warps) = pool::states();
+        let warp = simt::warp_in_launch();
+        let is_there = (states != 0) & (warp < warps);
+        (if is_there { states + u64::from(warp) * u64::from(STATE_BYTES) } else { none }, is_there)
+    }
+}
+
 /// This warp's state.
 #[inline(always)]
-pub(crate) fn state(leader: bool) -> SharedMemory {
+pub(crate) fn state(leader: bool) -> StateMemory {
     #[cfg(target_arch = "nvptx64")]
     {
-        SharedMemory::new(place::state().0, leader)
+        StateMemory::new(place::state().0, leader)
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
@@ -191,9 +227,11 @@ pub(crate) fn state(leader: bool) -> SharedMemory {
         let bytes = (MAX_WARPS_PER_BLOCK * STATE_BYTES) as usize;
         let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
         let at = u64::from(simt::warp_in_block() * STATE_BYTES);
-        SharedMemory::new(base.expose_provenance() as u64 + at, leader)
+        StateMemory::new(base.expose_provenance() as u64 + at, leader)
     }
 }
+
+const _: () = assert!(STATE_BYTES.is_multiple_of(128));
 
 /// Where in a state the lanes leave their numbers of iterations for each other, 8 bytes a lane.
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]

@@ -23,8 +23,7 @@ fn initialise(live: u32, leader: bool) {
     let pool = pool::descriptor();
     let plan = plan();
     let mut state = state::state(leader);
-    let warps_per_block = simt::block_threads().div_ceil(simt::WARP_LANES);
-    let warp = simt::linear_block().wrapping_mul(warps_per_block).wrapping_add(simt::warp_in_block());
+    let warp = simt::warp_in_launch();
     // A launch whose shape differs from what the host prepared has no place for this warp's account.
     let on = pool.enabled != 0 && warp < pool.warps;
     #[cfg(target_arch = "nvptx64")]

@@ -85,20 +85,19 @@ pub struct Allocation {
 pub struct Tracing {
     /// Codec, and whether a raw twin is recorded.
     pub recording: Recording,
-    /// Where the encoder's tables live.
+    /// Where the warps' states are.
     pub placement: Placement,
     /// The pool.
     pub pool: PoolDescriptor,
 }
 
-/// Which modules are taken: those compiled for tables in shared memory, or in global memory. They no longer differ, for a traced kernel keeps no tables;
-/// the simulator ignores it.
+/// Where a traced kernel keeps each warp's state: 896 bytes and more, which every event reads and most write. The simulator ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Those for shared memory.
+    /// At the end of the block's dynamic shared memory, which the launch makes so much larger. Faster.
     #[default]
     Shared,
-    /// Those for global memory.
+    /// In global memory: a launch takes no more shared memory than untraced. For kernels that need their shared memory themselves.
     Global,
 }
 

@@ -14,23 +14,23 @@ use crate::Placement;
 pub enum Variant {
     /// Nothing: the kernels as they are.
     Untraced,
-    /// `raw`.
+    /// `raw`, states in shared memory, as in all that do not say otherwise.
     Raw,
-    /// `ecl`, tables in shared memory.
+    /// `ecl`.
     Ecl,
-    /// `ecl`, tables in global memory.
+    /// `ecl`, states in global memory.
     EclGlobal,
-    /// `ecl`, tables in shared memory, and a raw twin.
+    /// `ecl` and a raw twin.
     EclDual,
-    /// `predict`, tables in shared memory.
+    /// `predict`.
     Predict,
-    /// `predict`, tables in global memory.
+    /// `predict`, states in global memory.
     PredictGlobal,
-    /// `predict`, tables in shared memory, and a raw twin.
+    /// `predict` and a raw twin.
     PredictDual,
-    /// `predict`, tables in shared memory, loops counted.
+    /// `predict`, loops counted.
     PredictCounted,
-    /// `predict`, tables in shared memory, loops counted, and a raw twin.
+    /// `predict`, loops counted, and a raw twin.
     PredictCountedDual,
 }
 
@@ -69,7 +69,7 @@ impl Variant {
     pub(crate) fn of(tracing: Option<(Recording, Placement)>) -> Result<Self, String> {
         let Some((recording, placement)) = tracing else { return Ok(Self::Untraced) };
         match (recording.codec, recording.counted, recording.dual, placement) {
-            (CodecSpec::Raw, false, false, _) => Ok(Self::Raw),
+            (CodecSpec::Raw, false, false, Placement::Shared) => Ok(Self::Raw),
             (CodecSpec::Ecl(_), false, false, Placement::Global) => Ok(Self::EclGlobal),
             (CodecSpec::Ecl(_), false, false, Placement::Shared) => Ok(Self::Ecl),
             (CodecSpec::Ecl(_), false, true, Placement::Shared) => Ok(Self::EclDual),
@@ -79,8 +79,12 @@ impl Variant {
             (CodecSpec::Predict(_), true, false, Placement::Shared) => Ok(Self::PredictCounted),
             (CodecSpec::Predict(_), true, true, Placement::Shared) => Ok(Self::PredictCountedDual),
             (codec, counted, dual, placement) => Err(format!(
-                "no kernel is compiled to record `{}` with tables in {placement:?} memory{}{}",
+                "no kernel is compiled to record `{}` with states in {} memory{}{}",
                 codec.name(),
+                match placement {
+                    Placement::Shared => "shared",
+                    Placement::Global => "global",
+                },
                 if counted { ", loops counted" } else { "" },
                 if dual { " and a raw twin" } else { "" }
             )),
@@ -88,17 +92,12 @@ impl Variant {
     }
 
     /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory.
-    pub(crate) const fn warp_bytes(self) -> u32 {
+    pub(crate) const fn shared_bytes(self) -> u32 {
         match self {
-            Self::Untraced => 0,
-            Self::Raw => warp_state_bytes(false, false),
-            Self::Ecl => warp_state_bytes(false, false),
-            Self::EclGlobal => warp_state_bytes(false, false),
-            Self::EclDual => warp_state_bytes(true, false),
-            Self::Predict => warp_state_bytes(false, false),
+            Self::Untraced | Self::EclGlobal | Self::PredictGlobal => 0,
+            Self::Raw | Self::Ecl | Self::Predict => warp_state_bytes(false, false),
+            Self::EclDual | Self::PredictDual => warp_state_bytes(true, false),
             Self::PredictCounted => warp_state_bytes(false, true),
-            Self::PredictGlobal => warp_state_bytes(false, false),
-            Self::PredictDual => warp_state_bytes(true, false),
             Self::PredictCountedDual => warp_state_bytes(true, true),
         }
     }
@@ -121,3 +120,40 @@ pub struct PtxModule {
 
 /// The modules that a binary carries; empty when it was built without a device compiler.
 pub type PtxTable = &'static [PtxModule];
+
+#[cfg(test)]
+mod tests {
+    use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT};
+
+    use super::*;
+
+    #[test]
+    fn each_module_is_that_of_one_way_to_record() {
+        let mut found = vec![Variant::of(None).unwrap()];
+        for placement in [Placement::Shared, Placement::Global] {
+            for codec in [CodecSpec::Raw, CodecSpec::Ecl(DEVICE_ECL), CodecSpec::Predict(DEVICE_PREDICT)] {
+                for (counted, dual) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let recording = Recording { codec, dual, counted };
+                    if let Ok(variant) = Variant::of(Some((recording, placement))) {
+                        let bytes = warp_state_bytes(dual, counted);
+                        let shared = if placement == Placement::Shared { bytes } else { 0 };
+                        assert_eq!(variant.shared_bytes(), shared, "{variant}");
+                        found.push(variant);
+                    }
+                }
+            }
+        }
+        assert_eq!(found.len(), Variant::ALL.len());
+        assert!(Variant::ALL.iter().all(|variant| found.contains(variant)));
+    }
+
+    #[test]
+    fn what_no_module_does_is_said() {
+        let recording = Recording { codec: CodecSpec::Raw, dual: false, counted: true };
+        let error = Variant::of(Some((recording, Placement::Global))).unwrap_err();
+        assert_eq!(
+            error,
+            "no kernel is compiled to record `raw` with states in global memory, loops counted"
+        );
+    }
+}

@@ -42,9 +42,9 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) counted: bool,
 
-    /// Where the codec's tables are; no longer makes a difference, for kernels keep them no more
+    /// Where a kernel keeps each warp's state
     #[arg(long, value_enum, default_value = "shared")]
-    pub(crate) tables: Tables,
+    pub(crate) state: State,
 
     /// Device memory for the trace of one launch, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
@@ -78,12 +78,12 @@ pub(crate) enum Codec {
     Predict,
 }
 
-/// Where the encoder's tables were asked to live.
+/// Where a kernel keeps each warp's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Tables {
-    /// The default
+pub(crate) enum State {
+    /// The block's shared memory: faster
     Shared,
-    /// The same, from modules of their own
+    /// Global memory: for kernels that need their shared memory themselves
     Global,
 }
 
@@ -110,9 +110,9 @@ impl Recording {
         let mut options = SessionOptions::new(self.codec()?);
         options.dual = self.dual;
         options.counted = self.counted;
-        options.placement = match self.tables {
-            Tables::Global => Placement::Global,
-            Tables::Shared => Placement::Shared,
+        options.placement = match self.state {
+            State::Global => Placement::Global,
+            State::Shared => Placement::Shared,
         };
         options.chunk_bytes = self.chunk_bytes;
         options.pool_bytes = self.pool_mib << 20;

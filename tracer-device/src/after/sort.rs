@@ -211,7 +211,6 @@ impl Pair {
 }
 
 /// Makes the places from `begin` to `end` of the lists that come of pairs.
-#[expect(clippy::too_many_arguments, reason = "what a level is, and which part of it")]
 #[inline(always)]
 fn merge_part<K: Keys>(board: Board, levels: u32, level: u32, from: K, to: K, begin: u32, end: u32) {
     let mut pair = Pair::of(board, levels, level, begin);

@@ -62,6 +62,14 @@ pub fn warp_in_block() -> u32 {
     linear_thread() / WARP_LANES
 }
 
+/// Index of the warp in the launch: those of each block follow each other.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn warp_in_launch() -> u32 {
+    let warps_per_block = block_threads().div_ceil(WARP_LANES);
+    linear_block().wrapping_mul(warps_per_block).wrapping_add(warp_in_block())
+}
+
 /// This thread's lane, 0..32, as its linear index in the block gives it.
 #[inline(always)]
 pub fn lane() -> u32 {
@@ -197,7 +205,7 @@ pub(crate) fn fence_block() {
 /// number of the event in its warp.
 #[cfg(recording)]
 #[inline(always)]
-pub(crate) fn now(state: crate::space::SharedMemory) -> u32 {
+pub(crate) fn now(state: crate::space::StateMemory) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
         let _ = state;

@@ -325,9 +325,9 @@ impl Device for CudaDevice {
         let variant = variant_of(tracing.map(|tracing| (tracing.recording, tracing.placement)))?;
         let function = self.function(variant, kernel)?;
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
-        if variant != Variant::Untraced {
+        if variant.shared_bytes() != 0 {
             dynamic_shared = dynamic_shared.next_multiple_of(16)
-                + shape.warps_per_block() * u64::from(variant.warp_bytes());
+                + shape.warps_per_block() * u64::from(variant.shared_bytes());
         }
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {

@@ -37,7 +37,7 @@ pub struct SessionOptions {
     pub dual: bool,
     /// Count the iterations of loops, and record them where the loop ends.
     pub counted: bool,
-    /// Where compiled kernels keep the encoder's tables.
+    /// Where compiled kernels keep each warp's state.
     pub placement: Placement,
     /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,

@@ -1,15 +1,17 @@
 //! The session's device memory: chunks, logs and accounts.
 
-use warptrace_device::SLICE_UNITS;
+use warptrace_device::{SLICE_UNITS, warp_state_bytes};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
 
 use super::{SessionError, SessionOptions};
-use crate::{Allocation, Device};
+use crate::{Allocation, Device, Placement};
 
 /// Accounts are kept in a block of at least so many bytes: 524,288 of them.
 const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
+/// The warps' states are kept in a block of at least so many bytes.
+const LEAST_STATE_BYTES: u64 = 8 << 20;
 /// Least log memory: a small pool is no reason for short logs.
 const LEAST_LOG_BYTES: u64 = 16 << 20;
 /// Most to which log memory grows for slices that need not be so large.
@@ -40,6 +42,10 @@ pub(super) struct Pool {
     /// All zero behind `accounts_used`.
     accounts: Option<Allocation>,
     accounts_used: u64,
+    /// Bytes of a warp's state in global memory; 0 if states are in shared memory.
+    state_bytes: u32,
+    /// The states of one launch, which those of the next write over.
+    pub(super) states: Option<Allocation>,
     tracks: u32,
     /// Launches since the last drain, and where the encoder finds them.
     left: Vec<LeftLaunch>,
@@ -105,6 +111,11 @@ impl Pool {
             most_claimed: vec![0; kernels],
             accounts: None,
             accounts_used: 0,
+            state_bytes: match options.placement {
+                Placement::Shared => 0,
+                Placement::Global => warp_state_bytes(options.dual, options.counted),
+            },
+            states: None,
             tracks: if options.dual { 2 } else { 1 },
             left: Vec::new(),
             table: None,
@@ -285,6 +296,21 @@ impl Pool {
         Ok(())
     }
 
+    /// Address of memory for the states of so many warps, with any content; 0 if they are in shared memory.
+    fn states(&mut self, device: &mut dyn Device, warps: u32) -> Result<u64, SessionError> {
+        let bytes = u64::from(self.state_bytes) * u64::from(warps);
+        if bytes == 0 {
+            return Ok(0);
+        }
+        if self.states.is_none_or(|states| states.bytes < bytes) {
+            if let Some(small) = self.states.take() {
+                device.free(small)?;
+            }
+            self.states = Some(device.allocate(bytes.max(LEAST_STATE_BYTES))?);
+        }
+        Ok(self.states.map_or(0, |states| states.address))
+    }
+
     /// Makes the pool ready for a launch. Unless it [has room](Self::has_room), it has been drained.
     pub(super) fn prepare(
         &mut self,
@@ -302,6 +328,7 @@ impl Pool {
             device.fill(accounts.address, accounts.bytes, 0)?;
         }
         let accounts = self.accounts.map_or(0, |accounts| accounts.address) + self.accounts_used;
+        let states = self.states(device, warps)?;
         let streams = self.streams_of(info);
         if self.pending() == 0 {
             self.grow_logs(device, streams)?;
@@ -334,7 +361,8 @@ impl Pool {
             log_reserved: self.reserved_units,
             slices: first,
             slice_units,
-            unused: [0; 3],
+            unused: 0,
+            states,
         })
     }
 
@@ -343,7 +371,8 @@ impl Pool {
         device.free(self.chunks)?;
         device.free(self.claims)?;
         device.free(self.logs)?;
-        for allocation in [self.accounts.take(), self.table.take()].into_iter().flatten() {
+        for allocation in [self.accounts.take(), self.states.take(), self.table.take()].into_iter().flatten()
+        {
             device.free(allocation)?;
         }
         Ok(())

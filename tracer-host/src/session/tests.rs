@@ -516,6 +516,30 @@ fn launches_share_log_memory_that_has_grown() {
 }
 
 #[test]
+fn launches_share_memory_for_states_if_they_are_in_global_memory() {
+    let states = |placement, dual| {
+        let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 3]);
+        let options = SessionOptions { placement, dual, ..options(40_000) };
+        let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+        let call = KernelCall::new("k", Vec::new(), || {});
+        for warps in [10, 20_000, 10] {
+            // SAFETY: no arguments.
+            unsafe { session.record(&call, &LaunchShape::linear(32 * warps, 32)) }.unwrap();
+        }
+        let memory = session.pool.states.map_or(0, |states| states.bytes);
+        session.finish().unwrap();
+        assert!(device.memory.is_empty(), "all memory is given back");
+        ([0, 1, 2].map(|launch| device.pools[launch].states), memory)
+    };
+    assert_eq!(states(Placement::Shared, false), ([0; 3], 0));
+    for (dual, bytes) in [(false, 896), (true, 1408)] {
+        let ([first, second, third], memory) = states(Placement::Global, dual);
+        assert!(first != 0 && first.is_multiple_of(128) && second.is_multiple_of(128));
+        assert_eq!((third, memory), (second, 20_000 * bytes));
+    }
+}
+
+#[test]
 fn log_memory_that_logs_cannot_name_is_refused() {
     let mut device = FakeDevice { base: 256, ..FakeDevice::default() };
     let error = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap_err();

@@ -122,6 +122,21 @@ fn the_untraced_module_holds_nothing_of_the_tracer() {
     assert!(!untraced.text.contains("warptrace_format"), "the untraced module contains the codecs");
 }
 
+#[test]
+fn only_states_in_shared_memory_take_some() {
+    let Some(modules) = modules() else { return };
+    for module in traced(modules) {
+        let is_global = module.variant.ends_with("-global");
+        for (word, is_there) in [
+            (".shared .align 16 .b8 warptrace_none", !is_global),
+            (".global .align 16 .b8 warptrace_none", is_global),
+            ("%dynamic_smem_size", !is_global),
+        ] {
+            assert_eq!(module.text.contains(word), is_there, "`{word}` in `{}`", module.variant);
+        }
+    }
+}
+
 /// Stands for the vote at a trace point, among the tracer's functions.
 const VOTE: &str = "the vote";
 
