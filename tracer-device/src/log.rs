@@ -184,15 +184,16 @@ impl Log {
     /// but one would find the lock taken. Then they would have to wait, and lanes of the kernel that wait for others would be let go: see `lock`.)
     #[inline(always)]
     fn further(self, lane: u32, group: u32) -> Further {
-        let (mut state, opaque) = (self.state, self.state.seen_with(group));
-        let lock = Lock::new(state, opaque, group.trailing_zeros());
+        // The area through the form of which the assembler cannot tell that it is the same: so its accesses stay between those that enter and leave.
+        let mut opaque = self.state.seen_with(group);
+        let lock = Lock::new(self.state, opaque, group.trailing_zeros());
         let inside = lock.enter();
         let (next, end) = (opaque.get32(AREA_NEXT), opaque.get32(AREA_END));
         // As many as there are.
-        let left = (end - next) / SEGMENT_UNITS;
+        let left = end.saturating_sub(next) / SEGMENT_UNITS;
         let wanted = group.count_ones();
         let taken = if wanted < left { wanted } else { left };
-        state.set32_if(inside, AREA_NEXT, next + SEGMENT_UNITS * taken);
+        opaque.set32_if(inside, AREA_NEXT, next + SEGMENT_UNITS * taken);
         lock.leave_if(inside);
         let own = (group & ((1 << lane) - 1)).count_ones();
         if inside & (own < taken) {
@@ -205,18 +206,19 @@ impl Log {
 
     /// The same, whatever it takes: an area is claimed. From any lanes together, of which each has a log that is full.
     #[inline(always)]
-    pub(crate) fn claim(mut self, lane: u32) {
-        let opaque = self.state.seen_with(lane);
+    pub(crate) fn claim(self, lane: u32) {
+        let mut opaque = self.state.seen_with(lane);
         let lock = Lock::new(self.state, opaque, lane);
         let inside = lock.insist();
-        let mut segment = self.state.look32(AREA_NEXT);
+        let mut segment = opaque.look32(AREA_NEXT);
         let mut good = inside;
-        if inside & (segment == self.state.look32(AREA_END)) {
-            let area = self.next_area();
+        if inside & (segment >= opaque.look32(AREA_END)) {
+            // As in `further`: not before it is entered, and not after it is left.
+            let area = Self { state: opaque, ..self }.next_area();
             good = area != 0;
             segment = area + SEGMENT_UNITS;
         }
-        self.state.set32_if(good, AREA_NEXT, segment + SEGMENT_UNITS);
+        opaque.set32_if(good, AREA_NEXT, segment + SEGMENT_UNITS);
         lock.leave_if(inside);
         if good {
             self.go_on(lane, segment);
@@ -271,8 +273,10 @@ impl Log {
     #[inline(always)]
     pub(crate) fn lose(mut self, lane: u32) {
         let [low, high] = self.place(lane);
-        let run = Run::of_unit(GlobalMemory::new(address(low, high), true).before());
-        self.state.set32(self.places + 8 * lane, low - LOG_UNIT_BYTES);
+        // Segments do not lie across a multiple of 4 GiB, but one may end there.
+        let low = low.wrapping_sub(LOG_UNIT_BYTES);
+        let run = Run::of_unit(GlobalMemory::new(address(low, high), true).get128(0));
+        self.state.set32(self.places + 8 * lane, low);
         let mut first = self.unit(self.start(lane));
         if first.get32(HAS_LOST) == 1 {
             first.set64(T_LOST, [run.time, 2]);

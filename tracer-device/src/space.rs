@@ -60,12 +60,6 @@ mod device {
         pub(crate) fn set128_if(self, condition: bool, value: [u32; 4]) {
             Self { leader: self.leader & condition, ..self }.set128(0, value);
         }
-
-        /// The 16 bytes before this.
-        #[inline(always)]
-        pub(crate) fn before(self) -> [u32; 4] {
-            Self { address: self.address - 16, ..self }.get128(0)
-        }
     }
 
     // Writes are predicated, not branched around: a branch that only one lane takes could let the warp fall
@@ -219,10 +213,6 @@ mod host {
             if condition {
                 self.set128(0, value);
             }
-        }
-
-        pub(crate) fn before(self) -> [u32; 4] {
-            Self(self.0 - 16).get128(0)
         }
 
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
