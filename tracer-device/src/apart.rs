@@ -8,7 +8,7 @@
 //! them back at its end. If lanes of the kernel that wait at such a barrier stop waiting in between, because of a `YIELD`, they are
 //! put back with it, and the group waits for them at the end of its branch; and they may wait for it. (So it was on an H200: MIS, whose
 //! lanes wait for each other, stood still.) Therefore a function *answers* what is to be done next, and the trace point calls that.
-//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`further`) uses none of those that it would have to
+//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`claim`) uses none of those that it would have to
 //! save. (`nvdisasm` shows it: no `BMOV` in it. `drain` may have some: there nobody waits, for all live lanes are in it.)
 //!
 //! On the simulator they are plain calls. (Inlined at every trace point, they took the host's compiler minutes.)

@@ -49,7 +49,7 @@ const NAPS: u32 = 1 << 20;
 #[cfg(target_arch = "nvptx64")]
 const NAP_NANOSECONDS: u32 = 200;
 
-/// The lock of one warp, as the keeper of a group takes it for it.
+/// The lock of one warp, as one lane of a group (here its keeper) takes it for all of it.
 #[cfg(target_arch = "nvptx64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Lock {

@@ -2,7 +2,7 @@
 //!
 //! Each lane of a warp has a log of its own, so no two groups ever append to the same one: nothing has to be kept apart, and nobody waits. A run goes
 //! to the log of its keeper, the lowest lane of its mask. It bears the time at which it began, and that is how the logs of a warp are merged into
-//! one sequence afterwards (see `merge`).
+//! one sequence afterwards (see `after::merge`).
 //!
 //! Log memory is counted in units of 16 bytes, from its start. A run takes one (see `unit`).
 //!
