@@ -12,43 +12,15 @@
 
 use core::arch::asm;
 
-use crate::space::{StateAddress, StateMemory};
+use crate::space::{StateAddress, StateMemory, unknown_zero};
 #[cfg(feature = "counted")]
 use crate::state::MORES;
 use crate::state::{DRAIN, LINKS, PLACES, RECORDS};
 use crate::unit::{COMPARED, KEEPS};
 
 macro_rules! accesses {
-    ($space:literal, $register:ident, $multiply_add:literal) => {
+    ($space:literal, $register:ident) => {
         impl StateMemory {
-            /// Reads the word at `at`, each time anew.
-            #[inline(always)]
-            pub(crate) fn look32(self, at: u32) -> u32 {
-                let value: u32;
-                // SAFETY: the region holds `at`.
-                unsafe {
-                    asm!(concat!("ld.volatile.", $space, ".u32 {}, [{}];"), out(reg32) value,
-                        in($register) self.address.wrapping_add(at as StateAddress), options(nostack, preserves_flags));
-                }
-                value
-            }
-
-            /// The same memory, as it is when `mask` is known, and in a form of which the assembler cannot tell that it is the same: reads of it are
-            /// not moved to before that, nor past accesses to the plain form.
-            ///
-            /// The address depends on the mask, times a number that is 0, which the assembler does not know.
-            #[inline(always)]
-            pub(crate) fn seen_with(self, mask: u32) -> Self {
-                let address: StateAddress;
-                // SAFETY: arithmetic.
-                unsafe {
-                    asm!(concat!($multiply_add, " {}, {}, {}, {};"), out($register) address, in(reg32) mask,
-                        in(reg32) unknown_zero(), in($register) self.address,
-                        options(pure, nomem, nostack, preserves_flags));
-                }
-                Self { address, leader: self.leader }
-            }
-
             /// If the own records of all lanes of `mask` hold this event, adds to their keys; answers whether they do, and the own record as it was. From all
             /// lanes of `mask`, together, each with the address of its own record.
             ///
@@ -112,7 +84,7 @@ macro_rules! accesses {
                         concat!("@p st.", $space, ".u32 [{own}+{places}], next;"),
                         concat!("st.", $space, ".v2.u32 [{own}+{records}], {{{mask}, {key}}};"),
                         "setp.eq.and.u32 q, next, {link}, p;",
-                        "setp.eq.or.u32 q, {wanted}, {mask}, q;",
+                        "setp.eq.or.u32 q, {wanted}, {mask}, q;", "vote.any.pred q, q;",
                         "selp.u32 {slow}, 1, 0, q;", "}}",
                         slow = out(reg32) slow, own = in($register) own, old_mask = in(reg32) old[0],
                         old_key = in(reg32) old[1], low = in(reg32) low, high = in(reg32) high,
@@ -158,24 +130,12 @@ macro_rules! accesses {
     };
 }
 #[cfg(feature = "state-shared")]
-accesses!("shared", reg32, "mad.lo.u32");
+accesses!("shared", reg32);
 #[cfg(not(feature = "state-shared"))]
-accesses!("global", reg64, "mad.wide.u32");
+accesses!("global", reg64);
 
 /// [`COMPARED`], in a form of which ptxas cannot tell what it is: so it stays in a register, and two comparisons take two instructions.
 #[inline(always)]
 fn compared() -> u32 {
     unknown_zero() | COMPARED
-}
-
-/// Zero, but ptxas does not know it. (Of special registers it knows how many bits they have.)
-#[inline(always)]
-fn unknown_zero() -> u32 {
-    let zero: u32;
-    // SAFETY: special registers, and arithmetic.
-    unsafe {
-        asm!("{{", ".reg .b32 a, b;", "mov.u32 a, %lanemask_lt;", "mov.u32 b, %lanemask_ge;", "not.b32 b, b;", "xor.b32 {}, a, b;", "}}",
-            out(reg32) zero, options(pure, nomem, nostack, preserves_flags));
-    }
-    zero
 }

@@ -8,15 +8,19 @@
 //! them back at its end. If lanes of the kernel that wait at such a barrier stop waiting in between, because of a `YIELD`, they are
 //! put back with it, and the group waits for them at the end of its branch; and they may wait for it. (So it was on an H200: MIS, whose
 //! lanes wait for each other, stood still.) Therefore a function *answers* what is to be done next, and the trace point calls that.
-//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`claim`) uses none of those that it would have to
+//! The kernel's barriers stay where they are, and what has a `YIELD` in it (`claim`, see `area`) uses none of those that it would have to
 //! save. (`nvdisasm` shows it: no `BMOV` in it. `drain` may have some: there nobody waits, for all live lanes are in it.)
+//!
+//! # Groups stay together
+//! All lanes of a group call a function, though perhaps only one has something to do there: whether any has is voted on, so that there is no branch at which
+//! the others would wait.
 //!
 //! On the simulator they are plain calls. (Inlined at every trace point, they took the host's compiler minutes.)
 
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 use crate::counts;
-use crate::event::{self, Due};
-use crate::log::{Further, Log};
+use crate::event;
+use crate::log::Log;
 use crate::simt;
 #[cfg(target_arch = "nvptx64")]
 use crate::space::StateAddress;
@@ -73,10 +77,10 @@ macro_rules! apart {
 apart! {
     fn due_address = warptrace_due(state, _location, mask, _count, _time) {
         let state = StateMemory::new(state, true);
-        after_event(log(state), state, mask, claim_address, lose_address)
+        after_event(log(state), state, mask, claim_address)
     }
     fn claim_address = warptrace_claim(state, _location, _mask, _count, _time) {
-        claim(log(StateMemory::new(state, true)));
+        log(StateMemory::new(state, true)).claim(simt::own_lane());
         0
     }
     fn lose_address = warptrace_lose(state, _location, _mask, _count, _time) {
@@ -93,8 +97,8 @@ apart! {
 apart! {
     fn counts_address = warptrace_counts(state, location, group, iterations, _unused) {
         let state = StateMemory::new(state, true);
-        let is_full = counts::counts(state, location, iterations, group);
-        if is_full { after_full(log(state), claim_address, lose_address) } else { 0 }
+        counts::counts(state, location, iterations, group);
+        after_full(log(state), claim_address)
     }
 }
 
@@ -102,8 +106,8 @@ apart! {
 apart! {
     fn twin_counts_address = warptrace_twin_counts(state, location, group, iterations, _unused) {
         let state = StateMemory::new(state, true);
-        let is_full = counts::twin_counts(state, location, iterations, group);
-        if is_full { after_full(twin_log(state), twin_claim_address, twin_lose_address) } else { 0 }
+        counts::twin_counts(state, location, iterations, group);
+        after_full(twin_log(state), twin_claim_address)
     }
 }
 
@@ -112,17 +116,13 @@ apart! {
     fn twin_address = warptrace_twin(state, location, mask, count, time) {
         let state = StateMemory::new(state, true);
         if event::twin(state, Run { mask, location, count, time }) {
-            after_event(twin_log(state), state, mask, twin_claim_address, twin_lose_address)
+            after_event(twin_log(state), state, mask, twin_claim_address)
         } else {
             0
         }
     }
     fn twin_claim_address = warptrace_twin_claim(state, _location, _mask, _count, _time) {
-        claim(twin_log(StateMemory::new(state, true)));
-        0
-    }
-    fn twin_lose_address = warptrace_twin_lose(state, _location, _mask, _count, _time) {
-        twin_log(StateMemory::new(state, true)).lose(simt::own_lane());
+        twin_log(StateMemory::new(state, true)).claim(simt::own_lane());
         0
     }
 }
@@ -130,43 +130,15 @@ apart! {
 /// Does what is due after an event of `mask`, or answers the address of the function that does it; else 0.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn after_event(
-    log: Log,
-    state: StateMemory,
-    mask: u32,
-    claim: impl Fn() -> u64,
-    lose: impl Fn() -> u64,
-) -> u64 {
-    match event::due(log, state, simt::own_lane(), mask) {
-        Due::Nothing => 0,
-        Due::Further => after_full(log, claim, lose),
-        Due::Drain => drain_address(),
-    }
+fn after_event(log: Log, state: StateMemory, mask: u32, claim: impl Fn() -> u64) -> u64 {
+    if event::is_to_drain(state, mask) { drain_address() } else { after_full(log, claim) }
 }
 
-/// Gives a full log another segment; address of the function that comes next, or 0.
+/// Gives full logs another segment; address of the function that comes next, or 0.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn after_full(log: Log, claim: impl Fn() -> u64, lose: impl Fn() -> u64) -> u64 {
-    match log.go_further(simt::own_lane()) {
-        Further::Done => 0,
-        Further::Claim => claim(),
-        Further::Lose => lose(),
-    }
-}
-
-/// Lanes that are here together go one after the other: of two in the loop of a lock, the one that has it would wait for the other.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-fn claim(log: Log) {
-    let own = simt::own_lane();
-    let mut left = simt::active_mask();
-    while left != 0 {
-        if simt::highest(left) == own {
-            log.claim(own);
-        }
-        left &= !(1 << simt::highest(left));
-    }
+fn after_full(log: Log, claim: impl Fn() -> u64) -> u64 {
+    if log.extend(simt::own_lane()) { 0 } else { claim() }
 }
 
 /// The arguments of the functions, which those that come next get too.
@@ -200,7 +172,8 @@ fn call(address: u64, with: Arguments) -> u64 {
 #[inline(always)]
 fn go(first: u64, with: Arguments) {
     let second = call(first, with);
-    if second != 0 {
+    // All have the same answer, and with a vote ptxas knows it.
+    if simt::is_any(second != 0) {
         call(second, with);
     }
 }
@@ -208,19 +181,14 @@ fn go(first: u64, with: Arguments) {
 /// Goes on after an event of `mask`. On the simulator one lane stands for all of it.
 #[cfg(not(target_arch = "nvptx64"))]
 fn go_on(state: StateMemory, log: Log, mask: u32) {
-    match event::due(log, state, mask.trailing_zeros(), mask) {
-        // There several lanes may have appended a run.
-        Due::Nothing | Due::Further => simt::for_own_lanes(mask, |lane| {
-            if log.is_full(lane) {
-                match log.go_further(lane) {
-                    Further::Done => (),
-                    Further::Claim => log.claim(lane),
-                    Further::Lose => log.lose(lane),
-                }
-            }
-        }),
-        Due::Drain => event::drain(state, mask),
+    if event::is_to_drain(state, mask) {
+        return event::drain(state, mask);
     }
+    simt::for_own_lanes(mask, |lane| {
+        if !log.extend(lane) {
+            log.claim(lane);
+        }
+    });
 }
 
 /// Everything but the repetition of the last event; see [`event::miss`].
@@ -234,8 +202,6 @@ pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) {
         #[cfg(not(target_arch = "nvptx64"))]
         go_on(state, log(state), mask);
     }
-    // Last, so that the lanes meet again before this, and not where those come too whose event repeats a run: who has nothing due, and most events have
-    // not, then does nothing to meet others.
     event::set_began(state, mask, time);
 }
 

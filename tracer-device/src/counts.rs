@@ -11,7 +11,7 @@ use crate::event::own_record;
 use crate::log::{append_to_twin, begin_run, set_began};
 use crate::simt;
 use crate::space::StateMemory;
-use crate::state::{MORES, NUMBERS, log};
+use crate::state::{MORES, NUMBERS};
 use crate::unit::{Run, key_apart};
 
 /// Finds the run that this lane's number of iterations ends, and whether it keeps it. All lanes of `group`.
@@ -53,22 +53,21 @@ fn find(state: StateMemory, location: u32, iterations: u32, group: u32) -> (Run,
 /// Where each lane's time is.
 const TIMES: u32 = MORES + 4;
 
-/// Records the loop in the trace. All lanes of `group`. Answers whether the lane's log is full. (The logs are not emptied here: the lanes' runs have different
+/// Records the loop in the trace. All lanes of `group`. Logs may be full then. (The logs are not emptied here: the lanes' runs have different
 /// masks, so that not all would find that they are to.)
 #[inline(always)]
-pub(crate) fn counts(state: StateMemory, location: u32, iterations: u32, group: u32) -> bool {
+pub(crate) fn counts(state: StateMemory, location: u32, iterations: u32, group: u32) {
     let (run, keeps) = find(state, location, iterations, group);
     let own = simt::own_lane();
     // Nobody counts further in these runs.
     let key = key_apart(location, keeps);
     begin_run(state, own, own_record(state), [run.mask, key, run.count]);
     set_began(state, own, run.time);
-    log(state).is_full(own)
 }
 
 /// The same for the twin's log.
 #[inline(always)]
-pub(crate) fn twin_counts(state: StateMemory, location: u32, iterations: u32, group: u32) -> bool {
+pub(crate) fn twin_counts(state: StateMemory, location: u32, iterations: u32, group: u32) {
     let (run, keeps) = find(state, location, iterations, group);
-    append_to_twin(state, simt::own_lane(), keeps, run)
+    append_to_twin(state, simt::own_lane(), keeps, run);
 }

@@ -8,7 +8,8 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::PoolDescriptor;
 
-use crate::log::{SEGMENT_UNITS, at_unit, rewind_first_area};
+use crate::area::Area;
+use crate::log::{SEGMENT_UNITS, at_unit};
 use crate::merge::{MERGE_BYTES, Merge, RUN_BYTES};
 use crate::pool;
 use crate::recorder::{Codec, Recorder, TRACK_BYTES, Tables};
@@ -53,7 +54,7 @@ fn encode(mut state: StateMemory) {
         encode_track::<RawState>(&pool, state, memory, tables, 1);
         twin_log(state).empty();
     }
-    rewind_first_area(state);
+    Area::of(state).rewind_in(state);
     state.set32(DRAIN, 0);
 }
 

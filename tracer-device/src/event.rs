@@ -24,7 +24,7 @@
 //!
 //! A run counts to 2^21, then another begins.
 
-use crate::log::{self, Log, append_to_twin, begin_run};
+use crate::log::{self, append_to_twin, begin_run};
 use crate::space::StateMemory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::RECORDS;
@@ -122,8 +122,8 @@ pub(crate) fn record_counts(location: u16, iterations: u32, group: u32) {
     }
 }
 
-/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane. Answers whether something is [`due`], and the time, which is
-/// to be [`set_began`].
+/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane. Answers whether something is due for any of them, and the time,
+/// which is to be [`set_began`].
 #[inline(always)]
 pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) -> (bool, u32) {
     let time = simt::now(state);
@@ -145,38 +145,20 @@ pub(crate) fn set_began(state: StateMemory, mask: u32, time: u32) {
     simt::for_own_lanes(mask, |lane| log::set_began(state, lane, time));
 }
 
-/// What a lane does after an event: nothing, or one of the longer ways, which are functions of their own.
-///
-/// They are not called from here but from the trace point: see `apart`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Due {
-    Nothing,
-    /// The lane's log is full.
-    Further,
-    /// Memory is short, and all live lanes are here: [`drain`].
-    Drain,
-}
-
-/// What is due in a log after an event of `mask`.
+/// Whether the logs are to be emptied now: memory is short, and all live lanes are here. From the lanes of `mask`.
 #[inline(always)]
-pub(crate) fn due(log: Log, state: StateMemory, lane: u32, mask: u32) -> Due {
-    // Where the lanes have come apart (as in a dual recording, once one has claimed memory), some may have found another answer.
-    if state.get32(DRAIN) == mask && simt::is_together(mask) {
-        Due::Drain
-    } else if log.is_full(lane) {
-        Due::Further
-    } else {
-        Due::Nothing
-    }
+pub(crate) fn is_to_drain(state: StateMemory, mask: u32) -> bool {
+    // Where the lanes have come apart, some may have found another answer.
+    simt::is_any(state.get32(DRAIN) == mask) && simt::is_together(mask)
 }
 
 /// Records an event of a dual recording in the twin's log, which has every event of its own. Its time is that at which the group was together. Answers
-/// whether something is [`due`].
+/// whether something is due for any lane that is here.
 #[inline(always)]
 pub(crate) fn twin(state: StateMemory, run: Run) -> bool {
     let keeper = run.mask.trailing_zeros();
     let lane = if cfg!(target_arch = "nvptx64") { simt::own_lane() } else { keeper };
-    append_to_twin(state, lane, lane == keeper, run) | (state.get32(DRAIN) == run.mask)
+    simt::is_any(append_to_twin(state, lane, lane == keeper, run) | (state.get32(DRAIN) == run.mask))
 }
 
 /// Empties the logs. The run that has just begun goes on. All live lanes of the warp, together: `group`, which is its mask.

@@ -65,6 +65,8 @@ mod access;
 mod after;
 #[cfg(recording)]
 mod apart;
+#[cfg(recording)]
+mod area;
 pub mod atomic;
 #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 mod counts;
@@ -76,8 +78,6 @@ mod global;
 mod guard;
 #[doc(hidden)]
 pub mod kernel;
-#[cfg(recording)]
-mod lock;
 #[cfg(recording)]
 mod log;
 mod loops;

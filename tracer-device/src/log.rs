@@ -19,8 +19,7 @@
 //!     …  the warp's first area
 //! ```
 //!
-//! Further segments are taken out of the area, inside the lock. The first segment's place in an area has the number of the area that follows.
-//! Areas are claimed from all of log memory; they are the warp's until the kernel ends.
+//! Further segments are taken out of the warp's area (see `area`).
 //!
 //! The time is that of the multiprocessor's clock, in units of 16 cycles: two events of one lane are further apart. So it goes round after 2^36
 //! cycles, more than half a minute, and a warp must not be without any run for so long.
@@ -28,17 +27,15 @@
 use warptrace_format::Memory;
 use warptrace_format::pool::LOG_UNIT_BYTES;
 
-use crate::drain::drain_units;
-use crate::lock::Lock;
+use crate::area::Area;
 use crate::pool;
 use crate::simt;
 use crate::space::{GlobalMemory, StateMemory};
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::MORES;
-use crate::state::{
-    AREA, AREA_END, AREA_NEXT, DRAIN, LINKS, LOGS, PLACES, RECORDS, SLICE, SLICE_UNITS, TWIN_PLACES, WARP,
-    WORK,
-};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::state::DRAIN;
+use crate::state::{LINKS, LOGS, PLACES, RECORDS, SLICE, TWIN_PLACES, WARP};
 use crate::stream::get64;
 use crate::unit::{KEEPS, Run};
 
@@ -46,8 +43,6 @@ use crate::unit::{KEEPS, Run};
 pub(crate) const FIRST_UNITS: u32 = SEGMENT_UNITS;
 /// Units of a segment, link included.
 pub(crate) const SEGMENT_UNITS: u32 = 8;
-/// Units of an area that is claimed.
-const AREA_UNITS: u32 = 256;
 /// Units of the lanes' ends in a slice; behind them are the first segments.
 const ENDS_UNITS: u32 = simt::WARP_LANES * 4 / LOG_UNIT_BYTES;
 /// Units before the warp's first area.
@@ -72,17 +67,6 @@ pub(crate) struct Log {
     track: u32,
 }
 
-/// What is due after [`Log::further`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Further {
-    /// Nothing.
-    Done,
-    /// [`Log::claim`].
-    Claim,
-    /// [`Log::lose`].
-    Lose,
-}
-
 impl Log {
     #[inline(always)]
     pub(crate) const fn new(state: StateMemory, places: u32, track: u32) -> Self {
@@ -96,8 +80,14 @@ impl Log {
     }
 
     #[inline(always)]
-    fn set_place(mut self, lane: u32, address: u64) {
-        self.state.set64(self.places + 8 * lane, [address as u32, (address >> 32) as u32]);
+    fn set_place(self, lane: u32, address: u64) {
+        self.set_place_if(true, lane, address);
+    }
+
+    #[inline(always)]
+    fn set_place_if(mut self, condition: bool, lane: u32, address: u64) {
+        self.state.set32_if(condition, self.places + 8 * lane, address as u32);
+        self.state.set32_if(condition, self.places + 8 * lane + 4, (address >> 32) as u32);
     }
 
     /// Low half of the address of the link of the lane's segment.
@@ -107,8 +97,13 @@ impl Log {
     }
 
     #[inline(always)]
-    fn set_link(mut self, lane: u32, link: u32) {
-        self.state.set32(self.places + (LINKS - PLACES) + 8 * lane, link);
+    fn set_link(self, lane: u32, link: u32) {
+        self.set_link_if(true, lane, link);
+    }
+
+    #[inline(always)]
+    fn set_link_if(mut self, condition: bool, lane: u32, link: u32) {
+        self.state.set32_if(condition, self.places + (LINKS - PLACES) + 8 * lane, link);
     }
 
     /// Whether the lane's segment has no place left.
@@ -168,104 +163,62 @@ impl Log {
         }
     }
 
-    /// Gives a full log another segment, unless it has been stopped: see [`further`](Self::further). From the lane that the log belongs to.
-    #[inline(always)]
-    pub(crate) fn go_further(self, lane: u32) -> Further {
-        if is_stopped(self.link(lane)) {
-            return Further::Lose;
-        }
-        let group = if cfg!(target_arch = "nvptx64") { simt::active_mask() } else { 1 << lane };
-        self.further(lane, group)
-    }
-
-    /// Gives a full log another segment. From the lane that the log belongs to, together with the others of `group`, whose logs are full too.
+    /// Gives another segment to each log of the lanes that are here that is full. Answers whether that was all: if not, [`claim`](Self::claim) is due.
     ///
-    /// They all go through the lock as one, with the number of their lowest: without a branch, they write the same and read the same. (Each for itself, all
-    /// but one would find the lock taken. Then they would have to wait, and lanes of the kernel that wait for others would be let go: see `lock`.)
+    /// All lanes of a group call it together, whether their logs are full or not. So they stay together: nothing is done under a branch at which they
+    /// could part. On the simulator each lane calls it for itself.
     #[inline(always)]
-    fn further(self, lane: u32, group: u32) -> Further {
-        // The area through the form of which the assembler cannot tell that it is the same: so its accesses stay between those that enter and leave.
-        let mut opaque = self.state.seen_with(group);
-        let lock = Lock::new(self.state, opaque, group.trailing_zeros());
-        let inside = lock.enter();
-        let (next, end) = (opaque.get32(AREA_NEXT), opaque.get32(AREA_END));
-        // As many as there are.
-        let left = end.saturating_sub(next) / SEGMENT_UNITS;
-        let wanted = group.count_ones();
-        let taken = if wanted < left { wanted } else { left };
-        opaque.set32_if(inside, AREA_NEXT, next + SEGMENT_UNITS * taken);
-        lock.leave_if(inside);
-        let own = (group & ((1 << lane) - 1)).count_ones();
-        if inside & (own < taken) {
-            self.go_on(lane, next + SEGMENT_UNITS * own);
-            Further::Done
-        } else {
-            Further::Claim
+    pub(crate) fn extend(self, lane: u32) -> bool {
+        let Needs { extends, stopped } = self.needs(lane);
+        let rest = !simt::is_any(stopped);
+        let lanes = simt::those(extends, lane);
+        if lanes == 0 {
+            return rest;
         }
+        let first = Area::of(self.state).take(lanes);
+        self.go_on_if(extends & (first != 0), lane, first + SEGMENT_UNITS * rank(lane, lanes));
+        rest & (first != 0)
     }
 
-    /// The same, whatever it takes: an area is claimed. From any lanes together, of which each has a log that is full.
+    /// The same, whatever it takes, and counts what is lost in logs that have been stopped.
     #[inline(always)]
     pub(crate) fn claim(self, lane: u32) {
-        let mut opaque = self.state.seen_with(lane);
-        let lock = Lock::new(self.state, opaque, lane);
-        let inside = lock.insist();
-        let mut segment = opaque.look32(AREA_NEXT);
-        let mut good = inside;
-        if inside & (segment >= opaque.look32(AREA_END)) {
-            // As in `further`: not before it is entered, and not after it is left.
-            let area = Self { state: opaque, ..self }.next_area();
-            good = area != 0;
-            segment = area + SEGMENT_UNITS;
+        let Needs { extends, stopped } = self.needs(lane);
+        let lanes = simt::those(extends, lane);
+        if lanes != 0 {
+            let segments = Area::of(self.state).claim(self.state, lanes);
+            let segment = segments.get(rank(lane, lanes));
+            self.go_on_if(extends & (segment != 0), lane, segment);
+            self.stop_if(extends & (segment == 0), lane);
         }
-        opaque.set32_if(good, AREA_NEXT, segment + SEGMENT_UNITS);
-        lock.leave_if(inside);
-        if good {
-            self.go_on(lane, segment);
-        } else {
-            let [low, high] = self.place(lane);
-            let end = (address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
-            self.unit(self.start(lane)).set128(0, [end as u32, 0, 0, 1]);
-            self.set_link(lane, low + LOG_UNIT_BYTES);
+        if stopped {
+            self.lose(lane);
         }
     }
 
-    /// The area that follows the current one, which is full; 0 if there is no memory for one. Inside the lock.
     #[inline(always)]
-    fn next_area(mut self) -> u32 {
-        let mut current = self.unit(self.state.look32(AREA));
-        // One that was in use before the logs were emptied, or a new one.
-        let mut area = current.get32(0);
-        let pool = pool::descriptor();
-        if area == 0 {
-            area = pool::claim_units(&pool, AREA_UNITS);
-            if area != 0 {
-                current.set32(0, area);
-                self.unit(area).set32(0, 0);
-            }
-        }
-        // Where half of memory is taken, who can should encode, if there is memory to do it in. (So it is in areas that are used again.)
-        if area >= pool.log_units / 2 || area == 0 {
-            let mut work = self.state.get32(WORK);
-            if work == 0 {
-                work = pool::claim_units(&pool, drain_units());
-                self.state.set32(WORK, work);
-            }
-            self.state.set32_if(work != 0, DRAIN, live_lanes(self.state));
-        }
-        self.state.set32_if(area != 0, AREA, area);
-        self.state.set32_if(area != 0, AREA_END, area + AREA_UNITS);
-        area
+    fn needs(self, lane: u32) -> Needs {
+        let (full, has_stopped) = (self.is_full(lane), is_stopped(self.link(lane)));
+        Needs { extends: full & !has_stopped, stopped: full & has_stopped }
     }
 
     /// Goes on with a segment.
     #[inline(always)]
-    fn go_on(self, lane: u32, segment: u32) {
+    fn go_on_if(self, condition: bool, lane: u32, segment: u32) {
         let [low, high] = self.place(lane);
-        GlobalMemory::new(address(low, high), true).set32(0, segment);
+        GlobalMemory::new(address(low, high), true).set32_if(condition, 0, segment);
         let next = self.unit(segment).address();
-        self.set_place(lane, next);
-        self.set_link(lane, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
+        self.set_place_if(condition, lane, next);
+        self.set_link_if(condition, lane, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
+    }
+
+    /// Stops a log for which there is no more room.
+    #[inline(always)]
+    fn stop_if(self, condition: bool, lane: u32) {
+        let [low, high] = self.place(lane);
+        let end = (address(low, high).wrapping_sub(get64(&self.state, LOGS))) / u64::from(LOG_UNIT_BYTES);
+        self.unit(self.start(lane)).set128_if(condition, [end as u32, 0, 0, 1]);
+        self.set_link_if(condition, lane, low.wrapping_add(LOG_UNIT_BYTES));
     }
 
     /// Counts the run as lost that was appended last to a log for which there is no more room. It lies in the place of the link, which there will
@@ -286,7 +239,7 @@ impl Log {
         pool::add_to_account(pool.account(self.track, self.state.get32(WARP)), [count, 0, count], 0);
     }
 
-    /// Appends a run, for which there is room. Answers whether something is due: [`further`](Self::further) knows what.
+    /// Appends a run, for which there is room. Answers whether the log is full then, and [`extend`](Self::extend) is due.
     #[inline(always)]
     pub(crate) fn append_if(self, lane: u32, condition: bool, unit: [u32; 4]) -> bool {
         let [low, high] = self.place(lane);
@@ -320,6 +273,20 @@ impl Log {
             lane += 1;
         }
     }
+}
+
+/// What a lane's log needs.
+struct Needs {
+    /// Another segment.
+    extends: bool,
+    /// [`lose`](Log::lose): it has been stopped, and a run lies in the place of what is lost.
+    stopped: bool,
+}
+
+/// How many of `lanes` are below `lane`.
+#[inline(always)]
+fn rank(lane: u32, lanes: u32) -> u32 {
+    (lanes & ((1 << lane) - 1)).count_ones()
 }
 
 /// What a slice says of one lane's log.
@@ -359,7 +326,7 @@ fn first_segment(slice: u32, lane: u32) -> u32 {
 }
 
 /// Of the run that the lane is in: mask and key. Appends it to the lane's log if the lane keeps it, and makes another the lane's own: mask, key, count if the
-/// key says so. From all lanes of a group, each with its own. Answers whether something is due: the lane's log is full, or memory is short and these are all
+/// key says so. From all lanes of a group, each with its own. Answers whether something is due for any of them: its log is full, or memory is short and these are all
 /// live lanes. Then, or before, [`set_began`] is due.
 ///
 /// On the device `old` is the lane's record, which has just been read.
@@ -438,26 +405,10 @@ pub(crate) fn set_absent(logs: u64, slice: u32, lane: u32) {
     at_unit(logs, slice).set32(4 * lane, 0);
 }
 
-/// Prepares the first area of a warp, in its slice of so many units. What a lane does that does not lead is for nothing.
+/// First unit of the first area in a slice.
 #[inline(always)]
-pub(crate) fn open_area(mut state: StateMemory, leads: bool, logs: u64, slice: u32, slice_units: u32) {
-    let area = slice + LANES_UNITS;
-    GlobalMemory::new(at_unit(logs, area).address(), leads).set32_if(leads, 0, 0);
-    rewind_area(&mut state, area, slice + slice_units);
-}
-
-/// The first area again, with all that were claimed behind it.
-#[inline(always)]
-pub(crate) fn rewind_first_area(mut state: StateMemory) {
-    let area = state.get32(SLICE) + LANES_UNITS;
-    let end = state.get32(SLICE) + state.get32(SLICE_UNITS);
-    rewind_area(&mut state, area, end);
-}
-
-#[inline(always)]
-fn rewind_area(state: &mut StateMemory, area: u32, end: u32) {
-    state.set64(AREA_NEXT, [area + SEGMENT_UNITS, end]);
-    state.set32(AREA, area);
+pub(crate) const fn first_area(slice: u32) -> u32 {
+    slice + LANES_UNITS
 }
 
 /// Log memory from a unit on.

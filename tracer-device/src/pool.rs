@@ -87,28 +87,27 @@ pub(crate) fn claim(pool: &PoolDescriptor) -> u32 {
     GlobalMemory::new(pool.claims, true).fetch_add(0, 1)
 }
 
-/// Claims units of log memory for a kernel; answers the first, or 0 if there are no more.
+/// Claims units of log memory for a kernel, if `condition` holds; answers the first, or 0 if there are no more. (Without a branch: see `area`.)
 #[inline(always)]
-pub(crate) fn claim_units(pool: &PoolDescriptor, units: u32) -> u32 {
-    claim_units_at(pool, 4, units)
+pub(crate) fn claim_units_if(condition: bool, pool: &PoolDescriptor, units: u32) -> u32 {
+    claim_units_at(condition, pool, 4, units)
 }
 
 /// Claims units of log memory for what is merged; answers the first, or 0 if there are no more.
 #[inline(always)]
 pub(crate) fn claim_merged(pool: &PoolDescriptor, units: u32) -> u32 {
-    claim_units_at(pool, 8, units)
+    claim_units_at(true, pool, 8, units)
 }
 
 #[inline(always)]
-fn claim_units_at(pool: &PoolDescriptor, counter: u32, units: u32) -> u32 {
-    let mut claims = GlobalMemory::new(pool.claims, true);
+fn claim_units_at(condition: bool, pool: &PoolDescriptor, counter: u32, units: u32) -> u32 {
+    let mut claims = GlobalMemory::new(pool.claims, condition);
     let left = pool.log_units.saturating_sub(pool.log_reserved);
     // Looked at first, so that the counter does not go round.
-    if units > left || claims.fetch_add(counter, 0) > left - units {
-        return 0;
-    }
-    let claim = claims.fetch_add(counter, units);
-    if claim > left - units { 0 } else { pool.log_reserved + claim }
+    let before = claims.fetch_add(counter, 0);
+    let fits = condition & (units <= left) & (before <= left.wrapping_sub(units));
+    let claim = claims.fetch_add(counter, if fits { units } else { 0 });
+    if fits & (claim <= left.wrapping_sub(units)) { pool.log_reserved + claim } else { 0 }
 }
 
 /// Bytes of an account.

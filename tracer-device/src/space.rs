@@ -5,7 +5,7 @@ pub(crate) use device::GlobalMemory as StateMemory;
 #[cfg(all(target_arch = "nvptx64", feature = "state-shared"))]
 pub(crate) use device::SharedMemory as StateMemory;
 #[cfg(target_arch = "nvptx64")]
-pub(crate) use device::{GlobalMemory, SharedMemory};
+pub(crate) use device::{GlobalMemory, SharedMemory, unknown_zero};
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory, HostMemory as StateMemory};
 
@@ -166,7 +166,33 @@ mod device {
     memory!(SharedMemory, "shared", reg32, u32);
     memory!(GlobalMemory, "global", reg64, u64);
 
+    /// Zero, but ptxas does not know it. (Of special registers it knows how many bits they have.)
+    #[inline(always)]
+    pub(crate) fn unknown_zero() -> u32 {
+        let zero: u32;
+        // SAFETY: special registers, and arithmetic.
+        unsafe {
+            asm!("{{", ".reg .b32 a, b;", "mov.u32 a, %lanemask_lt;", "mov.u32 b, %lanemask_ge;", "not.b32 b, b;", "xor.b32 {}, a, b;", "}}",
+                out(reg32) zero, options(pure, nomem, nostack, preserves_flags));
+        }
+        zero
+    }
+
     impl GlobalMemory {
+        /// The same memory, for reads that must not come before `value` is known.
+        ///
+        /// The address depends on it: the value times a number that is 0, which ptxas does not know.
+        #[inline(always)]
+        pub(crate) fn read_after(self, value: u32) -> Self {
+            let address: u64;
+            // SAFETY: arithmetic.
+            unsafe {
+                asm!("mad.wide.u32 {}, {}, {}, {};", out(reg64) address, in(reg32) value,
+                    in(reg32) unknown_zero(), in(reg64) self.address, options(pure, nomem, nostack, preserves_flags));
+            }
+            Self { address, ..self }
+        }
+
         /// Adds to the word at `at`; answers the word before to the leader, 0 to the others.
         #[inline(always)]
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
@@ -199,14 +225,6 @@ mod host {
 
         pub(crate) fn address(self) -> u64 {
             self.0
-        }
-
-        pub(crate) fn seen_with(self, _: u32) -> Self {
-            self
-        }
-
-        pub(crate) fn look32(self, at: u32) -> u32 {
-            self.get32(at)
         }
 
         pub(crate) fn set128_if(mut self, condition: bool, value: [u32; 4]) {

@@ -6,13 +6,10 @@
 //!      4     4  index of the warp in the launch
 //!      8     8  first unit of the warp's slice of log memory; in a dual recording of the twin's (see `log`)
 //!     16     8  address of log memory
-//!     24     8  the warp's area: first unit that is free, and the unit behind the last
-//!     32    48  lock, held while a lane takes a segment out of the area
-//!     80     4  first unit of the area
-//!     84     4  units of a slice
-//!     88     4  first unit of the memory for emptying logs inside the kernel; 0 before
-//!     92     4  on the simulator: what stands for the clock
-//!     96    32  unused
+//!     24     4  units of a slice
+//!     28     4  first unit of the memory for emptying logs inside the kernel; 0 before
+//!     32     4  on the simulator: what stands for the clock
+//!     36    92  unused
 //!    128   256  for each lane its record: mask and key of the run that it is in (see `unit`)
 //!    384   256  for each lane the place in its log: the address of the next unit; 0 while nothing is recorded
 //!    640   256  for each lane the low half of the address of its segment's link, and the time at which its run began
@@ -25,7 +22,6 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use warptrace_format::codec::CodecSpec;
 
-use crate::lock::LOCK_BYTES;
 use crate::log::Log;
 use crate::recorder::Codec;
 use crate::simt;
@@ -35,15 +31,10 @@ pub(crate) const DRAIN: u32 = 0;
 pub(crate) const WARP: u32 = 4;
 pub(crate) const SLICE: u32 = 8;
 pub(crate) const LOGS: u32 = 16;
-pub(crate) const AREA_NEXT: u32 = 24;
-pub(crate) const AREA_END: u32 = 28;
-pub(crate) const LOCK: u32 = 32;
-pub(crate) const AREA: u32 = 80;
-pub(crate) const SLICE_UNITS: u32 = 84;
-pub(crate) const WORK: u32 = 88;
+pub(crate) const SLICE_UNITS: u32 = 24;
+pub(crate) const WORK: u32 = 28;
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) const CLOCK: u32 = 92;
-const _: () = assert!(LOCK + LOCK_BYTES == AREA);
+pub(crate) const CLOCK: u32 = 32;
 pub(crate) const RECORDS: u32 = 128;
 pub(crate) const PLACES: u32 = RECORDS + EACH_BYTES;
 pub(crate) const LINKS: u32 = PLACES + EACH_BYTES;

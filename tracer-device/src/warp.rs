@@ -2,8 +2,9 @@
 
 use warptrace_format::Memory;
 
-use crate::log::{self, end_own_run, has_stopped, live_lanes, open_area};
-use crate::state::{self, AREA, DRAIN, LOCK, LOGS, PLACES, RECORDS, log, plan, twin_log};
+use crate::area::Area;
+use crate::log::{self, end_own_run, has_stopped, live_lanes};
+use crate::state::{self, DRAIN, LOGS, PLACES, RECORDS, log, plan, twin_log};
 use crate::{apart, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
@@ -30,11 +31,9 @@ fn initialise(live: u32, leader: bool) {
     let on = on && state::place::state().1;
     let (slice, twin_slice) = if on { (pool.slice(0, warp), pool.slice(1, warp)) } else { (0, 0) };
     state.set128(DRAIN, [0, warp, slice, twin_slice]);
-    state.set128(LOGS, [pool.logs as u32, (pool.logs >> 32) as u32, 0, 0]);
-    state.set128(LOCK, [0; 4]);
-    state.set128(LOCK + 16, [0; 4]);
-    state.set128(LOCK + 32, [0; 4]);
-    state.set128(AREA, [0, pool.slice_units, 0, 0]);
+    state.set128(LOGS, [pool.logs as u32, (pool.logs >> 32) as u32, pool.slice_units, 0]);
+    #[cfg(not(target_arch = "nvptx64"))]
+    state.set32(state::CLOCK, 0);
     // Nobody reads what another lane writes here: one meeting at the end is enough.
     each_lane(live, |lane, is_live| {
         let mut state = state::state(true);
@@ -51,7 +50,7 @@ fn initialise(live: u32, leader: bool) {
         }
     });
     if on {
-        open_area(state, leader, pool.logs, slice, pool.slice_units);
+        Area::open(leader, pool.logs, slice, pool.slice_units);
         pool::start_account(pool.account(0, warp), leader);
         if plan.dual {
             pool::start_account(pool.account(1, warp), leader);

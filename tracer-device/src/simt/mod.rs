@@ -148,9 +148,35 @@ pub(crate) fn own_lane() -> u32 {
 #[cfg(all(recording, target_arch = "nvptx64", feature = "counted"))]
 pub(crate) use nvptx::agree_with;
 
-/// Lets other groups of the warp run for a while.
 #[cfg(all(recording, target_arch = "nvptx64"))]
-pub(crate) use nvptx::pause;
+pub(crate) use nvptx::{fence_block_strictly, is_any, value_of};
+
+/// Whether the condition holds for any of the lanes that are here. On the simulator they ask one by one.
+#[cfg(all(recording, not(target_arch = "nvptx64")))]
+pub(crate) fn is_any(condition: bool) -> bool {
+    condition
+}
+
+/// The value that the lane `source` has, which is here: on the simulator the one that asks.
+#[cfg(all(recording, not(target_arch = "nvptx64")))]
+pub(crate) fn value_of(_source: u32, value: u32) -> u32 {
+    value
+}
+
+/// Those of the lanes that are here for which the condition holds. On the simulator they ask one by one: `lane`.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn those(condition: bool, lane: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = lane;
+        nvptx::those(condition)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        u32::from(condition) << lane
+    }
+}
 
 /// Whether the lanes of `group` run together now.
 #[cfg(recording)]
@@ -167,7 +193,7 @@ pub(crate) fn is_together(group: u32) -> bool {
 
 /// Waits for the lanes of `group` if they have come apart. (`bar.warp.sync` with a mask in a register costs a `MATCH` and a branch on
 /// sm_90, and does not bring separated lanes together again.) Answers which lanes are together then; what is read with it is read after that.
-#[cfg(all(recording, target_arch = "nvptx64"))]
+#[cfg(all(recording, target_arch = "nvptx64", feature = "counted"))]
 #[inline(always)]
 pub(crate) fn settle(group: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]

@@ -92,16 +92,8 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
 /// other groups of the warp get their turn.
 #[inline(always)]
 pub fn spin_hint() {
-    pause(50);
-}
-
-/// Suspends the group for about so many nanoseconds.
-#[inline(always)]
-pub(crate) fn pause(nanoseconds: u32) {
     // SAFETY: nothing but time passes.
-    unsafe {
-        core::arch::asm!("nanosleep.u32 {};", in(reg32) nanoseconds, options(nomem, nostack, preserves_flags))
-    };
+    unsafe { core::arch::asm!("nanosleep.u32 50;", options(nomem, nostack, preserves_flags)) };
 }
 
 /// The multiprocessor's clock, in units of 16 cycles.
@@ -138,6 +130,55 @@ pub(crate) fn agree_with(value: u32, source: u32) -> (bool, u32) {
             options(nostack, preserves_flags));
     }
     (agree != 0, theirs)
+}
+
+/// Whether the condition holds for any of the lanes that are here: an answer of which ptxas knows that it is the same for all, so that they stay together
+/// at a branch on it. Without naming them, as [`agree_with`].
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn is_any(condition: bool) -> bool {
+    let any: u32;
+    // SAFETY: exchanges predicates between lanes that are here.
+    unsafe {
+        core::arch::asm!("{{", ".reg .pred p;", "setp.ne.u32 p, {condition}, 0;", "vote.any.pred p, p;",
+            "selp.u32 {any}, 1, 0, p;", "}}", any = out(reg32) any, condition = in(reg32) condition as u32,
+            options(nostack, preserves_flags));
+    }
+    any != 0
+}
+
+/// Those of the lanes that are here for which the condition holds.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn those(condition: bool) -> u32 {
+    let lanes: u32;
+    // SAFETY: exchanges predicates between lanes that are here.
+    unsafe {
+        core::arch::asm!("{{", ".reg .pred p;", "setp.ne.u32 p, {condition}, 0;", "vote.ballot.b32 {lanes}, p;", "}}",
+            lanes = out(reg32) lanes, condition = in(reg32) condition as u32, options(nostack, preserves_flags));
+    }
+    lanes
+}
+
+/// The value that the lane `source` has, which is here.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn value_of(source: u32, value: u32) -> u32 {
+    let theirs: u32;
+    // SAFETY: exchanges registers between lanes that are here.
+    unsafe {
+        core::arch::asm!("shfl.idx.b32 {}, {}, {}, 31;", out(reg32) theirs, in(reg32) value, in(reg32) source,
+            options(nostack, preserves_flags));
+    }
+    theirs
+}
+
+/// A fence that orders this lane's stores before its loads, for its block.
+#[cfg(recording)]
+#[inline(always)]
+pub(crate) fn fence_block_strictly() {
+    // SAFETY: a fence touches no memory.
+    unsafe { core::arch::asm!("fence.sc.cta;", options(nostack, preserves_flags)) };
 }
 
 /// The hardware's number of this lane.
