@@ -1,10 +1,11 @@
 //! A warp's area: memory for further segments of its lanes' logs (see `log`).
 //!
-//! The first area is in the warp's slice. Its first segment's place holds this, and that of each further area the first word of it:
+//! The first area is in the warp's slice. Its first segment's place holds this, and that of each further area the first two words of it:
 //!
 //! ```text
 //! offset  size  field
 //!      0     4  first unit of the area that follows, or 0
+//!      4     4  in an area that was claimed: its units
 //!     16     4  first unit that is free in the current area
 //!     20     4  the unit behind its last
 //!     24     4  first unit of the current area
@@ -28,7 +29,7 @@
 //! protected is read at an address that depends on what the flags were.
 //!
 //! Only an area that is claimed from all of log memory takes an atomic. All lanes of the group come to it together, so that the group stays whole; lanes of
-//! the kernel that wait for the group may be let go then. It happens once in 32 segments at most.
+//! the kernel that wait for the group may be let go then. It happens once in 32 segments at most, and less often the longer the logs are.
 //!
 //! These words lie in global memory, where the state may be in shared memory: there every word that changes is one lane's own.
 
@@ -46,8 +47,13 @@ const FREE: u32 = 16;
 const CURRENT: u32 = 24;
 const FLAGS: u32 = 32;
 
-/// Units of an area that is claimed: a segment for each lane of a warp, and a place before them.
-pub(crate) const AREA_UNITS: u32 = (simt::WARP_LANES + 1) * SEGMENT_UNITS;
+/// Least units of an area that is claimed: a segment for each lane of a warp, and a place before them.
+const LEAST_UNITS: u32 = (simt::WARP_LANES + 1) * SEGMENT_UNITS;
+/// Most units of an area that is claimed. Each is twice as large as the one before, so that long logs do not come here often; but not where that is more
+/// than a small part of the memory that is left.
+const MOST_UNITS: u32 = 4096;
+/// What is a small part of it.
+const SMALL_PART: u32 = 64;
 
 /// The words of a warp's area.
 #[derive(Clone, Copy)]
@@ -70,7 +76,8 @@ impl Segments {
     /// First unit of the segment with this number; 0 if there is none.
     #[inline(always)]
     pub(crate) fn get(self, number: u32) -> u32 {
-        let more = if self.more == 0 { 0 } else { self.more + SEGMENT_UNITS * number.wrapping_sub(self.count) };
+        let more =
+            if self.more == 0 { 0 } else { self.more + SEGMENT_UNITS * number.wrapping_sub(self.count) };
         if number < self.count { self.first + SEGMENT_UNITS * number } else { more }
     }
 }
@@ -130,7 +137,7 @@ impl Area {
         let count = if wanted < left { wanted } else { left };
         let (mut free, mut more) = (next.wrapping_add(SEGMENT_UNITS * count), 0);
         if simt::is_any(count < wanted) {
-            let area = self.next(words, alone, flag);
+            let (area, units) = self.next(words, alone, flag);
             let pool = pool::descriptor();
             // Where half of memory is taken, who can should encode, if there is memory to do it in. (So it is in areas that are used again.)
             if simt::is_any(alone & ((area >= pool.log_units / 2) | (area == 0))) {
@@ -140,7 +147,7 @@ impl Area {
                 more = area + SEGMENT_UNITS;
                 free = more + SEGMENT_UNITS * (wanted - count);
             }
-            words.set32_if(alone & (area != 0), FREE + 4, area + AREA_UNITS);
+            words.set32_if(alone & (area != 0), FREE + 4, area + units);
             words.set32_if(alone & (area != 0), CURRENT, area);
         }
         words.set32_if(alone, FREE, free);
@@ -148,19 +155,30 @@ impl Area {
         Segments { count, first: next, more }
     }
 
-    /// The area that follows the current one; 0 if there is no memory for one. For a group that is not alone a new one of which nobody else knows.
+    /// The area that follows the current one, which is full, and its units; 0 if there is no memory for one. For a group that is not alone a new one of
+    /// which nobody else knows.
     #[inline(always)]
-    fn next(self, words: GlobalMemory, alone: bool, leader: u32) -> u32 {
-        let mut current = at_unit(self.logs, words.get32(CURRENT));
+    fn next(self, words: GlobalMemory, alone: bool, leader: u32) -> (u32, u32) {
+        let [_, end, current, _] = words.get128(FREE);
         // One that was in use before the logs were emptied, or a new one.
-        let known = if alone { current.get32(0) } else { 0 };
+        let mut last = at_unit(self.logs, current);
+        let known = if alone { last.get32(0) } else { 0 };
         if !simt::is_any(known == 0) {
-            return known;
+            return (known, at_unit(self.logs, known).get32(4));
         }
-        let new = claim_for_all(AREA_UNITS, leader);
-        current.set32_if(alone, 0, new);
-        at_unit(self.logs, new).set32_if(new != 0, 0, 0);
-        new
+        let double = if alone { 2 * (end - current) } else { 0 };
+        let units = if double < LEAST_UNITS { LEAST_UNITS } else { double };
+        let units = if units > MOST_UNITS { MOST_UNITS } else { units };
+        let pool = pool::descriptor();
+        let own = simt::is_own(leader);
+        let left = simt::value_of(leader, pool::units_left_if(own, &pool));
+        let units = if units > left / SMALL_PART { LEAST_UNITS } else { units };
+        let new = simt::value_of(leader, pool::claim_units_if(own, &pool, units));
+        last.set32_if(alone, 0, new);
+        let mut memory = at_unit(self.logs, new);
+        memory.set32_if(new != 0, 0, 0);
+        memory.set32_if(new != 0, 4, units);
+        (new, units)
     }
 
     /// Raises the flag of a group; answers whether it is alone, and the words as they are then. If it is not, the flag is taken down.
@@ -214,15 +232,9 @@ impl Area {
 fn ask_to_drain(mut state: StateMemory, leader: u32) {
     let mut work = state.get32(WORK);
     if simt::is_any(work == 0) {
-        work = claim_for_all(drain_units(), leader);
+        let claimed = pool::claim_units_if(simt::is_own(leader), &pool::descriptor(), drain_units());
+        work = simt::value_of(leader, claimed);
         state.set32(WORK, work);
     }
     state.set32_if(work != 0, DRAIN, live_lanes(state));
-}
-
-/// Units of all of log memory, which `leader` claims for the lanes that are here; 0 if there are not so many.
-#[inline(always)]
-fn claim_for_all(units: u32, leader: u32) -> u32 {
-    let own = pool::claim_units_if(simt::is_own(leader), &pool::descriptor(), units);
-    simt::value_of(leader, own)
 }

@@ -31,10 +31,10 @@ use crate::area::Area;
 use crate::pool;
 use crate::simt;
 use crate::space::{GlobalMemory, StateMemory};
-#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
-use crate::state::MORES;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::state::DRAIN;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
+use crate::state::MORES;
 use crate::state::{LINKS, LOGS, PLACES, RECORDS, SLICE, TWIN_PLACES, WARP};
 use crate::stream::get64;
 use crate::unit::{KEEPS, Run};

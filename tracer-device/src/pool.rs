@@ -93,6 +93,13 @@ pub(crate) fn claim_units_if(condition: bool, pool: &PoolDescriptor, units: u32)
     claim_units_at(condition, pool, 4, units)
 }
 
+/// Units of log memory that kernels can still claim, if `condition` holds.
+#[inline(always)]
+pub(crate) fn units_left_if(condition: bool, pool: &PoolDescriptor) -> u32 {
+    let left = pool.log_units.saturating_sub(pool.log_reserved);
+    left.saturating_sub(GlobalMemory::new(pool.claims, condition).fetch_add(4, 0))
+}
+
 /// Claims units of log memory for what is merged; answers the first, or 0 if there are no more.
 #[inline(always)]
 pub(crate) fn claim_merged(pool: &PoolDescriptor, units: u32) -> u32 {

@@ -98,6 +98,8 @@ impl Pool {
         kernels: usize,
     ) -> Result<Self, SessionError> {
         let chunk_bytes = options.chunk_bytes;
+        // Beside raw each event is a run of its own, of 16 bytes in the log and as many when it is merged, and then takes 5 in a chunk.
+        let times = if options.dual { 8 } else { 4 };
         let claims = device.allocate(size_of::<Claims>() as u64)?;
         device.fill(claims.address, claims.bytes, 0)?;
         Ok(Self {
@@ -105,7 +107,7 @@ impl Pool {
             chunk_bytes,
             chunk_count,
             claims,
-            logs: allocate_logs(device, (4 * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
+            logs: allocate_logs(device, (times * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
             claimed_units: 0,
             reserved_units: FIRST_UNITS,
             most_claimed: vec![0; kernels],
