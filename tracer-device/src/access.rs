@@ -1,13 +1,12 @@
 //! The accesses that make an event: to a warp's state, in the space in which the module keeps it.
 //!
 //! # What they are in global memory
-//! Plain loads and stores, as in shared memory, for a volatile one would put a `YIELD` at every trace point (see `lock`). At a trace point a lane reads what
+//! Plain loads and stores, as in shared memory, for a volatile one would put a `YIELD` at every trace point (see `area`). At a trace point a lane reads what
 //! it has written itself, and that it finds. There are these exceptions:
 //!
 //! - What stays as it was written when the warp started: the warp has met since, which orders memory.
-//! - The area and the lock, which are in the hands of `lock`.
-//! - [`DRAIN`]: a lane may see late that another has set it, and then the group does not empty the logs yet, for it does so only if all its lanes have
-//!   found the same and are together (`event::due`). Its mask is never too small: a lane that is seen to be live may have left, but not the other way round.
+//! - [`DRAIN`](crate::state::DRAIN): a lane may see late that another has set it, and then the group does not empty the logs yet, for it does so only if all its lanes have
+//!   found the same and are together (`event::is_to_drain`). Its mask is never too small: a lane that is seen to be live may have left, but not the other way round.
 //!   What is emptied is read behind a fence, and after it the lanes meet.
 
 use core::arch::asm;
@@ -15,8 +14,8 @@ use core::arch::asm;
 use crate::space::{StateAddress, StateMemory, unknown_zero};
 #[cfg(feature = "counted")]
 use crate::state::MORES;
-use crate::state::{DRAIN, LINKS, PLACES, RECORDS};
-use crate::unit::{COMPARED, KEEPS};
+use crate::state::{LINKS, PLACES, RECORDS};
+use crate::unit::COMPARED;
 
 macro_rules! accesses {
     ($space:literal, $register:ident) => {
@@ -51,49 +50,46 @@ macro_rules! accesses {
             /// See [`begin_run`](crate::log::begin_run): the run in the own record, `old`, goes to the lane's log, if it keeps it, and another becomes its own.
             #[inline(always)]
             pub(crate) fn begin_run(
-                self,
                 own: StateAddress,
                 old: [u32; 2],
-                [mask, key, more]: [u32; 3],
+                [mask, key, more, time]: [u32; 4],
             ) -> bool {
-                let (low, high, link, began, wanted): (u32, u32, u32, u32, u32);
+                let place: u64;
+                let (link, began): (u32, u32);
+                // The halves of an address, and the words of a unit, in registers that follow each other: as they are loaded, so are they stored.
                 // SAFETY: what is the lane's own.
                 unsafe {
-                    asm!(concat!("ld.", $space, ".v2.u32 {{{low}, {high}}}, [{own}+{places}];"),
+                    asm!(concat!("ld.", $space, ".u64 {place}, [{own}+{places}];"),
                         concat!("ld.", $space, ".v2.u32 {{{link}, {began}}}, [{own}+{links}];"),
-                        concat!("ld.", $space, ".u32 {wanted}, [{state}+{drain}];"),
-                        low = out(reg32) low, high = out(reg32) high, link = out(reg32) link,
-                        began = out(reg32) began, wanted = out(reg32) wanted, own = in($register) own,
-                        state = in($register) self.address, places = const PLACES, links = const LINKS,
-                        drain = const DRAIN, options(nostack, preserves_flags));
+                        place = out(reg64) place, link = out(reg32) link,
+                        began = out(reg32) began, own = in($register) own, places = const PLACES,
+                        links = const LINKS, options(nostack, preserves_flags));
                 }
                 #[cfg(feature = "counted")]
                 let third = Self::swap_more(own, more);
                 // Of a run whose count is in its key the third word is of no importance.
                 #[cfg(not(feature = "counted"))]
                 let (third, _) = (link, more);
-                let slow: u32;
+                let full: u32;
                 // SAFETY: as above; the place is 0, or the address of a free unit in the lane's log.
                 unsafe {
-                    asm!("{{", ".reg .pred p, q;", ".reg .b32 bit, next;", ".reg .b64 place;",
-                        "mov.b64 place, {{{low}, {high}}};",
-                        "and.b32 bit, {old_key}, {keeps};", "setp.ne.u32 p, bit, 0;",
-                        "setp.ne.and.u32 p, {high}, 0, p;",
-                        "@p st.global.v4.u32 [place], {{{old_mask}, {old_key}, {third}, {began}}};",
-                        "add.u32 next, {low}, 16;",
+                    asm!("{{", ".reg .pred p, q;", ".reg .b32 low, high, next;",
+                        "mov.b64 {{low, high}}, {place};",
+                        "setp.eq.u32 p, {others}, 0;", "setp.ne.and.u32 p, high, 0, p;",
+                        "@p st.global.v4.u32 [{place}], {{{old_mask}, {old_key}, {third}, {began}}};",
+                        "add.u32 next, low, 16;",
                         concat!("@p st.", $space, ".u32 [{own}+{places}], next;"),
                         concat!("st.", $space, ".v2.u32 [{own}+{records}], {{{mask}, {key}}};"),
-                        "setp.eq.and.u32 q, next, {link}, p;",
-                        "setp.eq.or.u32 q, {wanted}, {mask}, q;", "vote.any.pred q, q;",
-                        "selp.u32 {slow}, 1, 0, q;", "}}",
-                        slow = out(reg32) slow, own = in($register) own, old_mask = in(reg32) old[0],
-                        old_key = in(reg32) old[1], low = in(reg32) low, high = in(reg32) high,
-                        link = in(reg32) link, began = in(reg32) began, third = in(reg32) third,
-                        wanted = in(reg32) wanted, records = const RECORDS, places = const PLACES,
-                        keeps = const KEEPS, mask = in(reg32) mask, key = in(reg32) key,
+                        concat!("st.", $space, ".u32 [{own}+{links}+4], {time};"),
+                        "setp.eq.and.u32 q, next, {link}, p;", "vote.any.pred q, q;",
+                        "selp.u32 {full}, 1, 0, q;", "}}",
+                        full = out(reg32) full, own = in($register) own, others = in(reg32) kept_by_others(old),
+                        old_mask = in(reg32) old[0], old_key = in(reg32) old[1], place = in(reg64) place, link = in(reg32) link, began = in(reg32) began,
+                        third = in(reg32) third, time = in(reg32) time, records = const RECORDS, links = const LINKS,
+                        places = const PLACES, mask = in(reg32) mask, key = in(reg32) key,
                         options(nostack, preserves_flags));
                 }
-                slow != 0
+                full != 0
             }
 
             /// Where the lane's own run has its count, if it is not in its key: what it was, while it becomes `more`.
@@ -111,16 +107,6 @@ macro_rules! accesses {
                 before
             }
 
-            /// Writes down when the run began that is the lane's own now.
-            #[inline(always)]
-            pub(crate) fn set_began(own: StateAddress, time: u32) {
-                // SAFETY: what is the lane's own.
-                unsafe {
-                    asm!(concat!("st.", $space, ".u32 [{}+{}+4], {};"), in($register) own, const LINKS,
-                        in(reg32) time, options(nostack, preserves_flags));
-                }
-            }
-
             /// Address of this lane's own record, less [`RECORDS`]: its other words lie at the same distance from their first.
             #[inline(always)]
             pub(crate) fn own(self) -> StateAddress {
@@ -133,6 +119,15 @@ macro_rules! accesses {
 accesses!("shared", reg32);
 #[cfg(not(feature = "state-shared"))]
 accesses!("global", reg64);
+
+/// 0 if this lane keeps the run in its record: it is the lowest of its mask.
+#[inline(always)]
+pub(crate) fn kept_by_others(record: [u32; 2]) -> u32 {
+    #[cfg(feature = "counted")]
+    return !record[1] & crate::unit::KEEPS;
+    #[cfg(not(feature = "counted"))]
+    return record[0] & crate::simt::lower_lanes();
+}
 
 /// [`COMPARED`], in a form of which ptxas cannot tell what it is: so it stays in a register, and two comparisons take two instructions.
 #[inline(always)]

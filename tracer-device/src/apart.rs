@@ -194,15 +194,13 @@ fn go_on(state: StateMemory, log: Log, mask: u32) {
 /// Everything but the repetition of the last event; see [`event::miss`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) {
-    let (is_due, time) = event::miss(state, old, mask, own);
-    if is_due {
+pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, key: u32) {
+    if event::miss(state, old, mask, key) {
         #[cfg(target_arch = "nvptx64")]
         go(due_address(), Arguments { state: state.address, location: 0, mask, count: 0, time: 0 });
         #[cfg(not(target_arch = "nvptx64"))]
         go_on(state, log(state), mask);
     }
-    event::set_began(state, mask, time);
 }
 
 /// The same event for the raw twin of a dual recording.

@@ -8,11 +8,11 @@
 use warptrace_format::Memory;
 
 use crate::event::own_record;
-use crate::log::{append_to_twin, begin_run, set_began};
+use crate::log::{append_to_twin, begin_run};
 use crate::simt;
 use crate::space::StateMemory;
 use crate::state::{MORES, NUMBERS};
-use crate::unit::{Run, key_apart};
+use crate::unit::{KEEPS, Run, key_apart};
 
 /// Finds the run that this lane's number of iterations ends, and whether it keeps it. All lanes of `group`.
 #[inline(always)]
@@ -60,9 +60,8 @@ pub(crate) fn counts(state: StateMemory, location: u32, iterations: u32, group: 
     let (run, keeps) = find(state, location, iterations, group);
     let own = simt::own_lane();
     // Nobody counts further in these runs.
-    let key = key_apart(location, keeps);
-    begin_run(state, own, own_record(state), [run.mask, key, run.count]);
-    set_began(state, own, run.time);
+    let key = key_apart(location) | if keeps { KEEPS } else { 0 };
+    begin_run(state, own, own_record(state), [run.mask, key, run.count, run.time]);
 }
 
 /// The same for the twin's log.

@@ -7,7 +7,7 @@
 //! - Any other is a *miss*: each lane's record becomes that of a new run, and a lane that keeps the run that it was in appends that to its log.
 //!
 //! Logs are merged and encoded after the kernel (see `merge`, `after`). Only if log memory gets short, they are handed to the encoder as soon as all live
-//! lanes of the warp come to a miss together.
+//! lanes of the warp come to a miss together at which one of the logs is full.
 //!
 //! # Groups that interleave
 //! Two groups of a warp may be switched at any instruction, and nothing keeps them apart. Nothing need be, for they share no lane, and a lane writes only
@@ -24,7 +24,7 @@
 //!
 //! A run counts to 2^21, then another begins.
 
-use crate::log::{self, append_to_twin, begin_run};
+use crate::log::{append_to_twin, begin_run};
 use crate::space::StateMemory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::RECORDS;
@@ -43,8 +43,7 @@ fn record(location: u16, mask: u32, count: u32) {
     let (repeats, old) = repeat(state, mask, location, count);
     let time = if plan().dual { simt::now(state) } else { 0 };
     if !repeats {
-        let own = key(location, count, simt::is_leader(mask));
-        apart::miss(state, old, mask, own);
+        apart::miss(state, old, mask, key(location, count));
     }
     if plan().dual {
         apart::twin(state, Run { mask, location, count, time });
@@ -122,27 +121,16 @@ pub(crate) fn record_counts(location: u16, iterations: u32, group: u32) {
     }
 }
 
-/// Makes another run the one that the lanes of `mask` are in. `own` is its key, for this lane. Answers whether something is due for any of them, and the time,
-/// which is to be [`set_began`].
+/// Makes another run the one that the lanes of `mask` are in, with this key. Answers whether any of their logs is full.
 #[inline(always)]
-pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, own: u32) -> (bool, u32) {
+pub(crate) fn miss(state: StateMemory, old: [u32; 2], mask: u32, key: u32) -> bool {
     let time = simt::now(state);
-    let mut slow = false;
-    #[cfg(not(target_arch = "nvptx64"))]
-    let leader = mask.trailing_zeros();
-    simt::for_own_lanes(mask, |lane| {
-        // On the simulator the leader does it for all.
-        #[cfg(not(target_arch = "nvptx64"))]
-        let own = if lane == leader { own } else { own & !crate::unit::KEEPS };
-        slow |= begin_run(state, lane, old, [mask, own, 0]);
-    });
-    (slow, time)
-}
-
-/// Writes down when the run of `mask` began that has just begun.
-#[inline(always)]
-pub(crate) fn set_began(state: StateMemory, mask: u32, time: u32) {
-    simt::for_own_lanes(mask, |lane| log::set_began(state, lane, time));
+    // With counted loops the keeper is not always the lowest lane; here it is.
+    #[cfg(all(target_arch = "nvptx64", feature = "counted"))]
+    let key = if simt::is_leader(mask) { key | crate::unit::KEEPS } else { key };
+    let mut is_full = false;
+    simt::for_own_lanes(mask, |lane| is_full |= begin_run(state, lane, old, [mask, key, 0, time]));
+    is_full
 }
 
 /// Whether the logs are to be emptied now: memory is short, and all live lanes are here. From the lanes of `mask`.
@@ -153,12 +141,12 @@ pub(crate) fn is_to_drain(state: StateMemory, mask: u32) -> bool {
 }
 
 /// Records an event of a dual recording in the twin's log, which has every event of its own. Its time is that at which the group was together. Answers
-/// whether something is due for any lane that is here.
+/// whether that is full.
 #[inline(always)]
 pub(crate) fn twin(state: StateMemory, run: Run) -> bool {
     let keeper = run.mask.trailing_zeros();
     let lane = if cfg!(target_arch = "nvptx64") { simt::own_lane() } else { keeper };
-    simt::is_any(append_to_twin(state, lane, lane == keeper, run) | (state.get32(DRAIN) == run.mask))
+    simt::is_any(append_to_twin(state, lane, lane == keeper, run))
 }
 
 /// Empties the logs. The run that has just begun goes on. All live lanes of the warp, together: `group`, which is its mask.

@@ -31,13 +31,11 @@ use crate::area::Area;
 use crate::pool;
 use crate::simt;
 use crate::space::{GlobalMemory, StateMemory};
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::state::DRAIN;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "counted"))]
 use crate::state::MORES;
-use crate::state::{LINKS, LOGS, PLACES, RECORDS, SLICE, TWIN_PLACES, WARP};
+use crate::state::{LINKS, LOGS, PLACES, RECORDS, SLICE, WARP, log, twin_log};
 use crate::stream::get64;
-use crate::unit::{KEEPS, Run};
+use crate::unit::{NOWHERE, Run};
 
 /// Units of a lane's first segment.
 pub(crate) const FIRST_UNITS: u32 = SEGMENT_UNITS;
@@ -51,6 +49,12 @@ const LANES_UNITS: u32 = ENDS_UNITS + FIRST_UNITS * simt::WARP_LANES;
 /// Units of a slice, by choice: with an area of 94 segments, of 30, of 14, or with one that has none.
 pub const SLICE_UNITS_CHOICES: [u32; 4] = [1024, 512, 384, LANES_UNITS + SEGMENT_UNITS];
 const _: () = assert!(LANES_UNITS.is_multiple_of(SEGMENT_UNITS), "so that all segments are aligned");
+
+/// The record of a lane that has not been in a run yet: all lanes, at no location. Lane 0 keeps that, too, in a place where nothing is looked for: the first unit
+/// of its log.
+pub(crate) const NOTHING: [u32; 2] = [u32::MAX, NOWHERE];
+const NOTHING_BYTES: u32 =
+    if cfg!(all(target_arch = "nvptx64", feature = "counted")) { LOG_UNIT_BYTES } else { 0 };
 
 /// In a lane's end: the log has been stopped.
 const STOPPED: u32 = 1 << 31;
@@ -73,21 +77,11 @@ impl Log {
         Self { state, places, track }
     }
 
-    /// The lane's place: low and high half of the address of the next unit.
+    /// Address of the next unit of the lane's log; its high half is 0 while nothing is recorded.
     #[inline(always)]
-    fn place(self, lane: u32) -> [u32; 2] {
-        self.state.get64(self.places + 8 * lane)
-    }
-
-    #[inline(always)]
-    fn set_place(self, lane: u32, address: u64) {
-        self.set_place_if(true, lane, address);
-    }
-
-    #[inline(always)]
-    fn set_place_if(mut self, condition: bool, lane: u32, address: u64) {
-        self.state.set32_if(condition, self.places + 8 * lane, address as u32);
-        self.state.set32_if(condition, self.places + 8 * lane + 4, (address >> 32) as u32);
+    fn place(self, lane: u32) -> u64 {
+        let [low, high] = self.state.get64(self.places + 8 * lane);
+        u64::from(low) | u64::from(high) << 32
     }
 
     /// Low half of the address of the link of the lane's segment.
@@ -97,8 +91,20 @@ impl Log {
     }
 
     #[inline(always)]
-    fn set_link(self, lane: u32, link: u32) {
-        self.set_link_if(true, lane, link);
+    fn set_place(self, lane: u32, address: u64, link: u32) {
+        self.set_place_if(true, lane, address, link);
+    }
+
+    #[inline(always)]
+    fn set_place_if(mut self, condition: bool, lane: u32, address: u64, link: u32) {
+        self.set_low_if(condition, lane, address as u32);
+        self.state.set32_if(condition, self.places + 8 * lane + 4, (address >> 32) as u32);
+        self.set_link_if(condition, lane, link);
+    }
+
+    #[inline(always)]
+    fn set_low_if(mut self, condition: bool, lane: u32, low: u32) {
+        self.state.set32_if(condition, self.places + 8 * lane, low);
     }
 
     #[inline(always)]
@@ -109,8 +115,8 @@ impl Log {
     /// Whether the lane's segment has no place left.
     #[inline(always)]
     pub(crate) fn is_full(self, lane: u32) -> bool {
-        let [low, high] = self.place(lane);
-        (high != 0) & (low == self.link(lane))
+        let place = self.place(lane);
+        (place >> 32 != 0) & (place as u32 == self.link(lane))
     }
 
     /// First unit of the lane's log.
@@ -135,30 +141,48 @@ impl Log {
     /// become others'.
     #[inline(always)]
     pub(crate) fn rewind(self, lane: u32) {
+        let first = self.unit(self.start(lane)).address();
+        let link = first + u64::from(LOG_UNIT_BYTES * (FIRST_UNITS - 1));
         if is_stopped(self.link(lane)) {
-            let link = self.unit(self.start(lane) + FIRST_UNITS - 1).address();
-            self.set_place(lane, link);
-            self.set_link(lane, link as u32 + LOG_UNIT_BYTES);
+            self.set_place(lane, link, link as u32 + LOG_UNIT_BYTES);
         } else {
-            let address = self.unit(self.start(lane)).address();
-            self.set_place(lane, address + u64::from(LOG_UNIT_BYTES));
-            self.set_link(lane, address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1));
+            self.set_place(lane, first + u64::from(LOG_UNIT_BYTES), link as u32);
         }
     }
 
     /// Opens the lane's log in a slice, or leaves it switched off.
     #[inline(always)]
     pub(crate) fn open_or_not(mut self, lane: u32, on: bool, logs: u64, slice: u32) {
-        let address = at_unit(logs, first_segment(slice, lane)).address();
-        self.set_place(lane, if on { address + u64::from(LOG_UNIT_BYTES) } else { 0 });
-        let link = address as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1);
+        let first = at_unit(logs, first_segment(slice, lane)).address();
+        let link = first as u32 + LOG_UNIT_BYTES * (FIRST_UNITS - 1);
+        let place =
+            first + u64::from(if lane == 0 && self.track == 0 { NOTHING_BYTES } else { LOG_UNIT_BYTES });
+        self.state.set64(self.places + 8 * lane, [place as u32, if on { (place >> 32) as u32 } else { 0 }]);
         self.state.set64(self.places + (LINKS - PLACES) + 8 * lane, [link, 0]);
+    }
+
+    /// Switches the lane's log off.
+    #[inline(always)]
+    pub(crate) fn switch_off(mut self, lane: u32) {
+        self.state.set32(self.places + 8 * lane + 4, 0);
+    }
+
+    /// Whether anything is recorded in the lane's log.
+    #[inline(always)]
+    pub(crate) fn is_on(self, lane: u32) -> bool {
+        self.state.get32(self.places + 8 * lane + 4) != 0
+    }
+
+    /// Whether the lane's log has been stopped.
+    #[inline(always)]
+    pub(crate) fn has_stopped(self, lane: u32) -> bool {
+        is_stopped(self.link(lane))
     }
 
     /// Of a log that has been stopped: counts the run as lost that was appended last, if it still lies there.
     #[inline(always)]
     pub(crate) fn lose_if_full(self, lane: u32) {
-        if self.is_full(lane) && is_stopped(self.link(lane)) {
+        if self.is_full(lane) && self.has_stopped(lane) {
             self.lose(lane);
         }
     }
@@ -198,38 +222,37 @@ impl Log {
 
     #[inline(always)]
     fn needs(self, lane: u32) -> Needs {
-        let (full, has_stopped) = (self.is_full(lane), is_stopped(self.link(lane)));
+        let (full, has_stopped) = (self.is_full(lane), self.has_stopped(lane));
         Needs { extends: full & !has_stopped, stopped: full & has_stopped }
     }
 
     /// Goes on with a segment.
     #[inline(always)]
     fn go_on_if(self, condition: bool, lane: u32, segment: u32) {
-        let [low, high] = self.place(lane);
-        GlobalMemory::new(address(low, high), true).set32_if(condition, 0, segment);
+        GlobalMemory::new(self.place(lane), true).set32_if(condition, 0, segment);
         let next = self.unit(segment).address();
-        self.set_place_if(condition, lane, next);
-        self.set_link_if(condition, lane, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
+        self.set_place_if(condition, lane, next, next as u32 + LOG_UNIT_BYTES * (SEGMENT_UNITS - 1));
     }
 
     /// Stops a log for which there is no more room.
     #[inline(always)]
     fn stop_if(self, condition: bool, lane: u32) {
-        let [low, high] = self.place(lane);
-        let end = (address(low, high).wrapping_sub(get64(&self.state, LOGS))) / u64::from(LOG_UNIT_BYTES);
+        let place = self.place(lane);
+        let end = place.wrapping_sub(get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES);
         self.unit(self.start(lane)).set128_if(condition, [end as u32, 0, 0, 1]);
-        self.set_link_if(condition, lane, low.wrapping_add(LOG_UNIT_BYTES));
+        self.set_link_if(condition, lane, (place as u32).wrapping_add(LOG_UNIT_BYTES));
     }
 
     /// Counts the run as lost that was appended last to a log for which there is no more room. It lies in the place of the link, which there will
     /// never be. So will the next.
     #[inline(always)]
-    pub(crate) fn lose(mut self, lane: u32) {
-        let [low, high] = self.place(lane);
-        // Segments do not lie across a multiple of 4 GiB, but one may end there.
-        let low = low.wrapping_sub(LOG_UNIT_BYTES);
-        let run = Run::of_unit(GlobalMemory::new(address(low, high), true).get128(0));
-        self.state.set32(self.places + 8 * lane, low);
+    pub(crate) fn lose(self, lane: u32) {
+        // Segments do not lie across a multiple of 4 GiB, but one may end there: then the place is that of the run, less 4 GiB.
+        let place = self.place(lane);
+        let low = (place as u32).wrapping_sub(LOG_UNIT_BYTES);
+        let run = GlobalMemory::new(place & !u64::from(u32::MAX) | u64::from(low), true).get128(0);
+        let run = Run::of_unit(run);
+        self.set_low_if(true, lane, low);
         let mut first = self.unit(self.start(lane));
         if first.get32(HAS_LOST) == 1 {
             first.set64(T_LOST, [run.time, 2]);
@@ -242,19 +265,18 @@ impl Log {
     /// Appends a run, for which there is room. Answers whether the log is full then, and [`extend`](Self::extend) is due.
     #[inline(always)]
     pub(crate) fn append_if(self, lane: u32, condition: bool, unit: [u32; 4]) -> bool {
-        let [low, high] = self.place(lane);
-        let on = condition & (high != 0);
-        GlobalMemory::new(address(low, high), on).set128_if(on, unit);
-        let mut state = self.state;
-        state.set32_if(on, self.places + 8 * lane, low.wrapping_add(LOG_UNIT_BYTES));
-        on & (low.wrapping_add(LOG_UNIT_BYTES) == self.link(lane))
+        let place = self.place(lane);
+        let on = condition & (place >> 32 != 0);
+        GlobalMemory::new(place, on).set128_if(on, unit);
+        let next = (place as u32).wrapping_add(LOG_UNIT_BYTES);
+        self.set_low_if(on, lane, next);
+        on & (next == self.link(lane))
     }
 
     /// Writes down where the log ends.
     #[inline(always)]
     pub(crate) fn close(self, lane: u32) {
-        let [low, high] = self.place(lane);
-        let mut end = ((address(low, high) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
+        let mut end = ((self.place(lane) - get64(&self.state, LOGS)) / u64::from(LOG_UNIT_BYTES)) as u32;
         if is_stopped(self.link(lane)) {
             end = self.unit(self.start(lane)).get32(0) | STOPPED;
         }
@@ -325,49 +347,34 @@ fn first_segment(slice: u32, lane: u32) -> u32 {
     slice + ENDS_UNITS + FIRST_UNITS * lane
 }
 
-/// Of the run that the lane is in: mask and key. Appends it to the lane's log if the lane keeps it, and makes another the lane's own: mask, key, count if the
-/// key says so. From all lanes of a group, each with its own. Answers whether something is due for any of them: its log is full, or memory is short and these are all
-/// live lanes. Then, or before, [`set_began`] is due.
+/// Appends the run that the lane is in to its log, if the lane keeps it, and makes another the lane's own: mask, key, count if the key says so, time. From all
+/// lanes of a group, each with its own. Answers whether the log of any of them is full.
 ///
 /// On the device `old` is the lane's record, which has just been read.
 #[inline(always)]
-pub(crate) fn begin_run(state: StateMemory, lane: u32, old: [u32; 2], run: [u32; 3]) -> bool {
+pub(crate) fn begin_run(state: StateMemory, lane: u32, old: [u32; 2], run: [u32; 4]) -> bool {
     #[cfg(target_arch = "nvptx64")]
     {
         let _ = lane;
-        state.begin_run(state.own(), old, run)
+        StateMemory::begin_run(state.own(), old, run)
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let _ = old;
         let mut state = state;
-        let [mask, key, more] = run;
-        let slow = end_own_run(state, lane);
+        let [mask, key, more, time] = run;
+        let is_full = end_own_run(state, lane);
         state.set64(RECORDS + 8 * lane, [mask, key]);
         state.set32(MORES + 8 * lane, more);
-        slow | (state.get32(DRAIN) == mask)
-    }
-}
-
-/// Writes down when the run began that is the lane's own now.
-#[inline(always)]
-pub(crate) fn set_began(state: StateMemory, lane: u32, time: u32) {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let _ = lane;
-        StateMemory::set_began(state.own(), time);
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let mut state = state;
         state.set32(LINKS + 8 * lane + 4, time);
+        is_full
     }
 }
 
 /// Appends a run to the twin's log of this lane, if it `keeps` it. Answers whether the log is full.
 #[inline(always)]
 pub(crate) fn append_to_twin(state: StateMemory, lane: u32, keeps: bool, run: Run) -> bool {
-    Log::new(state, TWIN_PLACES, 1).append_if(lane, keeps, run.unit())
+    twin_log(state).append_if(lane, keeps, run.unit())
 }
 
 /// Ends the run that the lane is in: appends it to its log, if it keeps it; there is room for one run at any time. Answers whether the log is full then.
@@ -379,13 +386,21 @@ pub(crate) fn end_own_run(state: StateMemory, lane: u32) -> bool {
     #[cfg(all(target_arch = "nvptx64", not(feature = "counted")))]
     let more = 0;
     let time = state.get32(LINKS + 8 * lane + 4);
-    Log::new(state, PLACES, 0).append_if(lane, key & KEEPS != 0, [mask, key, more, time])
+    log(state).append_if(lane, keeps([mask, key], lane), [mask, key, more, time])
 }
 
-/// Whether the log of the lane has been stopped.
+/// Whether the lane keeps the run in its record.
 #[inline(always)]
-pub(crate) fn has_stopped(state: StateMemory, lane: u32) -> bool {
-    is_stopped(state.get32(LINKS + 8 * lane))
+fn keeps(record: [u32; 2], lane: u32) -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = lane;
+        crate::access::kept_by_others(record) == 0
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        record[0] & ((1 << lane) - 1) == 0
+    }
 }
 
 /// The live lanes of the warp.
@@ -393,7 +408,7 @@ pub(crate) fn has_stopped(state: StateMemory, lane: u32) -> bool {
 pub(crate) fn live_lanes(state: StateMemory) -> u32 {
     let (mut lane, mut live) = (0, 0);
     while lane < simt::WARP_LANES {
-        live |= u32::from(state.get32(PLACES + 8 * lane + 4) != 0) << lane;
+        live |= u32::from(log(state).is_on(lane)) << lane;
         lane += 1;
     }
     live
@@ -421,9 +436,4 @@ pub(crate) fn at_unit(logs: u64, unit: u32) -> GlobalMemory {
 #[inline(always)]
 const fn is_stopped(link: u32) -> bool {
     link.is_multiple_of(LOG_UNIT_BYTES * FIRST_UNITS)
-}
-
-#[inline(always)]
-fn address(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
 }

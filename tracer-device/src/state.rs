@@ -11,10 +11,9 @@
 //!     32     4  on the simulator: what stands for the clock
 //!     36    92  unused
 //!    128   256  for each lane its record: mask and key of the run that it is in (see `unit`)
-//!    384   256  for each lane the place in its log: the address of the next unit; 0 while nothing is recorded
+//!    384   256  for each lane its place: the address of the next unit in its log; its high half is 0 while nothing is recorded
 //!    640   256  for each lane the low half of the address of its segment's link, and the time at which its run began
-//!    896   256  in a dual recording the lanes' places in the twin's logs
-//!   1152   256  and their links
+//!    896   512  in a dual recording the same for the twin's logs
 //!      …   256  with counted loops: for each lane the count of its run, if its key says so, and the time at a loop's end
 //!      …   256  and its number of iterations, and whether it ends a run (see `counts`)
 //! ```

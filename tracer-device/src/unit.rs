@@ -15,7 +15,7 @@
 //! ```text
 //! bits    field
 //!  0..8   location
-//!     8   this lane keeps the run: it appends it to its log
+//!     8   in modules with counted loops: this lane keeps the run
 //!     9   the count is not here but in a word of its own
 //! 10..32  count; if its highest bit is set, nobody counts further
 //! ```
@@ -24,7 +24,8 @@
 
 /// What an event adds to a key.
 pub(crate) const ONE: u32 = 1 << COUNT_BIT;
-/// In a key: this lane keeps the run.
+/// In a key: this lane keeps the run. Otherwise it is the lowest lane of the mask that does.
+#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
 pub(crate) const KEEPS: u32 = 1 << 8;
 /// Bits of a key that are those of the next event if that is one more of the run.
 pub(crate) const COMPARED: u32 = LOCATION | STOP;
@@ -36,16 +37,19 @@ const APART: u32 = 1 << 9;
 const COUNT_BIT: u32 = 10;
 const STOP: u32 = 1 << 31;
 
+/// A key that no event repeats.
+pub(crate) const NOWHERE: u32 = STOP;
+
 /// The key of a run of `count` events, of which there are at most [`MOST_AT_ONCE`].
 #[inline(always)]
-pub(crate) fn key(location: u32, count: u32, keeps: bool) -> u32 {
-    count << COUNT_BIT | location | if keeps { KEEPS } else { 0 }
+pub(crate) const fn key(location: u32, count: u32) -> u32 {
+    count << COUNT_BIT | location
 }
 
 /// The key of a run whose count has a word of its own. Nobody counts it further.
 #[inline(always)]
-pub(crate) fn key_apart(location: u32, keeps: bool) -> u32 {
-    STOP | APART | location | if keeps { KEEPS } else { 0 }
+pub(crate) const fn key_apart(location: u32) -> u32 {
+    STOP | APART | location
 }
 
 /// A run.
@@ -69,7 +73,7 @@ impl Run {
     /// As it stands in a log.
     #[inline(always)]
     pub(crate) fn unit(self) -> [u32; 4] {
-        [self.mask, key_apart(self.location, true), self.count, self.time]
+        [self.mask, key_apart(self.location), self.count, self.time]
     }
 }
 
@@ -82,7 +86,7 @@ mod tests {
         let run = Run { mask: 0x8000_0001, location: 255, count: u32::MAX, time: 7 };
         assert_eq!(Run::of_unit(run.unit()), run);
         for count in [1, MOST_AT_ONCE, 2 * MOST_AT_ONCE] {
-            let unit = [3, (key(200, 1, true)).wrapping_add((count - 1) * ONE), 0xdead_beef, 9];
+            let unit = [3, key(200, 1).wrapping_add((count - 1) * ONE), 0xdead_beef, 9];
             assert_eq!(Run::of_unit(unit), Run { mask: 3, location: 200, count, time: 9 });
         }
     }
@@ -90,10 +94,10 @@ mod tests {
     #[test]
     fn a_key_stops_counting_before_it_overflows() {
         let counts = |key: u32| key & COMPARED == 77;
-        assert!(counts(key(77, MOST_AT_ONCE, true)));
-        assert!(!counts(key(77, MOST_AT_ONCE, false) + ONE), "2^21 events");
-        assert!(!counts(key(77, MOST_AT_ONCE, false) + MOST_AT_ONCE * ONE), "the most that can come");
-        assert!(!counts(key_apart(77, false)));
-        assert!(!counts(key(78, 1, true)));
+        assert!(counts(key(77, MOST_AT_ONCE)));
+        assert!(!counts(key(77, MOST_AT_ONCE) + ONE), "2^21 events");
+        assert!(!counts(key(77, MOST_AT_ONCE) + MOST_AT_ONCE * ONE), "the most that can come");
+        assert!(!counts(key_apart(77)));
+        assert!(!counts(key(78, 1)));
     }
 }

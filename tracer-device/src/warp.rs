@@ -3,8 +3,8 @@
 use warptrace_format::Memory;
 
 use crate::area::Area;
-use crate::log::{self, end_own_run, has_stopped, live_lanes};
-use crate::state::{self, DRAIN, LOGS, PLACES, RECORDS, log, plan, twin_log};
+use crate::log::{self, end_own_run, live_lanes};
+use crate::state::{self, DRAIN, LOGS, RECORDS, log, plan, twin_log};
 use crate::{apart, pool, simt};
 
 /// Prepares the warp's state. Every lane of the warp calls it at the start of the kernel.
@@ -37,7 +37,7 @@ fn initialise(live: u32, leader: bool) {
     // Nobody reads what another lane writes here: one meeting at the end is enough.
     each_lane(live, |lane, is_live| {
         let mut state = state::state(true);
-        state.set64(RECORDS + 8 * lane, [0; 2]);
+        state.set64(RECORDS + 8 * lane, log::NOTHING);
         log(state).open_or_not(lane, on && is_live, pool.logs, slice);
         if plan.dual {
             twin_log(state).open_or_not(lane, on && is_live, pool.logs, twin_slice);
@@ -87,10 +87,10 @@ fn meet(live: u32) {
 pub(crate) fn leave() {
     let mut state = state::state(true);
     let lane = simt::own_lane();
-    if state.get32(PLACES + 8 * lane + 4) == 0 {
+    if !log(state).is_on(lane) {
         return;
     }
-    if end_own_run(state, lane) && has_stopped(state, lane) {
+    if end_own_run(state, lane) && log(state).has_stopped(lane) {
         apart::lose(state);
     }
     log(state).close(lane);
@@ -98,7 +98,7 @@ pub(crate) fn leave() {
         twin_log(state).close(lane);
     }
     // It is no longer one of those who can come together.
-    state.set64(PLACES + 8 * lane, [0; 2]);
+    log(state).switch_off(lane);
     if state.get32(DRAIN) != 0 {
         state.set32(DRAIN, live_lanes(state));
     }

@@ -85,7 +85,7 @@ pub(crate) fn starting_lanes() -> u32 {
 }
 
 /// Whether this lane is the lowest of `mask`. On the GPU it must be in it.
-#[cfg(recording)]
+#[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
 #[inline(always)]
 pub(crate) fn is_leader(mask: u32) -> bool {
     #[cfg(target_arch = "nvptx64")]
@@ -148,6 +148,8 @@ pub(crate) fn own_lane() -> u32 {
 #[cfg(all(recording, target_arch = "nvptx64", feature = "counted"))]
 pub(crate) use nvptx::agree_with;
 
+#[cfg(all(recording, target_arch = "nvptx64", not(feature = "counted")))]
+pub(crate) use nvptx::lower_lanes;
 #[cfg(all(recording, target_arch = "nvptx64"))]
 pub(crate) use nvptx::{fence_block_strictly, is_any, value_of};
 
