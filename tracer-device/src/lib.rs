@@ -38,7 +38,7 @@
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
 //! - [`trace_loc`], [`trace_loop`] and [`KernelGuard`]: the tracer itself. `state` says where a warp's state is, `access` how it is read and written, `warp` how it opens and
-//!   ends, `event` how an event gets into a lane's `log`, `counts` how a counted loop does; `lock` keeps groups apart that take memory for their logs.
+//!   ends, `event` how an event gets into a lane's `log`, `counts` how a counted loop does; `area` is memory for logs, which groups of a warp share.
 //!   `after` merges and encodes the logs that kernels have left, `drain` (with `merge`) those that are emptied inside a kernel; `stream` appends to
 //!   chunks, `pool` hands out chunks and log memory.
 //!
@@ -49,8 +49,8 @@
 //!    so it makes no difference what other groups do in between.
 //! 3. A log is its lane's alone, and each run in it bears the time at which it began, read while its group was together. So a lane's events are in the
 //!    order in which it executed them, whoever kept them.
-//! 4. Memory for logs is taken inside a lock in the warp's state (see `lock`, also for why it is not an atomic), of few instructions. If another group has
-//!    it, the lane waits, in a function of its own (see `apart`).
+//! 4. Memory for logs is taken by all lanes of a group together; a group that finds another at it claims memory of its own (see `area`, also for why there is no
+//!    lock and no atomic). Nobody waits.
 //! 5. Logs are emptied when the group has all live lanes and they are together, or after the kernel.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
