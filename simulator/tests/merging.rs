@@ -18,6 +18,9 @@ const SEGMENT: u32 = 8;
 const STOPPED: u32 = 1 << 31;
 /// In an account: the warp has started.
 const STARTED: u32 = 2;
+/// In the header of a chunk that waits for its stretch: half a warp is to encode it, or one thread.
+const TOGETHER: u32 = u32::MAX - 1;
+const ALONE: u32 = u32::MAX;
 /// What stands where nobody has written.
 const UNTOUCHED: u32 = 0xcccc_cccc;
 
@@ -217,7 +220,7 @@ fn merge(memory: &Memory, streams: usize, codec: CodecSpec, room: Room) -> Vec<M
     // Aligned, as `[u64; 2]` on the host may not be.
     let mut accounts =
         vec![WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: STARTED }; streams];
-    let mut claims = Claims { chunks: 0, log_units: 0, merged_units: 0, unused: 0 };
+    let mut claims = Claims { chunks: 0, log_units: 0, merged_units: 0, alone: 0 };
     let pool = PoolDescriptor {
         chunks: chunks.as_mut_ptr().expose_provenance() as u64,
         claims: (&raw mut claims).expose_provenance() as u64,
@@ -260,12 +263,18 @@ fn merge(memory: &Memory, streams: usize, codec: CodecSpec, room: Room) -> Vec<M
         .map(|chunk| (chunk[0], chunk[1]))
         .collect();
     found.sort_unstable();
+    let alone = found.iter().filter(|(header, _)| header[3] == ALONE).count();
+    assert_eq!(claims.alone as usize, alone, "who encodes knows how many are for one thread");
     for ([warp, sequence, runs, left], [launch, track, low, high]) in found {
         let stream = &mut merged[warp as usize];
-        assert_eq!((left, launch, track, sequence), (u32::MAX, 3, 0, stream.stretches.len() as u32));
+        assert_eq!((launch, track, sequence), (3, 0, stream.stretches.len() as u32));
         let first = ((u64::from(low) | u64::from(high) << 32) - pool.logs) / 16;
         assert!(first >= u64::from(for_kernels) && first + u64::from(runs) <= u64::from(pool.log_units));
-        stream.runs.extend(&units[first as usize..][..runs as usize]);
+        let runs_here = &units[first as usize..][..runs as usize];
+        // With predict all counts together stay below 2^24, if each is below that by the number of runs.
+        let fits = runs_here.iter().all(|run| run[2] < (1 << 24) / 80);
+        assert_eq!(left, if codec == PREDICT && fits { TOGETHER } else { ALONE });
+        stream.runs.extend(runs_here);
         stream.stretches.push(runs);
     }
     merged
@@ -422,8 +431,10 @@ fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
     let mut numbers = Numbers(7);
     let mut logs = logs(&mut numbers, &[20; LANES], 0, 50);
     logs.lanes[3][9].count = 1 << 20;
-    let found = check(&[logs], ECL, AMPLE);
+    let found = check(&[logs.clone()], ECL, AMPLE);
     assert_eq!(found[0].stretches, [640]);
+    // With predict it is the counts that may be too many.
+    assert!(merge(&Memory::new(&[logs]), 1, PREDICT, AMPLE)[0].stretches == [640]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A traced kernel, from `trace_loc` to the bytes of its chunks.
 
-use warptrace_device::{KernelCall, SLICE_UNITS, encode_call, kernel, merge_call, simt, trace_loc};
+use warptrace_device::{
+    KernelCall, SLICE_UNITS, encode_call, encode_together_call, kernel, merge_call, simt, trace_loc,
+};
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
@@ -163,7 +165,7 @@ struct Recorded {
 fn claims(memory: &mut Guarded) -> Claims {
     let bytes = memory.contents();
     let word = |at: usize| u32::from_le_bytes(bytes[4 * at..][..4].try_into().expect("four bytes"));
-    Claims { chunks: word(0), log_units: word(1), merged_units: word(2), unused: word(3) }
+    Claims { chunks: word(0), log_units: word(1), merged_units: word(2), alone: word(3) }
 }
 
 /// Runs `call` in `blocks` blocks, and merges and encodes what warps have left. Whatever happens, memory is written only where it is due.
@@ -239,6 +241,9 @@ fn record(call: &KernelCall, blocks: u32, room: Room, recording: Recording, laun
     let claimed = (by_merge.chunks as usize).min(room.chunks);
     if claimed != 0 {
         run(&encode_call(table_at, 1, claimed as u32), (claimed as u32).div_ceil(64));
+        if let CodecSpec::Predict(_) = recording.codec {
+            run(&encode_together_call(table_at, 1, claimed as u32), (claimed as u32).div_ceil(4));
+        }
     }
     table.contents();
     let after_all = logs.contents();

@@ -58,8 +58,8 @@ pub struct Claims {
     pub log_units: u32,
     /// Units of log memory, for what is merged.
     pub merged_units: u32,
-    /// Fills up.
-    pub unused: u32,
+    /// Stretches of merged runs that one thread has to encode each (see `warptrace_device`).
+    pub alone: u32,
 }
 
 /// A launch whose warps have left logs, for those who merge and encode them. Size 32 bytes, alignment 16.

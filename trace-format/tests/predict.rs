@@ -6,8 +6,8 @@ use common::{bfs_streams, few_values, stream};
 use proptest::prelude::*;
 use warptrace_format::codec::predict::encoder::{MAX_PUSH_BITS, MAX_PUSH_GROWTH};
 use warptrace_format::codec::predict::lanes;
-use warptrace_format::codec::predict::stack::{Relation, Stack};
-use warptrace_format::codec::predict::{MAX_CHUNK_EVENTS, PredictDecoder, PredictState};
+use warptrace_format::codec::predict::stack::{Relation, Relations, Stack};
+use warptrace_format::codec::predict::{MAX_CHUNK_EVENTS, PredictDecoder, PredictState, Slot};
 use warptrace_format::codec::{CodecSpec, Decoder, Item, PredictParams, encode_stream};
 use warptrace_format::{Event, RAW_EVENT_BYTES, SliceMemory};
 
@@ -149,6 +149,20 @@ proptest! {
             prop_assert_eq!(relation, Relation::new(level as u32, level > 0 && mask & last == 0));
             prop_assert_eq!(mask & !stack.base(relation, last), 0);
             prop_assert!(relation.number() < Relation::END);
+            if mask != 0 && last != 0 {
+                let exact = stack.base(relation, last) == mask;
+                let relations = Relations::of(relation, exact, mask, last);
+                for number in (0..Relation::END).filter(|&number| number != 1) {
+                    let other = Relation::new(number >> 1, number & 1 != 0);
+                    let base = stack.base(other, last);
+                    let is_among = if exact { base == mask } else { mask & !base == 0 };
+                    prop_assert!(exact || base != mask);
+                    for by_seen in [false, true] {
+                        let slot = Slot::learned(3, other, by_seen, 5);
+                        prop_assert_eq!(relations.has(slot), is_among, "{:?} of {:x?}", other, nested);
+                    }
+                }
+            }
 
             let mut masks = stack.0.to_vec();
             if mask != last && mask & !last == 0 {

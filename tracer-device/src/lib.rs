@@ -104,7 +104,7 @@ mod unit;
 mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use after::{encode_call, merge_call};
+pub use after::{TOGETHER_LANES, TOGETHER_THREADS, encode_call, encode_together_call, merge_call};
 pub use global::Global;
 pub use guard::KernelGuard;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -25,7 +25,7 @@ const RAW_TRACK_BYTES: u32 = TRACK_HEADER_BYTES + round_up_16(4 * RawState::WORD
 pub(crate) const TRACK_BYTES: u32 = ECL_TRACK_BYTES;
 const _: () = assert!(ECL_TRACK_BYTES >= PREDICT_TRACK_BYTES && ECL_TRACK_BYTES >= RAW_TRACK_BYTES);
 
-/// Bytes that each thread needs in shared memory that encodes what warps have left behind; see `after`.
+/// Bytes that each thread needs in shared memory that encodes stretches alone; see `after`.
 pub const fn encoding_bytes(codec: Codec) -> u32 {
     // Of two neighbours the same words lie in different banks.
     (TRACK_BYTES + round_up_16(codec.table_bytes())) | 16
@@ -86,7 +86,7 @@ impl<M> Tables<M> {
     }
 
     #[inline(always)]
-    fn predict(&self) -> PredictParams {
+    pub(crate) fn predict(&self) -> PredictParams {
         #[cfg(not(target_arch = "nvptx64"))]
         if let CodecSpec::Predict(params) = self.codec {
             return params;

@@ -44,6 +44,15 @@ mod device {
         }
     }
 
+    impl SharedMemory {
+        /// Writes two words if `condition` holds.
+        #[cfg(feature = "codec-predict")]
+        #[inline(always)]
+        pub(crate) fn set64_if(self, condition: bool, at: u32, value: [u32; 2]) {
+            Self { leader: self.leader & condition, ..self }.set64(at, value);
+        }
+    }
+
     impl GlobalMemory {
         #[inline(always)]
         pub(crate) fn new(address: u64, leader: bool) -> Self {
@@ -230,6 +239,12 @@ mod host {
         pub(crate) fn set128_if(mut self, condition: bool, value: [u32; 4]) {
             if condition {
                 self.set128(0, value);
+            }
+        }
+
+        pub(crate) fn set64_if(mut self, condition: bool, at: u32, value: [u32; 2]) {
+            if condition {
+                self.set64(at, value);
             }
         }
 

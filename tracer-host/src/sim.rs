@@ -195,7 +195,7 @@ impl Device for SimDevice {
         }
         let word =
             |at: usize| u32::from_le_bytes([claims[at], claims[at + 1], claims[at + 2], claims[at + 3]]);
-        let claims = Claims { chunks: word(0), log_units: word(4), merged_units: word(8), unused: 0 };
+        let claims = Claims { chunks: word(0), log_units: word(4), merged_units: word(8), alone: word(12) };
         Ok(LaunchTime { kernel, claims })
     }
 }

@@ -4,9 +4,9 @@ use warptrace_format::Memory;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::pool::PoolDescriptor;
 
-use super::LEFT;
 use super::board::{Order, Place};
 use super::warp_ops::{ALL, by_first, sum_up_to};
+use super::{ALONE, TOGETHER};
 use crate::log::at_unit;
 use crate::pool;
 use crate::recorder::Codec;
@@ -53,6 +53,7 @@ struct Stretches {
 #[inline(always)]
 pub(super) fn cut(pool: &PoolDescriptor, place: &Place, order: &Order, fits: bool, codec: Codec) -> u64 {
     let lane = simt::lane();
+    let left = if matches!(codec, Codec::Predict) && fits { TOGETHER } else { ALONE };
     let (mut done, mut sequence) = (0, place.sequence);
     while done < order.kept {
         let stretches = if fits {
@@ -65,8 +66,11 @@ pub(super) fn cut(pool: &PoolDescriptor, place: &Place, order: &Order, fits: boo
         if lane < chunks {
             let runs = at_unit(pool.logs, order.to + stretches.first).address();
             let mut header = pool::chunk(pool, first + lane);
-            header.set128(0, [place.warp, sequence + lane, stretches.runs, LEFT]);
+            header.set128(0, [place.warp, sequence + lane, stretches.runs, left]);
             header.set128(16, [place.launch, place.track, runs as u32, (runs >> 32) as u32]);
+        }
+        if lane == 0 && left == ALONE {
+            GlobalMemory::new(pool.claims, true).fetch_add(12, chunks);
         }
         done = stretches.end;
         sequence += chunks;

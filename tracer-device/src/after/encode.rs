@@ -6,14 +6,14 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::pool::PoolDescriptor;
 
-use super::{LEFT, Launches};
+use super::{ALONE, Launches, account};
 use crate::pool;
 use crate::recorder::{Codec, Tables};
 use crate::space::SharedMemory;
 use crate::state::{Plan, with_recorder};
 use crate::stream::{Stretch, Track};
 
-/// Encodes what was left for the chunk `index`, if anything was. From one thread, with [`TRACK_BYTES`] of `state` and tables of its own.
+/// Encodes what was left for the chunk `index`, if anything was that one thread is to encode. From one thread, with [`TRACK_BYTES`] of `state` and tables of its own.
 #[inline(always)]
 pub(super) fn encode(
     pool: &PoolDescriptor,
@@ -27,11 +27,11 @@ pub(super) fn encode(
     let [warp, sequence, runs, left] = header.get128(0);
     let [number, track, low, high] = header.get128(16);
     let launch = number.wrapping_sub(launches.get(0).launch);
-    if left != LEFT || launch >= launches.count {
+    if left != ALONE || launch >= launches.count {
         return;
     }
     let launch = launches.get(launch);
-    let account = launch.accounts + u64::from(pool::ACCOUNT_BYTES) * u64::from(track * launch.warps + warp);
+    let account = account(&launch, track, warp);
     let stretch = Stretch { address: u64::from(low) | u64::from(high) << 32, runs };
     let payload = pool::start_chunk(pool, index, [warp, number, track]);
     let stream = Track::new(state, track, warp, number);

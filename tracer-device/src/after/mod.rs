@@ -6,7 +6,7 @@
 //! 1. `merge` brings each warp's logs into one sequence, in log memory; one warp for each warp and track, a lane for each log (see `logs`), and `sort` where
 //!    several logs have runs. `cut` cuts the sequence into stretches that are sure to fit into a chunk, claims a chunk for each, and leaves its number of
 //!    runs there.
-//! 2. `encode` encodes each stretch into its chunk, one thread a stretch.
+//! 2. Others encode each stretch into its chunk: `together`, half a warp a stretch, with `predict`; `encode`, one thread a stretch, all else.
 //!
 //! A chunk that waits for its stretch:
 //!
@@ -15,7 +15,7 @@
 //!      0     4  warp      as in a chunk
 //!      4     4  sequence  as in a chunk
 //!      8     4  runs
-//!     12     4  0xffffffff
+//!     12     4  0xffffffff if one thread is to encode it, 0xfffffffe if half a warp is
 //!     16     4  launch    as in a chunk
 //!     20     4  track     as in a chunk
 //!     24     8  address of the runs
@@ -29,6 +29,8 @@ mod encode;
 mod logs;
 mod merge;
 mod sort;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "codec-predict"))]
+mod together;
 mod warp_ops;
 
 use warptrace_format::Memory;
@@ -44,7 +46,10 @@ use warptrace_format::pool::LeftLaunch;
 use self::encode::encode;
 #[cfg(not(target_arch = "nvptx64"))]
 use self::merge::merge_all;
+#[cfg(not(target_arch = "nvptx64"))]
+use self::together::encode_together;
 use crate::merge::RUN_BYTES;
+use crate::pool::ACCOUNT_BYTES;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::recorder::{Codec, Recorder, TRACK_BYTES, Tables};
 use crate::space::GlobalMemory;
@@ -55,8 +60,16 @@ use crate::state::{plan, with_recorder};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::{pool, simt};
 
-/// Stands where a chunk has its length.
-const LEFT: u32 = u32::MAX;
+/// Stands where a chunk has its length, if one thread is to encode the stretch.
+const ALONE: u32 = u32::MAX;
+/// If half a warp is.
+const TOGETHER: u32 = u32::MAX - 1;
+
+/// Address of a warp's account for a track.
+#[inline(always)]
+fn account(launch: &LeftLaunch, track: u32, warp: u32) -> u64 {
+    launch.accounts + u64::from(ACCOUNT_BYTES) * u64::from(track * launch.warps + warp)
+}
 
 /// A table of launches, in the device's memory.
 #[derive(Clone, Copy)]
@@ -128,7 +141,7 @@ mod kernels {
         merge_all(Launches { table, count: launches }, streams);
     }
 
-    /// Encodes what was left for the first `count` chunks of the pool, by a grid of any size along x.
+    /// Encodes what was left for one thread each, for the first `count` chunks of the pool, by a grid of any size along x.
     ///
     /// # Safety
     /// Launched by the host, with [`encoding_bytes`](crate::encoding_bytes) of dynamic shared memory a thread, and a descriptor of the pool that the
@@ -145,6 +158,23 @@ mod kernels {
             encode(&pool, plan, launches, number, SharedMemory::new(own, true), tables);
             number += simt::grid_threads_x();
         }
+    }
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "codec-predict"))]
+mod together_kernel {
+    use super::Launches;
+    use super::together::encode_together;
+    use crate::recorder::DEVICE_PREDICT;
+
+    /// Encodes what was left for half a warp each, for the first `count` chunks of the pool, by a grid of any size along x, in blocks of up to
+    /// 4 whole warps.
+    ///
+    /// # Safety
+    /// Launched by the host, with a descriptor of the pool that the chunks are in.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "ptx-kernel" fn warptrace_encode_together(table: u64, launches: u32, count: u32) {
+        encode_together(Launches { table, count: launches }, count, DEVICE_PREDICT);
     }
 }
 
@@ -170,7 +200,26 @@ pub fn merge_call(table: u64, launches: u32, streams: u32) -> crate::KernelCall 
     crate::KernelCall::new("warptrace_merge", arguments(table, [launches, streams]), thread)
 }
 
-/// The kernel that encodes what [`merge_call`] has left for the first `count` chunks of the pool, likewise.
+/// Lanes that encode a stretch together.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const TOGETHER_LANES: u32 = together::GROUP_LANES;
+
+/// Most threads of a block that encodes so.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const TOGETHER_THREADS: u32 = together::MOST_GROUPS * TOGETHER_LANES;
+
+/// The kernel that encodes what [`merge_call`] has left for the first `count` chunks of the pool, and for half a warp each, likewise: whole warps,
+/// up to [`TOGETHER_THREADS`]. For the codec `predict`.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn encode_together_call(table: u64, launches: u32, count: u32) -> crate::KernelCall {
+    let thread = move || {
+        let params = Tables::new(()).predict();
+        encode_together(Launches { table, count: launches }, count, params);
+    };
+    crate::KernelCall::new("warptrace_encode_together", arguments(table, [launches, count]), thread)
+}
+
+/// The kernel that encodes what is left for one thread each, with [`encoding_bytes`](crate::encoding_bytes) of dynamic shared memory a thread.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn encode_call(table: u64, launches: u32, count: u32) -> crate::KernelCall {
     let thread = move || {

@@ -257,6 +257,17 @@ pub fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {
     shuffle(mask, value, if lane >= delta { lane - delta } else { lane })
 }
 
+/// As [`shuffle_up`], by all lanes of the warp. On the GPU it is the instruction of its own.
+#[cfg(any(not(target_arch = "nvptx64"), feature = "codec-predict"))]
+#[inline(always)]
+#[track_caller]
+pub(crate) fn shuffle_up_all(value: u32, delta: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return nvptx::shuffle_up_all(value, delta);
+    #[cfg(not(target_arch = "nvptx64"))]
+    shuffle_up(u32::MAX, value, delta)
+}
+
 /// Value of the lane whose index differs by the bits of `lanes`, as `__shfl_xor_sync`.
 #[inline(always)]
 #[track_caller]

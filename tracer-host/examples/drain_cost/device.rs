@@ -158,7 +158,7 @@ impl Device for Replay {
     ) -> Result<LaunchTime, DeviceError> {
         let pool = tracing.expect("sessions trace").pool;
         match call.name() {
-            "warptrace_merge" | "warptrace_encode" => {}
+            "warptrace_merge" | "warptrace_encode" | "warptrace_encode_together" => {}
             _ => {
                 // The first launch behind a drain: its accounts lie where the memory for them begins.
                 if pool.slices == FIRST_SLICE {

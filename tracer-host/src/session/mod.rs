@@ -8,7 +8,10 @@ mod worker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{Codec, KernelCall, TracePoints, encode_call, encoding_bytes, merge_call};
+use warptrace_device::{
+    Codec, KernelCall, TOGETHER_LANES, TOGETHER_THREADS, TracePoints, encode_call, encode_together_call,
+    encoding_bytes, merge_call,
+};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
@@ -148,7 +151,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         for (kernel, _) in program.kernels {
             device.prepare(kernel, Some((recording, options.placement)))?;
         }
-        for call in [merge_call(0, 0, 0), encode_call(0, 0, 0)] {
+        let together = is_together(recording).then(|| encode_together_call(0, 0, 0));
+        for call in [merge_call(0, 0, 0), encode_call(0, 0, 0)].into_iter().chain(together) {
             device.prepare(call.name(), Some((recording, options.placement)))?;
         }
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
@@ -267,18 +271,29 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if count == 0 {
             return Ok(0);
         }
-        let bytes = encoding_bytes(codec_of(self.recording));
-        let threads = self.encoding_threads(count);
-        let shape = self.shape(count, threads, threads, bytes);
-        // SAFETY: as above.
-        let time =
-            unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
-        self.total.encoding += time.kernel;
-        self.pool.encoded(time.claims.chunks);
-        Ok(time.claims.chunks.min(self.pool.chunk_count))
+        let mut claims = time.claims;
+        if is_together(self.recording) && count > claims.alone {
+            let call = encode_together_call(table, launches, count);
+            let shape = self.shape(count, TOGETHER_THREADS, TOGETHER_THREADS / TOGETHER_LANES, 0);
+            // SAFETY: as above.
+            let time = unsafe { self.device.launch(&call, &shape, Some(&tracing)) }?;
+            self.total.encoding += time.kernel;
+        }
+        if claims.alone != 0 {
+            let bytes = encoding_bytes(codec_of(self.recording));
+            let threads = self.encoding_threads(count);
+            let shape = self.shape(count, threads, threads, bytes);
+            // SAFETY: as above.
+            let time =
+                unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
+            self.total.encoding += time.kernel;
+            claims = time.claims;
+        }
+        self.pool.encoded(claims.chunks);
+        Ok(claims.chunks.min(self.pool.chunk_count))
     }
 
-    /// Threads of a block that encodes, of which each does a chunk. They take turns where they go different ways, so as few are together as fill the
+    /// Threads of a block that encodes, of which each does a chunk alone. They take turns where they go different ways, so as few are together as fill the
     /// device.
     fn encoding_threads(&self, chunks: u32) -> u32 {
         let mut threads = LEAST_ENCODING_THREADS;
@@ -369,6 +384,11 @@ const MERGING_THREADS: u32 = 128;
 const LEAST_ENCODING_THREADS: u32 = 4;
 /// Blocks that a multiprocessor can have at once.
 const MOST_BLOCKS: u32 = 32;
+
+/// Whether some stretches are encoded by several lanes each.
+fn is_together(recording: Recording) -> bool {
+    codec_of(recording) == Codec::Predict
+}
 
 fn codec_of(recording: Recording) -> Codec {
     match recording.codec {

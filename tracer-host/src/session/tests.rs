@@ -178,6 +178,7 @@ impl FakeDevice {
                 if chunk < pool.chunk_count {
                     let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
                     self.put(at, &[warp, sequence, 1, LEFT, launch, 0, 0, 0]);
+                    self.add(pool.claims + 12, 1);
                     self.merged.insert(chunk, (account, payload));
                 } else {
                     self.add(account + 16, events);
@@ -275,7 +276,7 @@ impl Device for FakeDevice {
                 self.merge(table, word(1), word(2), &pool);
                 kernel = Duration::from_millis(1);
             }
-            "warptrace_encode" => {
+            "warptrace_encode" | "warptrace_encode_together" => {
                 self.encode(word(2), &pool);
                 kernel = Duration::from_millis(2);
             }
@@ -284,8 +285,8 @@ impl Device for FakeDevice {
                 self.run(&pool, if recording.dual { 2 } else { 1 })?;
             }
         }
-        let [chunks, log_units, merged_units] = [0, 4, 8].map(|at| self.word(pool.claims + at));
-        Ok(LaunchTime { kernel, claims: Claims { chunks, log_units, merged_units, unused: 0 } })
+        let [chunks, log_units, merged_units, alone] = [0, 4, 8, 12].map(|at| self.word(pool.claims + at));
+        Ok(LaunchTime { kernel, claims: Claims { chunks, log_units, merged_units, alone } })
     }
 }
 

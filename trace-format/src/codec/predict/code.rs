@@ -3,6 +3,7 @@
 //! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its lowest
 //! bit first.
 
+use super::lanes;
 use super::stack::Relation;
 
 /// Bits to be written, the first one lowest.
@@ -48,21 +49,21 @@ pub const FULL_RUN_BITS: u32 = 24;
 /// ```
 #[inline(always)]
 pub const fn head(run: u32, located: bool) -> Code {
+    // Selects: to a GPU each branch is one more place where lanes wait for each other.
+    let located = located as u32;
+    let over = run.wrapping_sub(3);
+    let width = 31_u32.wrapping_sub(over.leading_zeros());
+    let is_full = over >> 15 != 0;
+    let rest = if is_full { run } else { over.wrapping_sub(1_u32.wrapping_shl(width)) };
+    let (number, bits) = if is_full { (15, FULL_RUN_BITS) } else { (width, width) };
+    let (bits, length) =
+        if run < 4 { (0b1000 | run << 4 & 0x10, 5) } else { (number << 4 | rest << 8, 8 + bits) };
+    let (bits, length) = if run == 1 { (0b100, 3) } else { (bits, length) };
     if run == 0 {
-        return if located { Code::new(2, 2) } else { Code::new(1, 1) };
-    }
-    let run = if run == 1 {
-        Code::new(0b100, 3)
-    } else if run < 4 {
-        Code::new(0b1000 | ((run - 2) << 4), 5)
+        Code::new(1 + located, 1 + located)
     } else {
-        let over = run - 3;
-        let width = 31 - over.leading_zeros();
-        let (number, rest, bits) =
-            if width < 15 { (width, over - (1 << width), width) } else { (15, run, FULL_RUN_BITS) };
-        Code::new(number << 4, 8).then(Code::new(rest, bits))
-    };
-    run.then(Code::new(located as u32, 1))
+        Code::new(bits, length).then(Code::new(located, 1))
+    }
 }
 
 /// Lowest and highest difference of each width of [`location`]; the highest ones follow on -1 and +2.
@@ -83,23 +84,18 @@ pub(crate) const FAR: (i32, i32) = (-22, 28);
 #[inline(always)]
 pub const fn location(last: u32, location: u32) -> Code {
     let difference = location as i32 - last as i32;
-    if difference == 1 {
-        Code::new(1, 1)
-    } else if difference == 0 {
-        Code::new(0b010, 3)
-    } else if difference == 2 {
-        Code::new(0b110, 3)
-    } else if difference >= NEAR.0 && difference <= NEAR.1 {
-        let index = if difference < 0 { difference - NEAR.0 } else { difference - NEAR.0 - 3 };
-        Code::new(0b100 | ((index as u32) << 3), 7)
-    } else if difference >= FAR.0 && difference <= FAR.1 {
-        let index = if difference < 0 { difference - FAR.0 } else { difference - FAR.0 - 19 };
-        Code::new(0b1000 | ((index as u32) << 4), 9)
-    } else if location < 256 {
-        Code::new(0b1_0000 | (location << 5), 13)
-    } else {
-        Code::new(location << 5, 21)
-    }
+    // Selects; and the shortest ones by arithmetic, for of three cases compilers make a table, which a GPU would have to load.
+    let (is_before, number) = (difference < 0, difference as u32);
+    let (near, far) =
+        (if is_before { NEAR.0 } else { NEAR.0 + 3 }, if is_before { FAR.0 } else { FAR.0 + 19 });
+    let code = if location < 256 { (0b1_0000 | location << 5, 13) } else { (location << 5, 21) };
+    let is_far = (difference >= FAR.0) & (difference <= FAR.1);
+    let code = if is_far { (0b1000 | number.wrapping_sub(far as u32) << 4, 9) } else { code };
+    let is_near = (difference >= NEAR.0) & (difference <= NEAR.1);
+    let code = if is_near { (0b100 | number.wrapping_sub(near as u32) << 3, 7) } else { code };
+    let odd = number & 1;
+    let (bits, length) = if number < 3 { (2 + 2 * number - 3 * odd, 3 - 2 * odd) } else { code };
+    Code::new(bits, length)
 }
 
 /// A relation.
@@ -119,6 +115,19 @@ pub const fn relation(relation: Relation) -> Code {
     } else {
         Code::new((number - 4) << 2, 5)
     }
+}
+
+/// An event that is the one before once more, and was not expected, after `run` hits.
+///
+/// Its mask is its own nearest; see [`MaskForm`](super::mask::MaskForm) for what is written of it.
+#[inline(always)]
+pub const fn again(run: u32, located: bool) -> Code {
+    let rest = if located {
+        Code::new(0, 2).then(relation(Relation::SAME)).then(lanes::encode(u32::MAX, u32::MAX))
+    } else {
+        location(0, 0).then(Code::new(1, 1))
+    };
+    head(run, located).then(rest)
 }
 
 /// The first location that has no short form at the start of a chunk; see [`first`].

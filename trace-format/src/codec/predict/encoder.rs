@@ -1,23 +1,27 @@
 //! The encoder of `predict`: one warp's state between two events.
 
 use super::code::{self, Code};
-use super::stack::{Relation, Stack};
-use super::{MAX_CHUNK_EVENTS, PredictParams, Slot, lanes};
+use super::mask::MaskForm;
+use super::stack::Stack;
+use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
 use crate::event::Event;
 use crate::memory::Memory;
 
 /// Most bits by which one [`PredictState::push`] can lengthen the payload: 33 for the hits before it, 21 for the
 /// location, 6 for the relation, 33 for the lanes.
 pub const MAX_PUSH_BITS: u32 = 93;
-/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but then it is the same
-/// again: 2 bits for the hits, then 4 for location and mask, or 5 for the mask alone.
+/// Most bits by which an event that is the one before again can: 33 for the hits, then 4 for location and mask, or 5 for
+/// the mask alone.
+pub const MAX_AGAIN_BITS: u32 = 38;
+/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but behind a miss it has
+/// only 2 bits for the hits.
 const MAX_RUN_BITS: u32 = MAX_PUSH_BITS + 7;
 /// Most bytes that one [`PredictState::push_run`] needs in a fresh chunk. The payload is written in words.
 pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_RUN_BITS.div_ceil(32);
 
 /// Stands in `last` before the first event. No location, and no slot's step leads away from it, so that the first
 /// event of a chunk is always a miss.
-const NOWHERE: u32 = 1 << 31;
+pub const NOWHERE: u32 = 1 << 31;
 
 /// State of one warp's encoder: four words that the warp keeps wherever it likes.
 ///
@@ -149,17 +153,9 @@ impl PredictState {
             let mut tail = Tail::load(work, params.tail_at());
             let located = slot.step() == 0;
             if !located || slot.mask(tail.stack.base(slot.relation(), self.mask)) != self.mask {
-                let learned = Slot::learned(0, Relation::SAME, false, self.mask);
+                let learned = Slot::same_again(self.mask);
                 work.set64(slot_at, [learned.expected, learned.seen]);
-                // As `MaskCode` has it for the same mask: it is its own nearest.
-                let rest = if located {
-                    Code::new(0, 2)
-                        .then(code::relation(Relation::SAME))
-                        .then(lanes::encode(u32::MAX, u32::MAX))
-                } else {
-                    code::location(0, 0).then(Code::new(1, 1))
-                };
-                let code = code::head(self.events - tail.mark, located).then(rest);
+                let code = code::again(self.events - tail.mark, located);
                 self.write(out, &mut tail, code);
                 tail.mark = self.events + 1;
                 tail.store(work, params.tail_at());
@@ -186,18 +182,27 @@ impl PredictState {
         // In the first event's step the bit of `NOWHERE` is set.
         let located = slot.step() == step;
         if !located || slot.mask(base) != event.mask {
-            let mask = MaskCode::new(tail.stack, self.mask, event.mask, located, slot, base);
+            let nearest = tail.stack.nearest(self.mask, event.mask);
+            let nearest_base = tail.stack.base(nearest, self.mask);
+            let form = MaskForm::new(
+                located,
+                nearest_base == event.mask,
+                slot.seen == event.mask,
+                event.mask & !base == 0,
+                event.mask == self.mask,
+            );
+            let mask = form.code(nearest, event.mask, if form.expected { base } else { nearest_base });
             let location = u32::from(event.location);
             let (head, rest) = if self.last == NOWHERE {
                 match code::first(location, event.mask) {
                     Some(code) => (code, Code::NONE),
-                    None => (Code::new(0, 2).then(code::location(0, location)), mask.code),
+                    None => (Code::new(0, 2).then(code::location(0, location)), mask),
                 }
             } else {
-                let learned = Slot::learned(step, mask.relation, mask.by_seen, event.mask);
+                let learned = form.learned(step, slot, nearest, event.mask);
                 work.set64(slot_at, [learned.expected, learned.seen]);
                 let head = code::head(self.events - tail.mark, located);
-                (if located { head } else { head.then(code::location(self.last, location)) }, mask.code)
+                (if located { head } else { head.then(code::location(self.last, location)) }, mask)
             };
             self.write(out, &mut tail, head);
             self.write(out, &mut tail, rest);
@@ -268,44 +273,5 @@ impl Tail {
         let [a, b, c, d] = self.stack.0;
         work.set128(at, [self.pending, a, b, c]);
         work.set128(at + 16, [d, self.mark, 0, 0]);
-    }
-}
-
-/// How a miss writes its mask, and what its slot learns of it.
-struct MaskCode {
-    code: Code,
-    relation: Relation,
-    by_seen: bool,
-}
-
-impl MaskCode {
-    /// `located`: the location is the expected one, and `base` the mask of the slot's relation.
-    ///
-    /// ```text
-    /// the location was not expected      the location was expected
-    /// 1          the same mask           1 l     lanes of the expected relation
-    /// 0 r l      relation, lanes         01      the mask seen here last
-    ///                                    00 r l  relation, lanes
-    /// ```
-    #[inline(always)]
-    fn new(stack: Stack, last: u32, mask: u32, located: bool, slot: Slot, base: u32) -> Self {
-        let nearest = stack.nearest(last, mask);
-        let nearest_base = stack.base(nearest, last);
-        // A mask with a relation of its own is worth more as a prediction than some lanes of the expected one.
-        let searched = located & (nearest_base != mask);
-        let by_seen = searched & (slot.seen == mask);
-        let same = !located & (mask == last);
-        let expected = searched & (by_seen | (mask & !base == 0));
-        let relation = if expected { slot.relation() } else { nearest };
-        let mut code = if by_seen { Code::new(0b10, 2) } else { Code::new(1, 1) };
-        if !by_seen & !same {
-            let prefix = if expected {
-                Code::new(1, 1)
-            } else {
-                Code::new(0, 1 + u32::from(located)).then(code::relation(nearest))
-            };
-            code = prefix.then(lanes::encode(mask, if expected { base } else { nearest_base }));
-        }
-        Self { code, relation, by_seen }
     }
 }

@@ -14,14 +14,15 @@
 //!
 //! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store of 16.
 //! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`).
-//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`code`]: the rest of
-//!   the code's tables.
+//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`mask`]: how a miss says
+//!   its mask; [`code`]: the rest of the code's tables.
 
 pub mod code;
 #[cfg(feature = "std")]
 pub mod decoder;
 pub mod encoder;
 pub mod lanes;
+pub mod mask;
 mod params;
 pub mod stack;
 
@@ -43,11 +44,11 @@ pub const MAX_CHUNK_EVENTS: u32 = 1 << 24;
 ///
 /// An empty slot, all zero, expects the event before once more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub struct Slot {
     /// The first word.
-    pub(crate) expected: u32,
+    pub expected: u32,
     /// The second word.
-    pub(crate) seen: u32,
+    pub seen: u32,
 }
 
 const SEEN_EXPECTED: u32 = 1 << 20;
@@ -55,26 +56,53 @@ const SEEN_EXPECTED: u32 = 1 << 20;
 impl Slot {
     /// The slot after a miss: what happened is expected next time.
     #[inline(always)]
-    pub(crate) const fn learned(step: u32, relation: stack::Relation, by_seen: bool, mask: u32) -> Self {
+    pub const fn learned(step: u32, relation: stack::Relation, by_seen: bool, mask: u32) -> Self {
         let by_seen = if by_seen { SEEN_EXPECTED } else { 0 };
         Self { expected: step | (relation.number() << 16) | by_seen, seen: mask }
     }
 
+    /// The same, with the relation of this slot if it is `kept`, else the nearest one.
+    #[inline(always)]
+    pub const fn learns(
+        self,
+        step: u32,
+        nearest: stack::Relation,
+        kept: bool,
+        by_seen: bool,
+        mask: u32,
+    ) -> Self {
+        let [kept_bits, other] = [self.expected & 15 << 16, nearest.number() << 16];
+        let by_seen = if by_seen { SEEN_EXPECTED } else { 0 };
+        Self { expected: step | if kept { kept_bits } else { other } | by_seen, seen: mask }
+    }
+
+    /// The slot after an event that was that before once more, and was not expected.
+    #[inline(always)]
+    pub const fn same_again(mask: u32) -> Self {
+        Self::learned(0, stack::Relation::SAME, false, mask)
+    }
+
     /// Expected location, xor the location before it.
     #[inline(always)]
-    pub(crate) const fn step(self) -> u32 {
+    pub const fn step(self) -> u32 {
         self.expected & 0xffff
     }
 
     /// Expected relation.
     #[inline(always)]
-    pub(crate) const fn relation(self) -> stack::Relation {
+    pub const fn relation(self) -> stack::Relation {
         stack::Relation::from_low_bits(self.expected >> 16)
+    }
+
+    /// Whether the mask seen here last is expected, whatever the relation.
+    #[inline(always)]
+    pub const fn by_seen(self) -> bool {
+        self.expected & SEEN_EXPECTED != 0
     }
 
     /// Expected mask, where `base` is what [`relation`](Self::relation) gives.
     #[inline(always)]
-    pub(crate) const fn mask(self, base: u32) -> u32 {
-        if self.expected & SEEN_EXPECTED != 0 { self.seen } else { base }
+    pub const fn mask(self, base: u32) -> u32 {
+        if self.by_seen() { self.seen } else { base }
     }
 }

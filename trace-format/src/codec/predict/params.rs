@@ -90,7 +90,7 @@ impl PredictParams {
 
     /// Offset of the slot for events that follow one at `location`.
     #[inline(always)]
-    pub(crate) const fn slot_at(self, location: u32) -> u32 {
+    pub const fn slot_at(self, location: u32) -> u32 {
         (location & (self.slots() - 1)) << 3
     }
 }

@@ -4,6 +4,8 @@
 //! branch is the rest of those outside, and behind it they meet again. The stack holds the masks outside, the
 //! innermost first. What a deeper nesting pushes out at the bottom is replaced by all lanes.
 
+use super::Slot;
+
 /// Masks that the stack holds.
 pub const DEPTH: usize = 4;
 
@@ -28,7 +30,7 @@ impl Relation {
 
     /// The relation in the low four bits of a slot's field.
     #[inline(always)]
-    pub(crate) const fn from_low_bits(bits: u32) -> Self {
+    pub const fn from_low_bits(bits: u32) -> Self {
         Self(bits & 15)
     }
 
@@ -48,6 +50,35 @@ impl Relation {
     #[inline(always)]
     pub const fn apart(self) -> bool {
         self.0 & 1 != 0
+    }
+}
+
+/// A set of relations: a bit for each, and the same 16 bits higher, so that the bits of a slot from 16 on tell which to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relations(u32);
+
+impl Relations {
+    /// Relations to a mask that has lanes, after the mask `last`, by its nearest one. If that gives just this mask (`exact`): those
+    /// that give it too. Else: those whose base holds it. (None gives it then.)
+    #[inline(always)]
+    pub const fn of(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
+        // A bit for each level from the nearest on, without `apart` or with it. Masks of other levels are larger, unless they have all lanes.
+        const LEVELS: u32 = 0b0101_0101_0101;
+        let (first, apart) = (nearest.number(), nearest.apart());
+        let all = if exact {
+            let levels = if mask | last == u32::MAX { LEVELS } else { 1 };
+            levels << first
+        } else {
+            let levels = if apart { 3 * LEVELS } else { LEVELS };
+            levels << (first & !1)
+        };
+        Self((all & 0xfff) * 0x1_0001)
+    }
+
+    /// Whether that of a slot is among them.
+    #[inline(always)]
+    pub const fn has(self, slot: Slot) -> bool {
+        self.0 >> (slot.expected >> 16 & 31) & 1 != 0
     }
 }
 

@@ -1,0 +1,315 @@
+//! Stretches encoded by several lanes each, compared with what the encoder of one thread writes.
+
+use warptrace_device::{TOGETHER_THREADS, encode_together_call};
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::codec::predict::stack::DEPTH;
+use warptrace_format::codec::{CodecSpec, PredictParams, PredictState};
+use warptrace_format::pool::{LeftLaunch, PoolDescriptor, WarpAccount};
+use warptrace_format::{Event, SliceMemory};
+use warptrace_sim::{Launch, Recording, Simulator};
+
+const CHUNK_BYTES: usize = 8192;
+const PAYLOAD_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES as usize;
+/// What stands where nobody has written.
+const UNTOUCHED: u32 = 0xcccc_cccc;
+/// In a chunk's header: its stretch waits for several lanes, or for one.
+const TOGETHER: u32 = u32::MAX - 1;
+const ALONE: u32 = u32::MAX;
+/// The launch, and its warps.
+const LAUNCH: u32 = 5;
+const WARPS: u32 = 7;
+
+/// An event, and how often it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    mask: u32,
+    location: u16,
+    count: u32,
+}
+
+/// Numbers that look like any.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) as u32
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        ((u64::from(self.next()) * u64::from(limit)) >> 32) as u32
+    }
+
+    /// Some lanes of `mask`, at least one.
+    fn inside(&mut self, mask: u32) -> u32 {
+        let some = mask & self.next();
+        if some == 0 { mask & mask.wrapping_neg() } else { some }
+    }
+}
+
+/// The payload of one thread, and its events.
+fn alone(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
+    let (mut work, mut payload) = (vec![0xa5; params.work_bytes() as usize], vec![0xcc; PAYLOAD_BYTES]);
+    let (mut work, mut out) = (SliceMemory(&mut work), SliceMemory(&mut payload));
+    let mut state = PredictState::new();
+    state.begin_chunk(&params, &mut work);
+    let mut events = 0;
+    for run in runs {
+        assert!(state.has_room(PAYLOAD_BYTES as u32), "the test's stretch fits");
+        let event = Event { location: run.location, mask: run.mask };
+        assert_eq!(state.push_run(&params, &mut work, &mut out, event, run.count), run.count);
+        events += run.count;
+    }
+    let length = state.finish_chunk(&params, &mut work, &mut out);
+    payload.truncate(length as usize);
+    (events, payload)
+}
+
+/// Encodes stretches together, those with these numbers excepted; compares with what one thread writes.
+fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepted: &[usize]) {
+    // Behind each stretch, what nobody may take for a run.
+    let log: Vec<Vec<[u32; 4]>> = stretches
+        .iter()
+        .map(|runs| {
+            let words = |run: &Run| [run.mask, u32::from(run.location), run.count, 0];
+            runs.iter().map(words).chain([[UNTOUCHED; 4]]).collect()
+        })
+        .collect();
+    let mut chunks = vec![UNTOUCHED; (stretches.len() + 1) * CHUNK_BYTES / 4];
+    for (number, (chunk, runs)) in chunks.chunks_mut(CHUNK_BYTES / 4).zip(&log).enumerate() {
+        let at = runs.as_ptr().expose_provenance() as u64;
+        let left = if excepted.contains(&number) { ALONE } else { TOGETHER };
+        let (warp, number) = (number as u32 % WARPS, number as u32);
+        let header = [warp, number, runs.len() as u32 - 1, left, LAUNCH, 0, at as u32, (at >> 32) as u32];
+        chunk[..8].copy_from_slice(&header);
+    }
+    let before = chunks.clone();
+    let mut accounts =
+        vec![WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 }; WARPS as usize];
+    let pool = PoolDescriptor {
+        chunks: chunks.as_mut_ptr().expose_provenance() as u64,
+        chunk_count: stretches.len() as u32 + 1,
+        chunk_bytes: CHUNK_BYTES as u32,
+        ..PoolDescriptor::default()
+    };
+    let mut table = [LeftLaunch {
+        accounts: accounts.as_mut_ptr().expose_provenance() as u64,
+        slices: 0,
+        slice_units: 0,
+        warps: WARPS,
+        launch: LAUNCH,
+        first_stream: 0,
+        tracks: 1,
+    }];
+    let table_at = table.as_mut_ptr().expose_provenance() as u64;
+    let call = encode_together_call(table_at, 1, stretches.len() as u32);
+    let recording = Recording { codec: CodecSpec::Predict(params), dual: false, counted: false };
+    let shape = Launch::new([blocks, 1, 1], [TOGETHER_THREADS, 1, 1]).threads(1);
+    // SAFETY: all memory has the sizes given and outlives the launch.
+    let launch = unsafe { shape.traced(&pool, recording) };
+    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the tracer");
+
+    let mut expected = vec![(0, 0); WARPS as usize];
+    for (number, runs) in stretches.iter().enumerate() {
+        let words = number * CHUNK_BYTES / 4..(number + 1) * CHUNK_BYTES / 4;
+        let (found, before) = (&chunks[words.clone()], &before[words]);
+        if excepted.contains(&number) {
+            assert!(found == before, "stretch {number} is for one thread");
+            continue;
+        }
+        let (events, payload) = alone(params, runs);
+        let warp = number as u32 % WARPS;
+        let header = [warp, number as u32, events, payload.len() as u32, LAUNCH, 0, 0, 0];
+        assert_eq!(found[..8], header, "the header of stretch {number}");
+        let bytes: Vec<_> = found[8..].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let (bytes, behind) = bytes.split_at(payload.len());
+        let wrong = bytes.iter().zip(&payload).position(|(found, expected)| found != expected);
+        assert_eq!(wrong, None, "the first wrong byte of stretch {number} of {} runs", runs.len());
+        let (rest, behind) = behind.split_at(payload.len().next_multiple_of(4) - payload.len());
+        assert!(rest.iter().all(|&byte| byte == 0), "zeros fill the last word");
+        assert!(behind.iter().all(|&byte| byte == 0xcc), "nothing is written behind stretch {number}");
+        let account = &mut expected[warp as usize];
+        *account = (account.0 + u64::from(events), account.1 + 1);
+    }
+    let found: Vec<_> = accounts.iter().map(|account| (account.recorded, account.chunks)).collect();
+    assert_eq!(found, expected);
+    let last = stretches.len() * CHUNK_BYTES / 4;
+    assert!(chunks[last..].iter().all(|&word| word == UNTOUCHED), "no other chunk is written");
+}
+
+fn check(params: PredictParams, stretches: &[Vec<Run>]) {
+    check_but(params, stretches, (stretches.len() as u32).div_ceil(20), &[]);
+}
+
+/// Lengths around those of a group, and long ones.
+fn lengths() -> impl Iterator<Item = usize> {
+    (1..=35).chain([47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 340, 600])
+}
+
+/// A stretch of each length, run by run.
+fn stretches(numbers: &mut Numbers, mut next: impl FnMut(&mut Numbers, &[Run]) -> Run) -> Vec<Vec<Run>> {
+    lengths()
+        .map(|length| {
+            let mut runs = Vec::new();
+            while runs.len() < length {
+                let run = next(numbers, &runs);
+                runs.push(run);
+            }
+            runs
+        })
+        .collect()
+}
+
+#[test]
+fn runs_of_any_kind() {
+    let mut numbers = Numbers(1);
+    for (locations, masks, counts) in
+        [(3, 2, 1), (5, 3, 3), (40, 6, 2), (300, 1000, 1), (65_535, 5, 4), (12, 12, 300), (4, 4, 20_000)]
+    {
+        let masks: Vec<_> = (0..masks).map(|_| numbers.next() | 1).chain([u32::MAX]).collect();
+        let all = stretches(&mut numbers, |numbers, _| Run {
+            mask: masks[numbers.below(masks.len() as u32) as usize],
+            location: 1 + numbers.below(locations) as u16,
+            count: 1 + numbers.below(counts),
+        });
+        for slot_bits in [2, 5, 10] {
+            check(PredictParams { slot_bits }, &all);
+        }
+    }
+}
+
+/// Control flow as programs have it: branches, loops that lanes leave, lanes that meet again.
+fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut outside = vec![(u32::MAX, 1)];
+    while runs.len() < length {
+        let (mask, location) = *outside.last().expect("the outermost stays");
+        let place = |add: u32| (1 + (location + add) % locations) as u16;
+        let inside = numbers.inside(mask);
+        let count = 1 + if numbers.below(3) == 0 { numbers.below(counts) } else { 0 };
+        match numbers.below(10) {
+            0..=2 => outside.push((inside, location + 1 + numbers.below(4))),
+            3 => {
+                runs.push(Run { mask: inside, location: place(1), count });
+                if mask != inside {
+                    runs.push(Run { mask: mask & !inside, location: place(2), count: 1 });
+                }
+            }
+            4 => {
+                // A loop that lanes leave.
+                let mut left = mask;
+                for _ in 0..numbers.below(20) {
+                    runs.push(Run { mask: left, location: place(3), count });
+                    left = numbers.inside(left);
+                }
+            }
+            5..=6 if outside.len() > 1 => drop(outside.pop()),
+            7 => outside.truncate(1),
+            8 => {
+                // Some places, round and round.
+                for number in 0..numbers.below(30) {
+                    runs.push(Run { mask, location: place(4 + number % 5), count });
+                }
+            }
+            _ => runs.push(Run { mask, location: place(0), count }),
+        }
+    }
+    runs.truncate(length);
+    runs
+}
+
+#[test]
+fn masks_inside_of_masks() {
+    let mut numbers = Numbers(2);
+    for (counts, locations) in [(1, 6), (1, 60), (4, 9), (1000, 5), (3, 33), (2, 64)] {
+        for slot_bits in [2, 5, 7] {
+            let all: Vec<_> = lengths()
+                .chain(lengths())
+                .map(|length| nested(&mut numbers, length, counts, locations))
+                .collect();
+            check(PredictParams { slot_bits }, &all);
+        }
+    }
+}
+
+#[test]
+fn deeper_than_the_stack() {
+    let mut numbers = Numbers(3);
+    let mut all = Vec::new();
+    for length in lengths() {
+        // Deep down and up again, by some levels at a time, so that masks fall out of the stack, are missed, and others come in their places.
+        let mut levels = vec![u32::MAX];
+        let runs = (0..length).map(|_| {
+            let deeper = numbers.below(3) != 0 && levels.len() < 20;
+            if deeper {
+                let mask = *levels.last().expect("one stays");
+                let gone = numbers.inside(mask & mask.wrapping_sub(1) | mask & mask.wrapping_neg());
+                let inside = if mask & !gone == 0 { mask } else { mask & !(gone & gone.wrapping_neg()) };
+                levels.push(inside);
+            } else {
+                let by = numbers.below(2 + DEPTH as u32) as usize;
+                levels.truncate(levels.len().saturating_sub(by).max(1));
+            }
+            Run {
+                mask: *levels.last().expect("one stays"),
+                location: 1 + numbers.below(4) as u16,
+                count: 1 + numbers.below(2),
+            }
+        });
+        all.push(runs.collect());
+    }
+    check(PredictParams::DEFAULT, &all);
+    check(PredictParams { slot_bits: 2 }, &all);
+}
+
+#[test]
+fn second_events_that_miss() {
+    // At each place a step away from it is learned first, or another mask; then the event there is repeated.
+    let mut numbers = Numbers(4);
+    let all = stretches(&mut numbers, |numbers, before| {
+        let location = match before.last() {
+            Some(last) if numbers.below(3) == 0 => last.location,
+            _ => 1 + numbers.below(4) as u16,
+        };
+        let mask = [u32::MAX, 0xffff, 0xffff_0000, 0xff][numbers.below(4) as usize];
+        Run { mask, location, count: [1, 1, 2, 3, 70, 5000][numbers.below(6) as usize] }
+    });
+    for slot_bits in [2, 5] {
+        check(PredictParams { slot_bits }, &all);
+    }
+}
+
+#[test]
+fn first_events_and_long_runs() {
+    let run = |mask, location, count| Run { mask, location, count };
+    let mut all = Vec::new();
+    for location in [1, 2, 3, 33, 34, 35, 255, 256, 65_535] {
+        for mask in [u32::MAX, 1, 0xffff_fffe, 0x8000_0001, 0x00ff_00ff] {
+            for count in [1, 2, 3] {
+                all.push(vec![run(mask, location, count)]);
+                all.push(vec![run(mask, location, count), run(mask, location, count)]);
+                all.push(vec![run(mask, location, 1), run(!mask | 2, location, count)]);
+            }
+        }
+    }
+    // Numbers of hits of each length.
+    for bits in 0..24 {
+        for hits in [1 << bits, (1 << bits) + 1, (2 << bits) - 1] {
+            if hits < (1 << 24) - 8 {
+                all.push(vec![run(7, 9, hits), run(9, 11, 1), run(7, 9, 1), run(7, 9, 1), run(9, 11, 2)]);
+            }
+        }
+    }
+    check(PredictParams::DEFAULT, &all);
+}
+
+#[test]
+fn what_is_for_one_thread_stays() {
+    let mut numbers = Numbers(5);
+    let all: Vec<_> = (0..40).map(|length| nested(&mut numbers, 1 + 3 * length, 3, 7)).collect();
+    let excepted: Vec<_> = (0..40).filter(|_| numbers.below(3) == 0).collect();
+    check_but(PredictParams::DEFAULT, &all, 1, &excepted);
+    check_but(PredictParams::DEFAULT, &all, 9, &excepted);
+    let every: Vec<_> = (0..40).collect();
+    check_but(PredictParams::DEFAULT, &all, 1, &every);
+}
