@@ -13,6 +13,7 @@
 
 mod batch;
 mod error;
+mod order;
 mod state;
 
 use std::collections::BTreeSet;
@@ -149,11 +150,13 @@ pub struct TraceWriter<W> {
     launches: Launches,
     index: Vec<IndexEntry>,
     summary: Summary,
+    /// Memory for the chunks of a batch in order: every batch needs some, and new memory comes slowly.
+    ordered: Vec<Found>,
     /// Set while bytes are on their way out: what follows a write that failed could not be read.
     broken: bool,
 }
 
-impl<W: Write> TraceWriter<W> {
+impl<W: Write + Send> TraceWriter<W> {
     /// Begins a file with its preamble and metadata, and flushes it.
     ///
     /// # Errors
@@ -165,8 +168,8 @@ impl<W: Write> TraceWriter<W> {
         let body = metadata.encode()?;
         let launches = Launches::new(metadata);
         let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
-        let (index, summary) = (Vec::new(), Summary::default());
-        let mut writer = Self { out, options, layouts, launches, index, summary, broken: false };
+        let (index, ordered, summary) = (Vec::new(), Vec::new(), Summary::default());
+        let mut writer = Self { out, options, layouts, launches, index, summary, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.flush()?;
@@ -222,60 +225,72 @@ impl<W: Write> TraceWriter<W> {
     /// does not ascend: nothing is written then. An I/O error.
     pub fn write_batch(&mut self, chunks: &[(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
         let launches: BTreeSet<u32> = chunks.iter().map(|(launch, _)| *launch).collect();
-        let mut batch = self.batch(launches)?;
-        for (at, (launch, chunk)) in (0..).zip(chunks) {
-            batch.add(*launch, chunk, at)?;
-        }
-        self.write(batch, |found| chunks[found.at as usize].1.payload, &[])
+        let find = |batch: &mut Batch| {
+            let found = (0..).zip(chunks).map(|(at, (launch, chunk))| batch.check(*launch, chunk, at));
+            let found = found.collect::<Result<_, _>>()?;
+            batch.add(found);
+            Ok(())
+        };
+        self.write(launches, find, |found| chunks[found.at as usize].1.payload, &[])
     }
 
-    /// An empty batch for chunks of these launches, whose numbers ascend.
-    pub(crate) fn batch(&self, launches: impl IntoIterator<Item = u32>) -> Result<Batch, WriteError> {
-        Batch::new(launches.into_iter(), &self.launches)
-    }
-
-    /// As [`write_batch`](Self::write_batch) for the chunks of `batch`, whose payloads are where `payload` says, and
-    /// [`end_tracks`](Self::end_tracks) after it, compressed together.
-    pub(crate) fn write<'p>(
+    /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find` finds and whose
+    /// payloads are where `payload` says, and [`end_tracks`](Self::end_tracks) after it: the accounts are compressed
+    /// meanwhile.
+    pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
-        mut batch: Batch,
+        launches: impl IntoIterator<Item = u32>,
+        find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
         payload: impl Fn(&Found) -> &'p [u8] + Sync,
         ends: &[TrackEnd<'_>],
+    ) -> Result<(), E> {
+        let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
+        let cut = cut_ends(ends);
+        let compression = self.options.compression;
+        let chunks = || -> Result<(), E> {
+            find(&mut batch)?;
+            let mut ordered = std::mem::take(&mut self.ordered);
+            let parts = batch.parts(&mut ordered);
+            self.write_parts(&parts, &payload, ends, cut.len())?;
+            self.ordered = ordered;
+            Ok(())
+        };
+        let (chunks, sections) = rayon::join(chunks, || encode_ends(&cut, compression));
+        chunks?;
+        for (part, section) in cut.iter().zip(&sections.map_err(WriteError::from)?) {
+            self.put_accounts(part, section)?;
+        }
+        Ok(self.flush()?)
+    }
+
+    /// Writes the chunks of `parts`; those of `ends` are then the last of their tracks, and `more` sections are to follow.
+    fn write_parts<'p>(
+        &mut self,
+        parts: &[Part<'_>],
+        payload: &(impl Fn(&Found) -> &'p [u8] + Sync),
+        ends: &[TrackEnd<'_>],
+        more: usize,
     ) -> Result<(), WriteError> {
-        batch.sort();
-        let parts = batch.parts();
-        self.launches.accept(&parts)?;
+        self.launches.accept(parts)?;
         let frames: Vec<Part<'_>> = parts.iter().flat_map(|part| self.cut(part)).collect();
-        let ends_cut = cut_ends(ends);
-        self.check_usable(frames.len() + ends_cut.len())?;
+        self.check_usable(frames.len() + more)?;
         self.launches.end(ends)?;
-        self.launches.note(&parts);
+        self.launches.note(parts);
 
         let layouts = self.layouts.clone();
         let encode = |part: &Part<'_>| {
             let chunks: Vec<_> = part.chunks.iter().map(|found| part.chunk(found, payload(found))).collect();
             encode_frame(part.launch, part.track, &chunks, layouts[part.track as usize].compression)
         };
-        // Frames take long: each is a task of its own.
-        let encode = |frames: &[Part<'_>]| -> Result<Vec<EncodedFrame>, FormatError> {
-            frames.par_iter().with_max_len(1).map(&encode).collect()
-        };
         let mut rest = &frames[..];
-        loop {
+        while !rest.is_empty() {
             let (now, after) = rest.split_at(at_once(rest));
             rest = after;
-            if !rest.is_empty() {
-                self.put_frames(&encode(now)?)?;
-                continue;
-            }
-            let compression = self.options.compression;
-            let (frames, ends) = rayon::join(|| encode(now), || encode_ends(&ends_cut, compression));
-            self.put_frames(&frames?)?;
-            for (part, section) in ends_cut.iter().zip(&ends?) {
-                self.put_accounts(part, section)?;
-            }
-            return self.flush();
+            // Frames take long: each is a task of its own.
+            let encoded: Result<Vec<_>, FormatError> = now.par_iter().with_max_len(1).map(&encode).collect();
+            self.put_frames(&encoded?)?;
         }
+        Ok(())
     }
 
     /// Cuts chunks into frames.
@@ -343,7 +358,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        self.write(self.batch([])?, |_| &[], ends)
+        self.write([], |_| Ok(()), |_| &[], ends)
     }
 
     fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8]) -> Result<(), WriteError> {

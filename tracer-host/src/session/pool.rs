@@ -5,6 +5,7 @@ use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
 
+use super::worker::Account;
 use super::{SessionError, SessionOptions};
 use crate::{Allocation, Device, Placement};
 
@@ -233,16 +234,16 @@ impl Pool {
         self.chunks_per_stream = self.chunks_per_stream.max(each);
     }
 
-    /// Reads the accounts of all launches since the last drain, and nothing else, into `bytes`.
+    /// Reads the accounts of all launches since the last drain, and nothing else.
     pub(super) fn read_accounts(
         &self,
         device: &mut dyn Device,
-        bytes: &mut Vec<u8>,
+        to: &mut Vec<Account>,
     ) -> Result<(), SessionError> {
         // What is there already need not be set: all of it is read.
-        bytes.resize(usize::try_from(self.accounts_used).unwrap_or(0), 0);
+        to.resize(self.accounts_used as usize / size_of::<Account>(), Account::default());
         if let Some(accounts) = self.accounts {
-            device.read(accounts.address, bytes)?;
+            device.read(accounts.address, bytemuck::cast_slice_mut(to))?;
         }
         Ok(())
     }
