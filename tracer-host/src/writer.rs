@@ -26,7 +26,7 @@ use warptrace_format::file::limits::{
 };
 use warptrace_format::file::{
     CHUNK_ENTRY_BYTES, EncodedFrame, FormatError, IndexEntry, RAW_LEVEL, SectionKind, TRAILER_BYTES, Trailer,
-    encode_accounts, encode_frame, encode_index, encode_preamble, encode_section,
+    encode_accounts, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 pub use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
@@ -279,8 +279,8 @@ impl<W: Write + Send> TraceWriter<W> {
 
         let layouts = self.layouts.clone();
         let encode = |part: &Part<'_>| {
-            let chunks: Vec<_> = part.chunks.iter().map(|found| part.chunk(found, payload(found))).collect();
-            encode_frame(part.launch, part.track, &chunks, layouts[part.track as usize].compression)
+            let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)));
+            encode_frame_of(part.launch, part.track, chunks, layouts[part.track as usize].compression)
         };
         let mut rest = &frames[..];
         while !rest.is_empty() {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use warptrace_format::file::{IndexEntry, LaunchInfo, Metadata, SectionKind};
+use warptrace_format::pool::WarpAccount;
 
 use super::TrackEnd;
 use super::batch::{Found, Part};
@@ -161,7 +162,9 @@ impl Launches {
         if found != u64::from(warps) {
             return Err(WriteError::AccountCount { launch, track, found, warps });
         }
-        let damaged = accounts.par_iter().with_min_len(AT_ONCE).position_first(|account| account.finished > 1);
+        let damaged = |accounts: &[WarpAccount]| accounts.iter().position(|account| account.finished > 1);
+        let pieces = accounts.par_chunks(AT_ONCE).enumerate();
+        let damaged = pieces.find_map_first(|(piece, accounts)| Some(piece * AT_ONCE + damaged(accounts)?));
         if let Some(warp) = damaged {
             let finished = accounts[warp].finished;
             return Err(WriteError::AccountFinished { launch, track, warp, finished });
