@@ -12,6 +12,7 @@
 //! its end opens up to its last whole frame.
 
 mod batch;
+mod cut;
 mod error;
 mod order;
 mod state;
@@ -119,6 +120,36 @@ impl Layout {
         let frame_bytes = if raw { RAW_FRAME_BYTES } else { DEFAULT_FRAME_BYTES };
         Self { compression, frame_bytes: options.frame_bytes.unwrap_or(frame_bytes) }
     }
+
+    /// Makes a full frame for nothing but the memory that it takes.
+    fn try_out(&self) {
+        let count = self.frame_bytes / (CHUNK_ENTRY_BYTES + TRIED_PAYLOAD_BYTES) as u32;
+        // No two payloads alike, as the table of payloads is largest then.
+        let payloads: Vec<_> = (0..u128::from(count.clamp(1, MAX_FRAME_CHUNKS)))
+            .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes())
+            .collect();
+        let chunks = (0..).zip(&payloads).map(|(warp, payload): (u32, &[u8; TRIED_PAYLOAD_BYTES])| {
+            ChunkRef { track: 0, warp, sequence: 0, events: 1, payload }
+        });
+        let chunks: Vec<_> = chunks.collect();
+        // Errors come again when they matter.
+        let _ = encode_frame_of(0, 0, chunks.iter().copied(), self.compression);
+    }
+}
+
+/// Bytes of the payloads in frames that are made to try out.
+const TRIED_PAYLOAD_BYTES: usize = 16;
+
+/// Has the threads that compress start, and each make what it compresses frames of these tracks with, and does not wait for
+/// them: the first frames of a short program would take longer to get that than to be compressed.
+pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
+    let layouts: Vec<_> = tracks.iter().map(|codec| Layout::of(*codec, options)).collect();
+    let accounts = options.compression;
+    rayon::spawn_broadcast(move |_| {
+        layouts.iter().for_each(Layout::try_out);
+        // Errors come again when they matter.
+        let _ = encode_accounts(0, 0, 0, &[WarpAccount::default(); 64], accounts);
+    });
 }
 
 /// Writes one `.wtrc` file.
@@ -296,19 +327,8 @@ impl<W: Write + Send> TraceWriter<W> {
     /// Cuts chunks into frames.
     fn cut<'b>(&self, part: &Part<'b>) -> Vec<Part<'b>> {
         let most = u64::from(self.layouts[part.track as usize].frame_bytes);
-        let mut frames = Vec::new();
-        let (mut from, mut bytes) = (0, 0);
-        for (at, chunk) in part.chunks.iter().enumerate() {
-            let more = CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length);
-            let full = bytes + more > most || at - from == MAX_FRAME_CHUNKS as usize;
-            if at > from && full {
-                frames.push(part.of(&part.chunks[from..at]));
-                (from, bytes) = (at, 0);
-            }
-            bytes += more;
-        }
-        frames.push(part.of(&part.chunks[from..]));
-        frames
+        let frames = cut::cut(part.chunks, most, MAX_FRAME_CHUNKS as usize);
+        frames.into_iter().map(|chunks| part.of(chunks)).collect()
     }
 
     fn put_frames(&mut self, frames: &[EncodedFrame]) -> Result<(), WriteError> {

@@ -20,6 +20,9 @@ const QUEUE: usize = 2;
 /// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
+/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the program's own results
+/// would find in the heap, and for which they would else have to wait.
+const MAPPED_BYTES: usize = 64 << 20;
 /// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
 const PIECES: usize = 64;
 const LEAST_PIECE_BYTES: usize = 32 << 10;
@@ -56,11 +59,9 @@ pub(super) struct Drained {
 impl Drained {
     /// Nothing, with memory that is there: the first drain of a short program would take longer to get it than to copy.
     fn ready() -> Self {
-        // Written, for memory that is only reserved is not there yet.
-        let mut packed = Vec::with_capacity(READY_PACKED_BYTES);
-        packed.resize(READY_PACKED_BYTES, 0xff);
         let one = WarpAccount { finished: 1, ..WarpAccount::default() };
-        let accounts = vec![Account(one); READY_ACCOUNTS];
+        let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
+        let accounts = ready(Account(one), READY_ACCOUNTS, MAPPED_BYTES / size_of::<Account>());
         Self { packed, accounts, ..Self::default() }.emptied()
     }
 
@@ -69,6 +70,13 @@ impl Drained {
         self.packed.clear();
         Self { packed: self.packed, accounts: self.accounts, ..Self::default() }
     }
+}
+
+/// Memory for so many values, of which the first `written` are there: what is only reserved is not there yet.
+fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
+    let mut memory = Vec::with_capacity(reserved);
+    memory.resize(written, value);
+    memory
 }
 
 enum Message {
@@ -95,8 +103,6 @@ impl<W: Write + Send + 'static> Worker<W> {
         let (empty, written) = channel();
         // Its receiver is below.
         let _ = empty.send(Drained::ready());
-        // The threads that compress are started by the first question about them.
-        let _ = rayon::current_num_threads();
         let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let work = Work { writer, chunk_bytes, tracks, launches, report, empty };
         let thread = std::thread::Builder::new()

@@ -158,5 +158,9 @@ fn encode<'a>(
     let fixed = header.encode();
     debug_assert_eq!(fixed.len(), FRAME_HEADER_BYTES);
     let payload_bytes = bytes - (count * CHUNK_ENTRY_BYTES) as u64;
-    Ok(EncodedFrame { header, payload_bytes, section: encode_section_of(SectionKind::Frame, &[&fixed, stored]) })
+    Ok(EncodedFrame {
+        header,
+        payload_bytes,
+        section: encode_section_of(SectionKind::Frame, &[&fixed, stored]),
+    })
 }

@@ -1,0 +1,87 @@
+//! Where a frame ends and the next one begins.
+
+use rayon::prelude::*;
+use warptrace_format::file::CHUNK_ENTRY_BYTES;
+
+use super::batch::Found;
+
+/// Chunks whose lengths are added up by one task.
+const AT_ONCE: usize = 1 << 10;
+
+/// Cuts chunks into frames of at most `most` bytes and `most_chunks` chunks, but of at least one chunk.
+pub(super) fn cut(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<&[Found]> {
+    // Where no frame can end, it is enough to look at the sum.
+    let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
+    let mut frames = Vec::new();
+    let (mut from, mut frame_bytes) = (0, 0);
+    for (block, sum) in sums.into_iter().enumerate() {
+        let start = block * AT_ONCE;
+        let end = chunks.len().min(start + AT_ONCE);
+        if frame_bytes + sum <= most && end - from <= most_chunks {
+            frame_bytes += sum;
+            continue;
+        }
+        for (at, chunk) in chunks[start..end].iter().enumerate() {
+            let (at, more) = (start + at, bytes(chunk));
+            if at > from && (frame_bytes + more > most || at - from == most_chunks) {
+                frames.push(&chunks[from..at]);
+                (from, frame_bytes) = (at, 0);
+            }
+            frame_bytes += more;
+        }
+    }
+    if from < chunks.len() {
+        frames.push(&chunks[from..]);
+    }
+    frames
+}
+
+/// Bytes by which a chunk counts towards the size of a frame.
+fn bytes(chunk: &Found) -> u64 {
+    CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lengths of frames, each chunk looked at.
+    fn one_by_one(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<usize> {
+        let mut frames: Vec<(usize, u64)> = Vec::new();
+        for chunk in chunks {
+            match frames.last_mut() {
+                Some((count, sum)) if *count < most_chunks && *sum + bytes(chunk) <= most => {
+                    *count += 1;
+                    *sum += bytes(chunk);
+                }
+                _ => frames.push((1, bytes(chunk))),
+            }
+        }
+        frames.into_iter().map(|(count, _)| count).collect()
+    }
+
+    #[test]
+    fn frames_end_where_the_next_chunk_would_be_too_much() {
+        let chunks: Vec<_> =
+            (0..10_000u32).map(|at| Found { length: 1 + at * at % 97, ..Found::default() }).collect();
+        for count in [0, 1, 2, 1023, 1024, 1025, 10_000] {
+            for (most, most_chunks) in [
+                (1, 10),
+                (100, 10),
+                (5_000, 70),
+                (70_000, 9_999),
+                (70_000, 1_024),
+                (200_000, 2_000),
+                (1 << 40, 1 << 20),
+            ] {
+                let found = cut(&chunks[..count], most, most_chunks);
+                let lengths: Vec<_> = found.iter().map(|frame| frame.len()).collect();
+                assert_eq!(
+                    lengths,
+                    one_by_one(&chunks[..count], most, most_chunks),
+                    "{count} {most} {most_chunks}"
+                );
+            }
+        }
+    }
+}
