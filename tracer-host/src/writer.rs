@@ -13,7 +13,9 @@
 
 mod batch;
 mod cut;
+mod ends;
 mod error;
+mod layout;
 mod order;
 mod state;
 
@@ -21,60 +23,28 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use rayon::prelude::*;
-use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::{
-    MAX_ACCOUNTS, MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
-};
-use warptrace_format::file::{
-    CHUNK_ENTRY_BYTES, EncodedFrame, FormatError, IndexEntry, RAW_LEVEL, SectionKind, TRAILER_BYTES, Trailer,
-    encode_accounts, encode_frame_of, encode_index, encode_preamble, encode_section,
+    MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 pub use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
+use warptrace_format::file::{
+    EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
+    encode_index, encode_preamble, encode_section,
+};
 use warptrace_format::pool::WarpAccount;
 
 use batch::Part;
 pub(crate) use batch::{Batch, Found};
+pub use ends::TrackEnd;
+use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
+use layout::Layout;
+pub(crate) use layout::get_ready;
+pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
 use state::{Launches, launch_entry};
 
-/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short program's
-/// trace has some megabytes; in smaller frames, all cores have work.
-pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
-/// Size of a frame of raw events when nothing else is asked for: 1 MiB, for their repetitions reach further.
-pub const RAW_FRAME_BYTES: u32 = 1 << 20;
 /// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more than this.
 const BYTES_AT_ONCE: u64 = 64 << 20;
-/// Accounts in a section, so that several cores have work.
-const ACCOUNTS_AT_ONCE: usize = 1 << 14;
-const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
-
-/// How a [`TraceWriter`] lays out its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WriterOptions {
-    /// Compression of frames and accounting.
-    pub compression: Compression,
-    /// Bytes of table and payloads after which a frame is closed, 1..=[`MAX_FRAME_BYTES`]; `None` for
-    /// [`DEFAULT_FRAME_BYTES`] or [`RAW_FRAME_BYTES`], by the track's codec. A frame holds at least one chunk, so it may be
-    /// larger than this by less than a chunk.
-    pub frame_bytes: Option<u32>,
-}
-
-impl WriterOptions {
-    /// The same with another compression.
-    #[must_use]
-    pub const fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
-        self
-    }
-
-    /// The same with another size of frames, in bytes.
-    #[must_use]
-    pub const fn with_frame_bytes(mut self, frame_bytes: u32) -> Self {
-        self.frame_bytes = Some(frame_bytes);
-        self
-    }
-}
 
 /// What a finished file holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,66 +60,6 @@ pub struct Summary {
     pub events: u64,
     /// Bytes of all payloads, as the device wrote them.
     pub payload_bytes: u64,
-}
-
-/// The accounting that ends one track of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct TrackEnd<'a> {
-    /// The launch.
-    pub launch: u32,
-    /// The track.
-    pub track: u32,
-    /// One account for each warp of the launch, in order.
-    pub accounts: &'a [WarpAccount],
-}
-
-/// How the frames of a track are made.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    compression: Compression,
-    frame_bytes: u32,
-}
-
-impl Layout {
-    fn of(codec: CodecSpec, options: &WriterOptions) -> Self {
-        let raw = codec == CodecSpec::Raw;
-        let compression = match options.compression {
-            Compression::Suited if raw => Compression::Zstd(RAW_LEVEL),
-            compression => compression,
-        };
-        let frame_bytes = if raw { RAW_FRAME_BYTES } else { DEFAULT_FRAME_BYTES };
-        Self { compression, frame_bytes: options.frame_bytes.unwrap_or(frame_bytes) }
-    }
-
-    /// Makes a full frame for nothing but the memory that it takes.
-    fn try_out(&self) {
-        let count = self.frame_bytes / (CHUNK_ENTRY_BYTES + TRIED_PAYLOAD_BYTES) as u32;
-        // No two payloads alike, as the table of payloads is largest then.
-        let payloads: Vec<_> = (0..u128::from(count.clamp(1, MAX_FRAME_CHUNKS)))
-            .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes())
-            .collect();
-        let chunks = (0..).zip(&payloads).map(|(warp, payload): (u32, &[u8; TRIED_PAYLOAD_BYTES])| {
-            ChunkRef { track: 0, warp, sequence: 0, events: 1, payload }
-        });
-        let chunks: Vec<_> = chunks.collect();
-        // Errors come again when they matter.
-        let _ = encode_frame_of(0, 0, chunks.iter().copied(), self.compression);
-    }
-}
-
-/// Bytes of the payloads in frames that are made to try out.
-const TRIED_PAYLOAD_BYTES: usize = 16;
-
-/// Has the threads that compress start, and each make what it compresses frames of these tracks with, and does not wait for
-/// them: the first frames of a short program would take longer to get that than to be compressed.
-pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
-    let layouts: Vec<_> = tracks.iter().map(|codec| Layout::of(*codec, options)).collect();
-    let accounts = options.compression;
-    rayon::spawn_broadcast(move |_| {
-        layouts.iter().for_each(Layout::try_out);
-        // Errors come again when they matter.
-        let _ = encode_accounts(0, 0, 0, &[WarpAccount::default(); 64], accounts);
-    });
 }
 
 /// Writes one `.wtrc` file.
@@ -303,13 +213,13 @@ impl<W: Write + Send> TraceWriter<W> {
         more: usize,
     ) -> Result<(), WriteError> {
         self.launches.accept(parts)?;
-        let frames: Vec<Part<'_>> = parts.iter().flat_map(|part| self.cut(part)).collect();
+        let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
         self.check_usable(frames.len() + more)?;
         self.launches.end(ends)?;
         self.launches.note(parts);
 
         let layouts = self.layouts.clone();
-        let encode = |part: &Part<'_>| {
+        let encode = |(part, _): &(Part<'_>, u64)| {
             let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)));
             encode_frame_of(part.launch, part.track, chunks, layouts[part.track as usize].compression)
         };
@@ -324,11 +234,11 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Cuts chunks into frames.
-    fn cut<'b>(&self, part: &Part<'b>) -> Vec<Part<'b>> {
-        let most = u64::from(self.layouts[part.track as usize].frame_bytes);
-        let frames = cut::cut(part.chunks, most, MAX_FRAME_CHUNKS as usize);
-        frames.into_iter().map(|chunks| part.of(chunks)).collect()
+    /// Cuts chunks into frames; answers the bytes of each, too.
+    fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
+        let layout = self.layouts[part.track as usize];
+        let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);
+        frames.into_iter().map(|(chunks, bytes)| (part.of(chunks), bytes)).collect()
     }
 
     fn put_frames(&mut self, frames: &[EncodedFrame]) -> Result<(), WriteError> {
@@ -456,41 +366,14 @@ impl<W: Write + Send> TraceWriter<W> {
 }
 
 /// How many of the frames are to be compressed before they are written: at least one, if there is one.
-fn at_once(frames: &[Part<'_>]) -> usize {
-    let mut bytes = 0;
-    let fits = |frame: &&Part<'_>| {
-        let fits = bytes < BYTES_AT_ONCE;
-        bytes += frame.chunks.iter().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+fn at_once(frames: &[(Part<'_>, u64)]) -> usize {
+    let mut sum = 0;
+    let fits = |(_, bytes): &&(Part<'_>, u64)| {
+        let fits = sum < BYTES_AT_ONCE;
+        sum += *bytes;
         fits
     };
     frames.iter().take_while(fits).count()
-}
-
-/// Accounts of consecutive warps, for a section.
-#[derive(Clone, Copy, Debug)]
-struct EndPart<'a> {
-    launch: u32,
-    track: u32,
-    first_warp: u32,
-    accounts: &'a [WarpAccount],
-}
-
-fn cut_ends<'a>(ends: &[TrackEnd<'a>]) -> Vec<EndPart<'a>> {
-    let parts = ends.iter().flat_map(|&TrackEnd { launch, track, accounts }| {
-        let first_warps = (0..).step_by(ACCOUNTS_AT_ONCE);
-        let parts = first_warps.zip(accounts.chunks(ACCOUNTS_AT_ONCE));
-        parts.map(move |(first_warp, accounts)| EndPart { launch, track, first_warp, accounts })
-    });
-    parts.collect()
-}
-
-/// The sections of these accounts.
-fn encode_ends(parts: &[EndPart<'_>], compression: Compression) -> Result<Vec<Vec<u8>>, FormatError> {
-    let encode = |&EndPart { launch, track, first_warp, accounts }: &EndPart<'_>| {
-        let body = encode_accounts(launch, track, first_warp, accounts, compression)?;
-        Ok(encode_section(SectionKind::Accounts, &body))
-    };
-    parts.par_iter().map(encode).collect()
 }
 
 #[cfg(test)]

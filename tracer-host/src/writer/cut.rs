@@ -8,10 +8,16 @@ use super::batch::Found;
 /// Chunks whose lengths are added up by one task.
 const AT_ONCE: usize = 1 << 10;
 
-/// Cuts chunks into frames of at most `most` bytes and `most_chunks` chunks, but of at least one chunk.
-pub(super) fn cut(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<&[Found]> {
+/// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most so many bytes as `most` says of the
+/// bytes of all; answers the chunks and the bytes of each.
+pub(super) fn cut(
+    chunks: &[Found],
+    most: impl FnOnce(u64) -> u64,
+    most_chunks: usize,
+) -> Vec<(&[Found], u64)> {
     // Where no frame can end, it is enough to look at the sum.
     let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
+    let most = most(sums.iter().sum());
     let mut frames = Vec::new();
     let (mut from, mut frame_bytes) = (0, 0);
     for (block, sum) in sums.into_iter().enumerate() {
@@ -21,17 +27,17 @@ pub(super) fn cut(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<&[Foun
             frame_bytes += sum;
             continue;
         }
-        for (at, chunk) in chunks[start..end].iter().enumerate() {
-            let (at, more) = (start + at, bytes(chunk));
+        for (at, chunk) in (start..end).zip(&chunks[start..end]) {
+            let more = bytes(chunk);
             if at > from && (frame_bytes + more > most || at - from == most_chunks) {
-                frames.push(&chunks[from..at]);
+                frames.push((&chunks[from..at], frame_bytes));
                 (from, frame_bytes) = (at, 0);
             }
             frame_bytes += more;
         }
     }
     if from < chunks.len() {
-        frames.push(&chunks[from..]);
+        frames.push((&chunks[from..], frame_bytes));
     }
     frames
 }
@@ -45,8 +51,8 @@ fn bytes(chunk: &Found) -> u64 {
 mod tests {
     use super::*;
 
-    /// The lengths of frames, each chunk looked at.
-    fn one_by_one(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<usize> {
+    /// The chunks and bytes of frames, each chunk looked at.
+    fn one_by_one(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
         let mut frames: Vec<(usize, u64)> = Vec::new();
         for chunk in chunks {
             match frames.last_mut() {
@@ -57,7 +63,7 @@ mod tests {
                 _ => frames.push((1, bytes(chunk))),
             }
         }
-        frames.into_iter().map(|(count, _)| count).collect()
+        frames
     }
 
     #[test]
@@ -74,13 +80,14 @@ mod tests {
                 (200_000, 2_000),
                 (1 << 40, 1 << 20),
             ] {
-                let found = cut(&chunks[..count], most, most_chunks);
-                let lengths: Vec<_> = found.iter().map(|frame| frame.len()).collect();
-                assert_eq!(
-                    lengths,
-                    one_by_one(&chunks[..count], most, most_chunks),
-                    "{count} {most} {most_chunks}"
-                );
+                let chunks = &chunks[..count];
+                let total = |bytes_of_all| {
+                    assert_eq!(bytes_of_all, chunks.iter().map(bytes).sum());
+                    most
+                };
+                let found = cut(chunks, total, most_chunks);
+                let found: Vec<_> = found.iter().map(|(frame, bytes)| (frame.len(), *bytes)).collect();
+                assert_eq!(found, one_by_one(chunks, most, most_chunks), "{count} {most} {most_chunks}");
             }
         }
     }
