@@ -60,31 +60,32 @@ pub(crate) struct Piece<'a> {
 }
 
 /// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is only known from the
-/// one before.
-pub(crate) fn pieces(packed: &[u8], chunk_bytes: usize, piece_bytes: usize) -> Vec<Piece<'_>> {
-    let length_of = |at: usize| -> Option<usize> {
+/// one before, so that only one core can look for the pieces.
+pub(crate) fn pieces(
+    packed: &[u8],
+    chunk_bytes: usize,
+    piece_bytes: usize,
+) -> impl Iterator<Item = Piece<'_>> + Send {
+    let length_of = move |at: usize| -> Option<usize> {
         let length = packed.get(at + LENGTH_AT..at + LENGTH_AT + 4)?;
         Some(u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize)
     };
-    let mut pieces = Vec::with_capacity(packed.len() / piece_bytes.max(1) + 1);
-    let (mut at, mut start, mut chunks) = (0, 0, 0);
-    while let Some(length) = length_of(at) {
-        chunks += 1;
-        if length > chunk_bytes - HEADER {
-            // Nobody knows where the next one begins.
-            at = packed.len();
-            break;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (start, mut chunks) = (at, 0);
+        while at - start < piece_bytes
+            && let Some(length) = length_of(at)
+        {
+            chunks += 1;
+            at = if length > chunk_bytes - HEADER {
+                // Nobody knows where the next one begins.
+                packed.len()
+            } else {
+                (at + (HEADER + length).next_multiple_of(ALIGN)).min(packed.len())
+            };
         }
-        at = (at + (HEADER + length).next_multiple_of(ALIGN)).min(packed.len());
-        if at - start >= piece_bytes {
-            pieces.push(Piece { packed: &packed[start..at], start, chunks });
-            (start, chunks) = (at, 0);
-        }
-    }
-    if chunks > 0 {
-        pieces.push(Piece { packed: &packed[start..at], start, chunks });
-    }
-    pieces
+        (chunks > 0).then(|| Piece { packed: &packed[start..at], start, chunks })
+    })
 }
 
 /// The chunks of a piece, of chunks of `chunk_bytes`.
@@ -119,7 +120,7 @@ mod tests {
 
     fn warps(packed: &[u8]) -> Vec<(u32, Option<usize>)> {
         let found = |piece_bytes| -> Vec<_> {
-            let pieces = pieces(packed, 64, piece_bytes);
+            let pieces: Vec<_> = pieces(packed, 64, piece_bytes).collect();
             let count: usize = pieces.iter().map(|piece| piece.chunks).sum();
             let found: Vec<_> = pieces.into_iter().flat_map(|piece| chunks(piece, 64)).collect();
             assert_eq!(found.len(), count);

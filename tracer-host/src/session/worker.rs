@@ -228,9 +228,11 @@ impl<W: Write + Send> Work<W> {
         let find = |batch: &mut Batch| {
             let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
             let pieces = packed::pieces(&drained.packed, chunk_bytes, piece_bytes);
-            let find = |piece: &Piece<'_>| found(batch, *piece, chunk_bytes, drained.skip);
-            let pieces: Vec<Result<_, SessionError>> = pieces.par_iter().map(find).collect();
-            for piece in pieces {
+            // Chunks are taken from one piece while the next one is looked for.
+            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, drained.skip));
+            let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
+            pieces.sort_unstable_by_key(|(number, _)| *number);
+            for (_, piece) in pieces {
                 let (found, payload_bytes) = piece?;
                 report.chunks += found.len() as u64;
                 report.payload_bytes += payload_bytes;

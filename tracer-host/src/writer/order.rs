@@ -23,6 +23,8 @@ const MOST_STREAMS: u64 = 8;
 const RANGE_CHUNKS: usize = 1 << 10;
 /// Chunks above which a piece is taken for several.
 const MOST_PIECE_CHUNKS: usize = 1 << 13;
+/// Most ranges for each thread: those that end early take more of them. One alone has no use for ranges.
+const RANGES_A_THREAD: usize = 8;
 /// Most ranges: a piece has some chunks in each.
 const MOST_RANGES: usize = 256;
 
@@ -32,7 +34,7 @@ pub(super) fn order(pieces: &[Vec<Found>], streams: u64, ordered: &mut Vec<Found
     let count: usize = pieces.iter().map(Vec::len).sum();
     // What is there already need not be set: all of it is written.
     ordered.resize(count, Found::default());
-    let ranges = Ranges::of(count, streams);
+    let ranges = Ranges::of(count, streams, rayon::current_num_threads());
     let pieces: Vec<&[Found]> = pieces.iter().flat_map(|piece| piece.chunks(MOST_PIECE_CHUNKS)).collect();
     let grouped: Vec<Grouped<'_>> = pieces.par_iter().map(|piece| ranges.group(piece)).collect();
     let mut rest = &mut ordered[..];
@@ -57,8 +59,9 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(chunks: usize, streams: u64) -> Self {
-        let wanted = (chunks / RANGE_CHUNKS).clamp(1, MOST_RANGES) as u64;
+    fn of(chunks: usize, streams: u64, threads: usize) -> Self {
+        let most = if threads == 1 { 1 } else { MOST_RANGES.min(RANGES_A_THREAD * threads) };
+        let wanted = (chunks / RANGE_CHUNKS).clamp(1, most) as u64;
         let shift = streams.div_ceil(wanted).max(1).next_power_of_two().trailing_zeros();
         // At most `wanted`.
         Self { shift, count: (streams.saturating_sub(1) >> shift) as usize + 1 }

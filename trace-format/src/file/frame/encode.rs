@@ -114,14 +114,10 @@ fn encode<'a>(
         let limit = u64::from(limit);
         Err(FormatError::TooLarge { section: SECTION, field, offset: 0, value, limit })
     };
-    let bytes: u64 = chunks.clone().map(|chunk| chunk.frame_bytes()).sum();
-    if bytes > u64::from(MAX_FRAME_BYTES) {
-        return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
-    }
     if chunks.len() > MAX_FRAME_CHUNKS as usize {
         return too_large("chunks", chunks.len() as u64, MAX_FRAME_CHUNKS);
     }
-    let (mut before, mut events) = (None, 0);
+    let (mut before, mut events, mut bytes) = (None, 0, 0);
     for chunk in chunks.clone() {
         let length = u32::try_from(chunk.payload.len()).unwrap_or(u32::MAX);
         let entry = ChunkEntry { warp: chunk.warp, sequence: chunk.sequence, events: chunk.events, length };
@@ -136,6 +132,10 @@ fn encode<'a>(
         }
         before = Some((chunk.warp, chunk.sequence));
         events += u64::from(chunk.events);
+        bytes += chunk.frame_bytes();
+    }
+    if bytes > u64::from(MAX_FRAME_BYTES) {
+        return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
     }
     let (count, last_warp) = (chunks.len(), before.map_or(0, |(warp, _)| warp));
     let contents = table.encode(chunks);
