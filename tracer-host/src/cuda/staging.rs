@@ -8,7 +8,7 @@ use cudarc::driver::{result, sys};
 use rayon::prelude::*;
 
 use super::driver::Called;
-use crate::DeviceError;
+use crate::{DeviceError, threads};
 
 /// Shorter copies go directly.
 const WORTH_STAGING: usize = 1 << 20;
@@ -71,8 +71,10 @@ pub(super) fn append(
 
 /// Copies on several cores: one alone is slower than the link, and the more so where memory is touched for the first time.
 fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
-    to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
-        to.write_copy_of_slice(from);
+    threads::install(|| {
+        to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
+            to.write_copy_of_slice(from);
+        });
     });
 }
 

@@ -13,6 +13,7 @@ use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
+use crate::threads;
 use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: so many drains, and the one that it works on.
@@ -200,7 +201,7 @@ impl<W: Write + Send> Work<W> {
                 Message::Write(drained) => {
                     let started = Instant::now();
                     // On one of the threads that compress: they need not wait for this one between the steps.
-                    rayon::scope(|_| self.write(&drained))?;
+                    threads::install(|| self.write(&drained))?;
                     self.report.write += started.elapsed();
                     // Who drains may be gone.
                     let _ = self.empty.send(drained.emptied());

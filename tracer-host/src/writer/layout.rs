@@ -7,6 +7,8 @@ use warptrace_format::file::{
 };
 use warptrace_format::pool::WarpAccount;
 
+use crate::threads;
+
 /// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short program's
 /// trace has some megabytes; in smaller frames, all cores have work.
 pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
@@ -96,7 +98,7 @@ const TRIED_PAYLOAD_BYTES: usize = 16;
 pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
     let layouts: Vec<_> = tracks.iter().map(|codec| Layout::of(*codec, options)).collect();
     let accounts = options.compression;
-    rayon::spawn_broadcast(move |_| {
+    threads::on_each(move || {
         layouts.iter().for_each(Layout::try_out);
         // Errors come again when they matter.
         let _ = encode_accounts(0, 0, 0, &[WarpAccount::default(); 64], accounts);
