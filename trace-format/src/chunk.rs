@@ -48,6 +48,7 @@ pub struct ChunkHeader {
 
 impl ChunkHeader {
     /// Reads a header from the first [`CHUNK_HEADER_BYTES`] bytes of a chunk; `None` if fewer are given.
+    #[inline]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let word =
             |at: usize| -> Option<u32> { Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?)) };

@@ -142,8 +142,9 @@ pub trait Device {
     /// If the source is not inside one allocation, or the driver fails.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Appends the used ones of `count` chunks to `to`, packed as `packed` (the module) says, in any order. The chunks lie
-    /// `chunk_bytes` apart from address `first` on, which is a multiple of 16, as is `chunk_bytes`.
+    /// Appends the used ones of the first of `count` chunks to `to`, packed as `packed` (the module) says, in any order, and
+    /// answers how many it has gone through: at least one, and all unless they hold much. The chunks lie `chunk_bytes` apart
+    /// from address `first` on, which is a multiple of 16, as is `chunk_bytes`.
     ///
     /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted: no more than
     /// the chunk is read.
@@ -156,7 +157,7 @@ pub trait Device {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError>;
+    ) -> Result<u32, DeviceError>;
 
     /// Sets `bytes` bytes to `value`.
     ///

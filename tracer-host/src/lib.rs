@@ -18,6 +18,7 @@ mod packed;
 mod ptx;
 mod session;
 mod sim;
+mod threads;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};

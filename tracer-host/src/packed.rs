@@ -14,6 +14,8 @@ use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 /// Packed chunks begin at multiples of this many bytes, so that a GPU can move 16 at a time.
 const ALIGN: usize = 16;
 const HEADER: usize = CHUNK_HEADER_BYTES as usize;
+/// Where a header has the length of the payload.
+const LENGTH_AT: usize = 12;
 
 /// Bytes that a used chunk with this header takes. The header's length counts as far as the chunk reaches.
 fn size(header: &ChunkHeader, chunk_bytes: usize) -> usize {
@@ -47,13 +49,53 @@ pub(crate) fn payload(packed: &[u8], at: u32, length: u32) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// The chunks in `packed`, which came from chunks of `chunk_bytes`.
-pub(crate) fn chunks(packed: &[u8], chunk_bytes: usize) -> impl Iterator<Item = Unpacked<'_>> {
+/// Some of the packed chunks, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'a> {
+    packed: &'a [u8],
+    /// Where they begin in what they are a piece of.
+    start: usize,
+    /// How many they are.
+    pub(crate) chunks: usize,
+}
+
+/// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is only known from the
+/// one before, so that only one core can look for the pieces.
+pub(crate) fn pieces(
+    packed: &[u8],
+    chunk_bytes: usize,
+    piece_bytes: usize,
+) -> impl Iterator<Item = Piece<'_>> + Send {
+    let length_of = move |at: usize| -> Option<usize> {
+        let length = packed.get(at + LENGTH_AT..at + LENGTH_AT + 4)?;
+        Some(u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize)
+    };
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (start, mut chunks) = (at, 0);
+        while at - start < piece_bytes
+            && let Some(length) = length_of(at)
+        {
+            chunks += 1;
+            at = if length > chunk_bytes - HEADER {
+                // Nobody knows where the next one begins.
+                packed.len()
+            } else {
+                (at + (HEADER + length).next_multiple_of(ALIGN)).min(packed.len())
+            };
+        }
+        (chunks > 0).then(|| Piece { packed: &packed[start..at], start, chunks })
+    })
+}
+
+/// The chunks of a piece, of chunks of `chunk_bytes`.
+pub(crate) fn chunks(piece: Piece<'_>, chunk_bytes: usize) -> impl Iterator<Item = Unpacked<'_>> {
+    let Piece { packed, start, .. } = piece;
     let mut rest = packed;
     std::iter::from_fn(move || {
         let header = ChunkHeader::read(rest)?;
         // Batches are bounded far below 2^32 times the alignment.
-        let at = ((packed.len() - rest.len()) / ALIGN) as u32;
+        let at = ((start + packed.len() - rest.len()) / ALIGN) as u32;
         let payload = rest.get(HEADER..).and_then(|payload| payload.get(..header.length as usize));
         let payload = payload.filter(|payload| payload.len() <= chunk_bytes - HEADER);
         rest = match payload {
@@ -77,15 +119,25 @@ mod tests {
     }
 
     fn warps(packed: &[u8]) -> Vec<(u32, Option<usize>)> {
-        let found = chunks(packed, 64);
-        found
-            .map(|chunk| {
+        let found = |piece_bytes| -> Vec<_> {
+            let pieces: Vec<_> = pieces(packed, 64, piece_bytes).collect();
+            let count: usize = pieces.iter().map(|piece| piece.chunks).sum();
+            let found: Vec<_> = pieces.into_iter().flat_map(|piece| chunks(piece, 64)).collect();
+            assert_eq!(found.len(), count);
+            let length = |chunk: Unpacked<'_>| {
                 if let Some(found) = chunk.payload {
                     assert_eq!(payload(packed, chunk.at, chunk.header.length), found);
                 }
                 (chunk.header.warp, chunk.payload.map(<[u8]>::len))
-            })
-            .collect()
+            };
+            found.into_iter().map(length).collect()
+        };
+        let whole = found(1 << 20);
+        // However they are cut.
+        for piece_bytes in [1, 48, 64, 100] {
+            assert_eq!(found(piece_bytes), whole);
+        }
+        whole
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::{
     Allocation, Blocks, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
 };
 
+/// Bytes of packed chunks after which no more are collected at once.
+const COLLECTED_AT_ONCE: usize = 64 << 20;
+
 /// Alignment of every allocation, as on a GPU.
 const ALIGN: usize = 256;
 
@@ -139,13 +142,20 @@ impl Device for SimDevice {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<u32, DeviceError> {
         let bytes = chunk_bytes as usize * count as usize;
         let source = self.pointer(first, bytes)?;
         // SAFETY: inside an allocation, which nothing writes while this borrow lasts: no launch is under way.
         let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
-        chunks.chunks_exact(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
-        Ok(())
+        let (mut taken, most) = (0, to.len() + COLLECTED_AT_ONCE);
+        for chunk in chunks.chunks_exact(chunk_bytes as usize) {
+            packed::push(to, chunk);
+            taken += 1;
+            if to.len() >= most {
+                break;
+            }
+        }
+        Ok(taken)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {

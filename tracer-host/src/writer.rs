@@ -12,67 +12,39 @@
 //! its end opens up to its last whole frame.
 
 mod batch;
+mod cut;
+mod ends;
 mod error;
+mod layout;
+mod order;
 mod state;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 
 use rayon::prelude::*;
-use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::{
-    MAX_ACCOUNTS, MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
-};
-use warptrace_format::file::{
-    CHUNK_ENTRY_BYTES, EncodedFrame, FormatError, IndexEntry, RAW_LEVEL, SectionKind, TRAILER_BYTES, Trailer,
-    encode_accounts, encode_frame, encode_index, encode_preamble, encode_section,
+    MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 pub use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
+use warptrace_format::file::{
+    EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
+    encode_index, encode_preamble, encode_section,
+};
 use warptrace_format::pool::WarpAccount;
 
 use batch::Part;
 pub(crate) use batch::{Batch, Found};
+pub use ends::TrackEnd;
+use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
+use layout::Layout;
+pub(crate) use layout::get_ready;
+pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
 use state::{Launches, launch_entry};
 
-/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short program's
-/// trace has some megabytes; in smaller frames, all cores have work.
-pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
-/// Size of a frame of raw events when nothing else is asked for: 1 MiB, for their repetitions reach further.
-pub const RAW_FRAME_BYTES: u32 = 1 << 20;
 /// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more than this.
 const BYTES_AT_ONCE: u64 = 64 << 20;
-/// Accounts in a section, so that several cores have work.
-const ACCOUNTS_AT_ONCE: usize = 1 << 14;
-const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
-
-/// How a [`TraceWriter`] lays out its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WriterOptions {
-    /// Compression of frames and accounting.
-    pub compression: Compression,
-    /// Bytes of table and payloads after which a frame is closed, 1..=[`MAX_FRAME_BYTES`]; `None` for
-    /// [`DEFAULT_FRAME_BYTES`] or [`RAW_FRAME_BYTES`], by the track's codec. A frame holds at least one chunk, so it may be
-    /// larger than this by less than a chunk.
-    pub frame_bytes: Option<u32>,
-}
-
-impl WriterOptions {
-    /// The same with another compression.
-    #[must_use]
-    pub const fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
-        self
-    }
-
-    /// The same with another size of frames, in bytes.
-    #[must_use]
-    pub const fn with_frame_bytes(mut self, frame_bytes: u32) -> Self {
-        self.frame_bytes = Some(frame_bytes);
-        self
-    }
-}
 
 /// What a finished file holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,36 +60,6 @@ pub struct Summary {
     pub events: u64,
     /// Bytes of all payloads, as the device wrote them.
     pub payload_bytes: u64,
-}
-
-/// The accounting that ends one track of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct TrackEnd<'a> {
-    /// The launch.
-    pub launch: u32,
-    /// The track.
-    pub track: u32,
-    /// One account for each warp of the launch, in order.
-    pub accounts: &'a [WarpAccount],
-}
-
-/// How the frames of a track are made.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    compression: Compression,
-    frame_bytes: u32,
-}
-
-impl Layout {
-    fn of(codec: CodecSpec, options: &WriterOptions) -> Self {
-        let raw = codec == CodecSpec::Raw;
-        let compression = match options.compression {
-            Compression::Suited if raw => Compression::Zstd(RAW_LEVEL),
-            compression => compression,
-        };
-        let frame_bytes = if raw { RAW_FRAME_BYTES } else { DEFAULT_FRAME_BYTES };
-        Self { compression, frame_bytes: options.frame_bytes.unwrap_or(frame_bytes) }
-    }
 }
 
 /// Writes one `.wtrc` file.
@@ -149,11 +91,13 @@ pub struct TraceWriter<W> {
     launches: Launches,
     index: Vec<IndexEntry>,
     summary: Summary,
+    /// Memory for the chunks of a batch in order: every batch needs some, and new memory comes slowly.
+    ordered: Vec<Found>,
     /// Set while bytes are on their way out: what follows a write that failed could not be read.
     broken: bool,
 }
 
-impl<W: Write> TraceWriter<W> {
+impl<W: Write + Send> TraceWriter<W> {
     /// Begins a file with its preamble and metadata, and flushes it.
     ///
     /// # Errors
@@ -165,8 +109,8 @@ impl<W: Write> TraceWriter<W> {
         let body = metadata.encode()?;
         let launches = Launches::new(metadata);
         let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
-        let (index, summary) = (Vec::new(), Summary::default());
-        let mut writer = Self { out, options, layouts, launches, index, summary, broken: false };
+        let (index, ordered, summary) = (Vec::new(), Vec::new(), Summary::default());
+        let mut writer = Self { out, options, layouts, launches, index, summary, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.flush()?;
@@ -222,78 +166,79 @@ impl<W: Write> TraceWriter<W> {
     /// does not ascend: nothing is written then. An I/O error.
     pub fn write_batch(&mut self, chunks: &[(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
         let launches: BTreeSet<u32> = chunks.iter().map(|(launch, _)| *launch).collect();
-        let mut batch = self.batch(launches)?;
-        for (at, (launch, chunk)) in (0..).zip(chunks) {
-            batch.add(*launch, chunk, at)?;
-        }
-        self.write(batch, |found| chunks[found.at as usize].1.payload, &[])
+        let find = |batch: &mut Batch| {
+            let found = (0..).zip(chunks).map(|(at, (launch, chunk))| batch.check(*launch, chunk, at));
+            let found = found.collect::<Result<_, _>>()?;
+            batch.add(found);
+            Ok(())
+        };
+        self.write(launches, find, |found| chunks[found.at as usize].1.payload, &[])
     }
 
-    /// An empty batch for chunks of these launches, whose numbers ascend.
-    pub(crate) fn batch(&self, launches: impl IntoIterator<Item = u32>) -> Result<Batch, WriteError> {
-        Batch::new(launches.into_iter(), &self.launches)
-    }
-
-    /// As [`write_batch`](Self::write_batch) for the chunks of `batch`, whose payloads are where `payload` says, and
-    /// [`end_tracks`](Self::end_tracks) after it, compressed together.
-    pub(crate) fn write<'p>(
+    /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find` finds and whose
+    /// payloads are where `payload` says, and [`end_tracks`](Self::end_tracks) after it: the accounts are compressed
+    /// meanwhile.
+    pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
-        mut batch: Batch,
+        launches: impl IntoIterator<Item = u32>,
+        find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
         payload: impl Fn(&Found) -> &'p [u8] + Sync,
         ends: &[TrackEnd<'_>],
-    ) -> Result<(), WriteError> {
-        batch.sort();
-        let parts = batch.parts();
-        self.launches.accept(&parts)?;
-        let frames: Vec<Part<'_>> = parts.iter().flat_map(|part| self.cut(part)).collect();
-        let ends_cut = cut_ends(ends);
-        self.check_usable(frames.len() + ends_cut.len())?;
-        self.launches.end(ends)?;
-        self.launches.note(&parts);
-
-        let layouts = self.layouts.clone();
-        let encode = |part: &Part<'_>| {
-            let chunks: Vec<_> = part.chunks.iter().map(|found| part.chunk(found, payload(found))).collect();
-            encode_frame(part.launch, part.track, &chunks, layouts[part.track as usize].compression)
+    ) -> Result<(), E> {
+        let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
+        let cut = cut_ends(ends);
+        let compression = self.options.compression;
+        let chunks = || -> Result<(), E> {
+            find(&mut batch)?;
+            let mut ordered = std::mem::take(&mut self.ordered);
+            let parts = batch.parts(&mut ordered);
+            self.write_parts(&parts, &payload, ends, cut.len())?;
+            self.ordered = ordered;
+            Ok(())
         };
-        // Frames take long: each is a task of its own.
-        let encode = |frames: &[Part<'_>]| -> Result<Vec<EncodedFrame>, FormatError> {
-            frames.par_iter().with_max_len(1).map(&encode).collect()
-        };
-        let mut rest = &frames[..];
-        loop {
-            let (now, after) = rest.split_at(at_once(rest));
-            rest = after;
-            if !rest.is_empty() {
-                self.put_frames(&encode(now)?)?;
-                continue;
-            }
-            let compression = self.options.compression;
-            let (frames, ends) = rayon::join(|| encode(now), || encode_ends(&ends_cut, compression));
-            self.put_frames(&frames?)?;
-            for (part, section) in ends_cut.iter().zip(&ends?) {
-                self.put_accounts(part, section)?;
-            }
-            return self.flush();
+        let (chunks, sections) = rayon::join(chunks, || encode_ends(&cut, compression));
+        chunks?;
+        for (part, section) in cut.iter().zip(&sections.map_err(WriteError::from)?) {
+            self.put_accounts(part, section)?;
         }
+        Ok(self.flush()?)
     }
 
-    /// Cuts chunks into frames.
-    fn cut<'b>(&self, part: &Part<'b>) -> Vec<Part<'b>> {
-        let most = u64::from(self.layouts[part.track as usize].frame_bytes);
-        let mut frames = Vec::new();
-        let (mut from, mut bytes) = (0, 0);
-        for (at, chunk) in part.chunks.iter().enumerate() {
-            let more = CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length);
-            let full = bytes + more > most || at - from == MAX_FRAME_CHUNKS as usize;
-            if at > from && full {
-                frames.push(part.of(&part.chunks[from..at]));
-                (from, bytes) = (at, 0);
-            }
-            bytes += more;
+    /// Writes the chunks of `parts`; those of `ends` are then the last of their tracks, and `more` sections are to follow.
+    fn write_parts<'p>(
+        &mut self,
+        parts: &[Part<'_>],
+        payload: &(impl Fn(&Found) -> &'p [u8] + Sync),
+        ends: &[TrackEnd<'_>],
+        more: usize,
+    ) -> Result<(), WriteError> {
+        self.launches.accept(parts)?;
+        let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
+        self.check_usable(frames.len() + more)?;
+        self.launches.end(ends)?;
+        self.launches.note(parts);
+
+        let layouts = self.layouts.clone();
+        let encode = |(part, _): &(Part<'_>, u64)| {
+            let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)));
+            encode_frame_of(part.launch, part.track, chunks, layouts[part.track as usize].compression)
+        };
+        let mut rest = &frames[..];
+        while !rest.is_empty() {
+            let (now, after) = rest.split_at(at_once(rest));
+            rest = after;
+            // Frames take long: each is a task of its own.
+            let encoded: Result<Vec<_>, FormatError> = now.par_iter().with_max_len(1).map(&encode).collect();
+            self.put_frames(&encoded?)?;
         }
-        frames.push(part.of(&part.chunks[from..]));
-        frames
+        Ok(())
+    }
+
+    /// Cuts chunks into frames; answers the bytes of each, too.
+    fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
+        let layout = self.layouts[part.track as usize];
+        let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);
+        frames.into_iter().map(|(chunks, bytes)| (part.of(chunks), bytes)).collect()
     }
 
     fn put_frames(&mut self, frames: &[EncodedFrame]) -> Result<(), WriteError> {
@@ -343,7 +288,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        self.write(self.batch([])?, |_| &[], ends)
+        self.write([], |_| Ok(()), |_| &[], ends)
     }
 
     fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8]) -> Result<(), WriteError> {
@@ -421,41 +366,14 @@ impl<W: Write> TraceWriter<W> {
 }
 
 /// How many of the frames are to be compressed before they are written: at least one, if there is one.
-fn at_once(frames: &[Part<'_>]) -> usize {
-    let mut bytes = 0;
-    let fits = |frame: &&Part<'_>| {
-        let fits = bytes < BYTES_AT_ONCE;
-        bytes += frame.chunks.iter().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+fn at_once(frames: &[(Part<'_>, u64)]) -> usize {
+    let mut sum = 0;
+    let fits = |(_, bytes): &&(Part<'_>, u64)| {
+        let fits = sum < BYTES_AT_ONCE;
+        sum += *bytes;
         fits
     };
     frames.iter().take_while(fits).count()
-}
-
-/// Accounts of consecutive warps, for a section.
-#[derive(Clone, Copy, Debug)]
-struct EndPart<'a> {
-    launch: u32,
-    track: u32,
-    first_warp: u32,
-    accounts: &'a [WarpAccount],
-}
-
-fn cut_ends<'a>(ends: &[TrackEnd<'a>]) -> Vec<EndPart<'a>> {
-    let parts = ends.iter().flat_map(|&TrackEnd { launch, track, accounts }| {
-        let first_warps = (0..).step_by(ACCOUNTS_AT_ONCE);
-        let parts = first_warps.zip(accounts.chunks(ACCOUNTS_AT_ONCE));
-        parts.map(move |(first_warp, accounts)| EndPart { launch, track, first_warp, accounts })
-    });
-    parts.collect()
-}
-
-/// The sections of these accounts.
-fn encode_ends(parts: &[EndPart<'_>], compression: Compression) -> Result<Vec<Vec<u8>>, FormatError> {
-    let encode = |&EndPart { launch, track, first_warp, accounts }: &EndPart<'_>| {
-        let body = encode_accounts(launch, track, first_warp, accounts, compression)?;
-        Ok(encode_section(SectionKind::Accounts, &body))
-    };
-    parts.par_iter().map(encode).collect()
 }
 
 #[cfg(test)]

@@ -111,7 +111,8 @@ pub fn encode_accounts(
     for column in COLUMNS {
         push_column(&mut plain, accounts.iter().map(column.value));
     }
-    let (stored_as, stored) = compress(SECTION, plain, compression)?;
+    let mut packed = Vec::new();
+    let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
     let mut body = Vec::with_capacity(ACCOUNTS_HEADER_BYTES + stored.len());
     for word in [launch, track, first_warp, warps] {
         body.extend_from_slice(&word.to_le_bytes());
@@ -129,7 +130,7 @@ pub fn encode_accounts(
             expected: "0 or 1".into(),
         });
     }
-    body.extend_from_slice(&stored);
+    body.extend_from_slice(stored);
     Ok(body)
 }
 

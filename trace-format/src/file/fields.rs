@@ -147,6 +147,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Appends a number as [`Fields::varint`] reads it.
+#[inline]
 pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -156,6 +157,7 @@ pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// A difference as a number that is small when the difference is: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.
+#[inline]
 pub(super) const fn zigzag(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }

@@ -125,13 +125,14 @@ pub fn encode_index(
             push_varint(column, number);
         }
     }
-    let (stored_as, stored) = compress(SectionKind::Index.name(), columns.concat(), compression)?;
+    let (columns, mut packed) = (columns.concat(), Vec::new());
+    let (stored_as, stored) = compress(SectionKind::Index.name(), &columns, compression, &mut packed)?;
     let mut body = Vec::with_capacity(INDEX_HEADER_BYTES + stored.len());
     body.extend_from_slice(&first.to_le_bytes());
     body.extend_from_slice(&count.to_le_bytes());
     body.extend_from_slice(&[stored_as.to_byte(), 0, 0, 0, 0, 0, 0, 0]);
     parse_header(&mut Fields::new(SectionKind::Index.name(), &body, 0))?;
-    body.extend_from_slice(&stored);
+    body.extend_from_slice(stored);
     Ok(body)
 }
 

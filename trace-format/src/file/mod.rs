@@ -43,8 +43,8 @@ mod section;
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
 pub use error::FormatError;
 pub use frame::{
-    CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Compression, EncodedFrame, FRAME_HEADER_BYTES, Frame,
-    FrameHeader, RAW_LEVEL, StoredAs, encode_frame,
+    CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, Compression, EncodedFrame, FRAME_HEADER_BYTES,
+    Frame, FrameHeader, RAW_LEVEL, StoredAs, encode_frame, encode_frame_of,
 };
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};

@@ -124,13 +124,15 @@ pub struct SectionHeader {
 impl SectionHeader {
     /// The header of a section of `kind` with this body.
     pub fn for_body(kind: SectionKind, body: &[u8]) -> Self {
-        Self {
-            tag: kind.tag(),
-            version: kind.version(),
-            flags: 0,
-            length: body.len() as u64,
-            body_crc: crc32fast::hash(body),
-        }
+        Self::for_parts(kind, &[body])
+    }
+
+    fn for_parts(kind: SectionKind, body: &[&[u8]]) -> Self {
+        let mut body_crc = crc32fast::Hasher::new();
+        body.iter().for_each(|part| body_crc.update(part));
+        let length = body.iter().map(|part| part.len() as u64).sum();
+        let body_crc = body_crc.finalize();
+        Self { tag: kind.tag(), version: kind.version(), flags: 0, length, body_crc }
     }
 
     /// The header's bytes.
@@ -209,9 +211,15 @@ impl SectionHeader {
 
 /// A section of `kind`: header and body.
 pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
-    let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + body.len());
-    section.extend_from_slice(&SectionHeader::for_body(kind, body).encode());
-    section.extend_from_slice(body);
+    encode_section_of(kind, &[body])
+}
+
+/// As [`encode_section`] for a body in parts, one behind the other.
+pub(super) fn encode_section_of(kind: SectionKind, body: &[&[u8]]) -> Vec<u8> {
+    let length = body.iter().map(|part| part.len()).sum::<usize>();
+    let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + length);
+    section.extend_from_slice(&SectionHeader::for_parts(kind, body).encode());
+    body.iter().for_each(|part| section.extend_from_slice(part));
     section
 }
 

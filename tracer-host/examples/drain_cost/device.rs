@@ -127,19 +127,19 @@ impl Device for Replay {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<u32, DeviceError> {
         let mut from = ((first - self.chunks) / u64::from(chunk_bytes)) as usize;
-        let mut count = count as usize;
+        let mut rest = count as usize;
         for left in self.pending() {
             let chunks = left.starts.len() - 1;
             if from < chunks {
-                let end = chunks.min(from + count);
+                let end = chunks.min(from + rest);
                 to.extend_from_slice(&left.packed[left.starts[from]..left.starts[end]]);
-                count -= end - from;
+                rest -= end - from;
             }
             from = from.saturating_sub(chunks);
         }
-        Ok(())
+        Ok(count)
     }
 
     fn fill(&mut self, _: u64, _: u64, _: u8) -> Result<(), DeviceError> {

@@ -13,15 +13,18 @@ use super::driver::{self, Called};
 use super::staging::{self, Staging};
 use crate::DeviceError;
 
-/// Chunks, in bytes, that one run of the kernel packs, and the buffer that they fit into.
+/// What one run of the kernel can pack.
 const BUFFER_BYTES: u64 = 64 << 20;
+/// Of that, what a run is planned to pack if chunks hold as much as those before.
+const PLANNED_BYTES: u64 = BUFFER_BYTES / 8 * 7;
 /// Bytes in front of the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
 /// Warps of a block; each takes one chunk.
 const BLOCK_WARPS: u32 = 8;
 
 /// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in the buffer,
-/// and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells what is wrong with it.
+/// and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells what is wrong with it. What would
+/// not fit is counted and left: the host sees that, and has fewer chunks packed.
 const PTX: &str = r#"
 .version 7.0
 .target sm_70
@@ -32,12 +35,13 @@ const PTX: &str = r#"
     .param .u64 cursor,
     .param .u64 target,
     .param .u32 chunk_bytes,
-    .param .u32 count
+    .param .u32 count,
+    .param .u32 capacity
 )
 {
     .reg .pred %unused, %follower, %done;
     .reg .u32 %block, %size, %thread, %lane, %index, %count, %bytes, %most, %at;
-    .reg .u32 %warp, %sequence, %events, %length, %a, %b, %c, %d, %used, %offset;
+    .reg .u32 %warp, %sequence, %events, %length, %a, %b, %c, %d, %used, %offset, %capacity, %behind;
     .reg .u64 %from, %to, %cursor, %step;
 
     mov.u32 %block, %ctaid.x;
@@ -70,6 +74,11 @@ const PTX: &str = r#"
     @!%follower atom.global.add.u32 %at, [%cursor], %length;
     shfl.sync.idx.b32 %at, %at, 0, 31, 0xffffffff;
 
+    ld.param.u32 %capacity, [capacity];
+    add.u32 %behind, %at, %length;
+    setp.gt.u32 %done, %behind, %capacity;
+    @%done ret;
+
     ld.param.u64 %to, [target];
     cvt.u64.u32 %step, %at;
     add.u64 %to, %to, %step;
@@ -96,6 +105,8 @@ pub(super) struct Gather {
     module: sys::CUmodule,
     function: sys::CUfunction,
     buffer: u64,
+    /// Bytes that a chunk took in the last run, or 0.
+    each: u64,
 }
 
 impl Gather {
@@ -109,11 +120,11 @@ impl Gather {
         let bytes = (CURSOR_BYTES + BUFFER_BYTES) as usize;
         // SAFETY: a plain allocation, given back in `drop`.
         let buffer = unsafe { result::malloc_sync(bytes) }.called_for("cuMemAlloc", NAME)?;
-        Ok(Self { module, function, buffer })
+        Ok(Self { module, function, buffer, each: 0 })
     }
 
-    /// Appends the used chunks among `count` chunks from `first` on to `to`. The caller has checked that they lie in one
-    /// allocation.
+    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; answers how many it has gone through.
+    /// The caller has checked that they lie in one allocation.
     pub(super) fn collect(
         &mut self,
         staging: &mut Option<Staging>,
@@ -121,35 +132,43 @@ impl Gather {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
-        // A chunk has at most 1 MiB, so that a batch is never empty.
-        let most = (BUFFER_BYTES / u64::from(chunk_bytes)) as u32;
-        let mut done = 0;
-        while done < count {
-            let batch = most.min(count - done);
-            let packed = self.pack(first + u64::from(done) * u64::from(chunk_bytes), chunk_bytes, batch)?;
-            staging::append(staging, self.buffer + CURSOR_BYTES, packed as usize, to)?;
-            done += batch;
+    ) -> Result<u32, DeviceError> {
+        // So many fit however full they are: at least one, since a chunk has at most 1 MiB.
+        let safe = (BUFFER_BYTES / u64::from(chunk_bytes)) as u32;
+        // For all of them, the counter of packed bytes does not overflow.
+        let most = count.min(u32::MAX / chunk_bytes);
+        loop {
+            let planned =
+                PLANNED_BYTES.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
+            let batch = planned.max(safe).min(most);
+            let packed = self.pack(first, chunk_bytes, batch)?;
+            // Rounded up, so that the next run is of fewer chunks if these were too many.
+            self.each = packed.div_ceil(u64::from(batch.max(1)));
+            if packed <= BUFFER_BYTES {
+                staging::append(staging, self.buffer + CURSOR_BYTES, packed as usize, to)?;
+                return Ok(batch);
+            }
         }
-        Ok(())
     }
 
-    /// Packs into the buffer; answers the bytes packed.
-    fn pack(&mut self, mut first: u64, mut chunk_bytes: u32, mut count: u32) -> Result<u32, DeviceError> {
+    /// Packs into the buffer; answers the bytes of all used chunks, which have all been packed unless it is more than the buffer's.
+    fn pack(&mut self, mut first: u64, mut chunk_bytes: u32, mut count: u32) -> Result<u64, DeviceError> {
         const NAME: &str = "warptrace_gather";
         let stream = result::stream::null();
         let (mut cursor, mut target) = (self.buffer, self.buffer + CURSOR_BYTES);
-        let mut arguments: [*mut c_void; 5] = [
+        let mut capacity = BUFFER_BYTES as u32;
+        let mut arguments: [*mut c_void; 6] = [
             (&raw mut first).cast(),
             (&raw mut cursor).cast(),
             (&raw mut target).cast(),
             (&raw mut chunk_bytes).cast(),
             (&raw mut count).cast(),
+            (&raw mut capacity).cast(),
         ];
         let blocks = count.div_ceil(BLOCK_WARPS);
         let mut packed = [0u32];
-        // SAFETY: the buffer is this object's; the arguments are those of the kernel's text, in order and size; a chunk
-        // takes at most its own size in the buffer, and `count` chunks fit into it; the last call waits for all.
+        // SAFETY: the buffer is this object's; the arguments are those of the kernel's text, in order and size; the
+        // kernel writes nothing behind its capacity; the last call waits for all.
         unsafe {
             result::memset_d8_async(self.buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
             result::launch_kernel(
@@ -165,7 +184,7 @@ impl Gather {
         }
         let limit = u64::from(count) * u64::from(chunk_bytes);
         debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);
-        Ok(u32::try_from(limit.min(u64::from(packed[0]))).unwrap_or(u32::MAX))
+        Ok(limit.min(u64::from(packed[0])))
     }
 }
 

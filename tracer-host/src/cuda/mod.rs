@@ -286,7 +286,7 @@ impl Device for CudaDevice {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<u32, DeviceError> {
         self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
         let gather = match &mut self.gather {
             Some(gather) => gather,

@@ -2,17 +2,25 @@
 //! other. From pageable memory the driver copies at a fraction of the link's rate.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use cudarc::driver::{result, sys};
+use rayon::prelude::*;
 
 use super::driver::Called;
-use crate::DeviceError;
+use crate::{DeviceError, threads};
 
 /// Shorter copies go directly.
 const WORTH_STAGING: usize = 1 << 20;
 /// Size of each pinned buffer: much larger than what a copy costs whatever its length, and small enough that copies of a few
 /// megabytes have several pieces.
 const BUFFER_BYTES: usize = 4 << 20;
+/// Pieces that a copy has at least, so that the device fills a buffer while the host empties the other, and the least size of a
+/// piece that is worth what a copy costs.
+const LEAST_PIECES: usize = 4;
+const LEAST_PIECE_BYTES: usize = 512 << 10;
+/// Bytes that one task copies out of a buffer.
+const COPIED_AT_ONCE: usize = 256 << 10;
 
 /// Two pinned buffers and a stream.
 pub(super) struct Staging {
@@ -50,7 +58,24 @@ pub(super) fn append(
         return read(staging, from, &mut to[before..]);
     }
     to.reserve(bytes);
-    made(staging)?.pieces(from, bytes, |piece| to.extend_from_slice(piece))
+    let mut rest = &mut to.spare_capacity_mut()[..bytes];
+    made(staging)?.pieces(from, bytes, |piece| {
+        let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
+        copy(piece, target);
+        rest = after;
+    })?;
+    // SAFETY: the pieces have filled `bytes` bytes behind the length, one after the other.
+    unsafe { to.set_len(to.len() + bytes) };
+    Ok(())
+}
+
+/// Copies on several cores: one alone is slower than the link, and the more so where memory is touched for the first time.
+fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    threads::install(|| {
+        to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
+            to.write_copy_of_slice(from);
+        });
+    });
 }
 
 fn made(staging: &mut Option<Staging>) -> Result<&mut Staging, DeviceError> {
@@ -74,14 +99,15 @@ impl Staging {
 
     /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other.
     fn pieces(&mut self, from: u64, bytes: usize, mut take: impl FnMut(&[u8])) -> Result<(), DeviceError> {
-        let pieces = bytes.div_ceil(BUFFER_BYTES);
-        let length = |piece: usize| BUFFER_BYTES.min(bytes - piece * BUFFER_BYTES);
+        let most = bytes.div_ceil(LEAST_PIECES).clamp(LEAST_PIECE_BYTES, BUFFER_BYTES);
+        let pieces = bytes.div_ceil(most);
+        let length = |piece: usize| most.min(bytes - piece * most);
         if pieces > 0 {
             self.start(from, 0, length(0))?;
         }
         for piece in 0..pieces {
             if piece + 1 < pieces {
-                self.start(from, piece + 1, length(piece + 1))?;
+                self.start(from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
             // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this half is
@@ -100,8 +126,7 @@ impl Staging {
         // SAFETY: the buffer is pinned, at least `length` long, and not read until the event has come.
         unsafe {
             let target = std::slice::from_raw_parts_mut(self.buffers[half].cast::<u8>(), length);
-            result::memcpy_dtoh_async(target, from + (piece * BUFFER_BYTES) as u64, self.stream)
-                .called("cuMemcpyDtoHAsync")?;
+            result::memcpy_dtoh_async(target, from, self.stream).called("cuMemcpyDtoHAsync")?;
             result::event::record(self.done[half], self.stream).called("cuEventRecord")
         }
     }

@@ -19,7 +19,7 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 pub use self::error::SessionError;
 use self::pool::Pool;
 use self::worker::Worker;
-use crate::writer::{Compression, Summary, TraceWriter, WriterOptions};
+use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
 use crate::{Blocks, Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
 
 /// The program that a session traces, for the file's metadata.
@@ -148,6 +148,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let chunk_count = pool::chunk_count(options)?;
         let metadata = metadata(&*device, program, options, chunk_count);
         metadata.check()?;
+        let writer_options = WriterOptions::default().with_compression(options.compression);
+        // While the device does its part.
+        writer::get_ready(&metadata.tracks, &writer_options);
         for (kernel, _) in program.kernels {
             device.prepare(kernel, Some((recording, options.placement)))?;
         }
@@ -156,7 +159,6 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             device.prepare(call.name(), Some((recording, options.placement)))?;
         }
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
-        let writer_options = WriterOptions::default().with_compression(options.compression);
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
             worker: Some(Worker::start(writer, options.chunk_bytes, if options.dual { 2 } else { 1 })?),

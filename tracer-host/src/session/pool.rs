@@ -5,6 +5,7 @@ use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
 
+use super::worker::Account;
 use super::{SessionError, SessionOptions};
 use crate::{Allocation, Device, Placement};
 
@@ -12,6 +13,8 @@ use crate::{Allocation, Device, Placement};
 const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
 /// The warps' states are kept in a block of at least so many bytes.
 const LEAST_STATE_BYTES: u64 = 8 << 20;
+/// The table of launches has at least so many bytes: 1,024 launches.
+const LEAST_TABLE_BYTES: u64 = 32 << 10;
 /// Least log memory: a small pool is no reason for short logs.
 const LEAST_LOG_BYTES: u64 = 16 << 20;
 /// Most to which log memory grows for slices that need not be so large.
@@ -102,6 +105,14 @@ impl Pool {
         let times = if options.dual { 8 } else { 4 };
         let claims = device.allocate(size_of::<Claims>() as u64)?;
         device.fill(claims.address, claims.bytes, 0)?;
+        // What most programs need is there before the first launch, which then does not wait for it.
+        let accounts = device.allocate(LEAST_ACCOUNT_BYTES)?;
+        device.fill(accounts.address, accounts.bytes, 0)?;
+        let state_bytes = match options.placement {
+            Placement::Shared => 0,
+            Placement::Global => warp_state_bytes(options.dual, options.counted),
+        };
+        let states = if state_bytes == 0 { None } else { Some(device.allocate(LEAST_STATE_BYTES)?) };
         Ok(Self {
             chunks: device.allocate(u64::from(chunk_count) * u64::from(chunk_bytes))?,
             chunk_bytes,
@@ -111,16 +122,13 @@ impl Pool {
             claimed_units: 0,
             reserved_units: FIRST_UNITS,
             most_claimed: vec![0; kernels],
-            accounts: None,
+            accounts: Some(accounts),
             accounts_used: 0,
-            state_bytes: match options.placement {
-                Placement::Shared => 0,
-                Placement::Global => warp_state_bytes(options.dual, options.counted),
-            },
-            states: None,
+            state_bytes,
+            states,
             tracks: if options.dual { 2 } else { 1 },
             left: Vec::new(),
-            table: None,
+            table: Some(device.allocate(LEAST_TABLE_BYTES)?),
             streams: 0,
             chunks_per_stream: 2,
         })
@@ -212,7 +220,7 @@ impl Pool {
                     device.free(small)?;
                 }
                 self.table = None;
-                *self.table.insert(device.allocate((2 * bytes.len() as u64).max(4096))?)
+                *self.table.insert(device.allocate((2 * bytes.len() as u64).max(LEAST_TABLE_BYTES))?)
             }
         };
         device.write(table.address, &bytes)?;
@@ -235,16 +243,16 @@ impl Pool {
         self.chunks_per_stream = self.chunks_per_stream.max(each);
     }
 
-    /// Reads the accounts of all launches since the last drain, and nothing else, into `bytes`.
+    /// Reads the accounts of all launches since the last drain, and nothing else.
     pub(super) fn read_accounts(
         &self,
         device: &mut dyn Device,
-        bytes: &mut Vec<u8>,
+        to: &mut Vec<Account>,
     ) -> Result<(), SessionError> {
         // What is there already need not be set: all of it is read.
-        bytes.resize(usize::try_from(self.accounts_used).unwrap_or(0), 0);
+        to.resize(self.accounts_used as usize / size_of::<Account>(), Account::default());
         if let Some(accounts) = self.accounts {
-            device.read(accounts.address, bytes)?;
+            device.read(accounts.address, bytemuck::cast_slice_mut(to))?;
         }
         Ok(())
     }

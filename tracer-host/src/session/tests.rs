@@ -32,6 +32,8 @@ struct FakeDevice {
     pools: Vec<PoolDescriptor>,
     /// Units of log memory up to this one belong to launches since the last merging.
     taken: u32,
+    /// Most chunks that a call of `collect` takes.
+    collects: u32,
     /// Calls of `collect`.
     collected: u32,
     /// Launches in order: kernels of the program, and the merging of how many launches and streams.
@@ -51,6 +53,7 @@ impl Default for FakeDevice {
             script: VecDeque::new(),
             pools: Vec::new(),
             taken: 0,
+            collects: u32::MAX,
             collected: 0,
             launched: Vec::new(),
             left: BTreeMap::new(),
@@ -243,11 +246,12 @@ impl Device for FakeDevice {
         chunk_bytes: u32,
         count: u32,
         to: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<u32, DeviceError> {
         self.collected += 1;
+        let count = count.min(self.collects);
         let chunks = self.bytes(first, (chunk_bytes * count) as usize);
         chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
-        Ok(())
+        Ok(count)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -375,6 +379,19 @@ fn short_launches_share_one_drain() {
     let expected: Vec<_> =
         (0..10u32).flat_map(|number| [0, 1].map(|warp| (number, warp, 0, event(number as u8 + 1)))).collect();
     assert_eq!((chunks, accounts), (expected, 10));
+}
+
+#[test]
+fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
+    let script = (1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)]));
+    let mut device = FakeDevice { collects: 3, ..FakeDevice::of(script) };
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    for _ in 0..10 {
+        launch(&mut session, "k").unwrap();
+    }
+    let (file, summary, _) = session.finish().unwrap();
+    assert_eq!((summary.events, device.collected), (20, 7));
+    assert_eq!(contents(&file.0.lock().unwrap()).0.len(), 20);
 }
 
 #[test]

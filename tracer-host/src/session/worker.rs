@@ -6,21 +6,41 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
-use crate::packed::{self, Unpacked};
+use crate::packed::{self, Piece, Unpacked};
+use crate::threads;
 use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: so many drains, and the one that it works on.
 const QUEUE: usize = 2;
 /// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
-const READY_ACCOUNT_BYTES: usize = ACCOUNT_BYTES << 17;
-/// Bytes of an account in device memory.
-pub(super) const ACCOUNT_BYTES: usize = size_of::<WarpAccount>();
+const READY_ACCOUNTS: usize = 1 << 17;
+/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the program's own results
+/// would find in the heap, and for which they would else have to wait.
+const MAPPED_BYTES: usize = 64 << 20;
+/// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
+const PIECES: usize = 64;
+const LEAST_PIECE_BYTES: usize = 32 << 10;
+/// Accounts that one task adds up.
+const ACCOUNTS_AT_ONCE: usize = 1 << 13;
+
+/// An account as it lies in device memory.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub(super) struct Account(WarpAccount);
+
+// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits are valid.
+unsafe impl Zeroable for Account {}
+// SAFETY: as above.
+unsafe impl Pod for Account {}
+// SAFETY: it is a transparent wrapper.
+unsafe impl TransparentWrapper<WarpAccount> for Account {}
 
 /// What was copied from the device.
 #[derive(Debug, Default)]
@@ -34,17 +54,15 @@ pub(super) struct Drained {
     /// Launches that end.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts as the device left them: launch by launch, track by track, warp by warp. If none ends, these are others'.
-    pub(super) accounts: Vec<u8>,
+    pub(super) accounts: Vec<Account>,
 }
 
 impl Drained {
     /// Nothing, with memory that is there: the first drain of a short program would take longer to get it than to copy.
     fn ready() -> Self {
-        // Written, for memory that is only reserved is not there yet.
-        let mut packed = Vec::with_capacity(READY_PACKED_BYTES);
-        packed.resize(READY_PACKED_BYTES, 0xff);
-        let mut accounts = Vec::with_capacity(READY_ACCOUNT_BYTES);
-        accounts.resize(READY_ACCOUNT_BYTES, 0xff);
+        let one = WarpAccount { finished: 1, ..WarpAccount::default() };
+        let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
+        let accounts = ready(Account(one), READY_ACCOUNTS, MAPPED_BYTES / size_of::<Account>());
         Self { packed, accounts, ..Self::default() }.emptied()
     }
 
@@ -53,6 +71,13 @@ impl Drained {
         self.packed.clear();
         Self { packed: self.packed, accounts: self.accounts, ..Self::default() }
     }
+}
+
+/// Memory for so many values, of which the first `written` are there: what is only reserved is not there yet.
+fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
+    let mut memory = Vec::with_capacity(reserved);
+    memory.resize(written, value);
+    memory
 }
 
 enum Message {
@@ -79,8 +104,6 @@ impl<W: Write + Send + 'static> Worker<W> {
         let (empty, written) = channel();
         // Its receiver is below.
         let _ = empty.send(Drained::ready());
-        // The threads that compress are started by the first question about them.
-        let _ = rayon::current_num_threads();
         let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let work = Work { writer, chunk_bytes, tracks, launches, report, empty };
         let thread = std::thread::Builder::new()
@@ -171,13 +194,14 @@ struct Work<W> {
     empty: Sender<Drained>,
 }
 
-impl<W: Write> Work<W> {
+impl<W: Write + Send> Work<W> {
     fn run(mut self, messages: &Receiver<Message>) -> Result<Self, SessionError> {
         for message in messages {
             match message {
                 Message::Write(drained) => {
                     let started = Instant::now();
-                    self.write(&drained)?;
+                    // On one of the threads that compress: they need not wait for this one between the steps.
+                    threads::install(|| self.write(&drained))?;
                     self.report.write += started.elapsed();
                     // Who drains may be gone.
                     let _ = self.empty.send(drained.emptied());
@@ -192,46 +216,33 @@ impl<W: Write> Work<W> {
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
         self.writer.begin_launches(&drained.begin)?;
         self.launches.extend(drained.begin.iter().map(LaunchInfo::number));
-        let batch = self.batch(drained)?;
+        let launches = self.launches.clone();
         for info in &drained.end {
             self.launches.remove(&info.number());
         }
         let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
-        let accounts: Vec<WarpAccount> = of_ended.par_chunks_exact(ACCOUNT_BYTES).map(account).collect();
-        let ends = self.ends(&drained.end, &accounts);
-        if !batch.is_empty() || !ends.is_empty() {
-            let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
-            self.writer.write(batch, payload, &ends)?;
+        let ends = self.ends(&drained.end, Account::peel_slice(of_ended));
+        if drained.packed.is_empty() && ends.is_empty() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// The chunks that were drained.
-    fn batch(&mut self, drained: &Drained) -> Result<Batch, SessionError> {
-        let mut batch = self.writer.batch(self.launches.iter().copied())?;
-        for Unpacked { header, payload, at } in packed::chunks(&drained.packed, self.chunk_bytes as usize) {
-            let (launch, warp) = (header.launch, header.warp);
-            if drained.skip == Some(launch) {
-                continue;
+        let (chunk_bytes, report) = (self.chunk_bytes as usize, &mut self.report);
+        let find = |batch: &mut Batch| {
+            let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
+            let pieces = packed::pieces(&drained.packed, chunk_bytes, piece_bytes);
+            // Chunks are taken from one piece while the next one is looked for.
+            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, drained.skip));
+            let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
+            pieces.sort_unstable_by_key(|(number, _)| *number);
+            for (_, piece) in pieces {
+                let (found, payload_bytes) = piece?;
+                report.chunks += found.len() as u64;
+                report.payload_bytes += payload_bytes;
+                batch.add(found);
             }
-            // A kernel that writes out of bounds may have hit the pool.
-            let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
-            let Some(warps) = batch.warps(launch) else {
-                return Err(damaged("no such launch is being recorded".to_owned()));
-            };
-            if warp >= warps {
-                return Err(damaged(format!("the launch has {warps} warps")));
-            }
-            let payload =
-                payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
-            let (sequence, events, track) = (header.sequence, header.events, header.track);
-            batch.add(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
-            self.report.chunks += 1;
-            if track == 0 {
-                self.report.payload_bytes += payload.len() as u64;
-            }
-        }
-        Ok(batch)
+            Ok(())
+        };
+        let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
+        self.writer.write(launches, find, payload, &ends)
     }
 
     /// Counts what the accounts of `launches` say; and to which launch and track each belongs.
@@ -243,14 +254,13 @@ impl<W: Write> Work<W> {
                 let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
                 rest = after;
                 ends.push(TrackEnd { launch: info.number(), track, accounts });
-                for account in accounts {
-                    if track == 0 {
-                        self.report.attempted += account.attempted;
-                        self.report.recorded += account.recorded;
-                        self.report.lost += account.lost;
-                    } else {
-                        self.report.twin_lost += account.lost;
-                    }
+                let [attempted, recorded, lost] = sums(accounts);
+                if track == 0 {
+                    self.report.attempted += attempted;
+                    self.report.recorded += recorded;
+                    self.report.lost += lost;
+                } else {
+                    self.report.twin_lost += lost;
                 }
             }
         }
@@ -258,14 +268,44 @@ impl<W: Write> Work<W> {
     }
 }
 
-fn account(bytes: &[u8]) -> WarpAccount {
-    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-    WarpAccount {
-        attempted: long(0),
-        recorded: long(8),
-        lost: long(16),
-        chunks: word(24),
-        finished: word(28),
+/// Events attempted, recorded and lost.
+fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
+    let plus = |a: [u64; 3], b: [u64; 3]| std::array::from_fn(|at| a[at] + b[at]);
+    let sum = |accounts: &[WarpAccount]| {
+        let accounts = accounts.iter().map(|account| [account.attempted, account.recorded, account.lost]);
+        accounts.fold([0; 3], plus)
+    };
+    accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
+}
+
+/// The chunks of a piece that are not of the launch `skip`, and the bytes of those of track 0.
+fn found(
+    batch: &Batch,
+    piece: Piece<'_>,
+    chunk_bytes: usize,
+    skip: Option<u32>,
+) -> Result<(Vec<Found>, u64), SessionError> {
+    let (mut all, mut payload_bytes) = (Vec::with_capacity(piece.chunks), 0);
+    for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
+        let (launch, warp) = (header.launch, header.warp);
+        if skip == Some(launch) {
+            continue;
+        }
+        // A kernel that writes out of bounds may have hit the pool.
+        let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
+        let Some(warps) = batch.warps(launch) else {
+            return Err(damaged("no such launch is being recorded".to_owned()));
+        };
+        if warp >= warps {
+            return Err(damaged(format!("the launch has {warps} warps")));
+        }
+        let payload =
+            payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
+        let (sequence, events, track) = (header.sequence, header.events, header.track);
+        all.push(batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?);
+        if track == 0 {
+            payload_bytes += payload.len() as u64;
+        }
     }
+    Ok((all, payload_bytes))
 }

@@ -1,24 +1,20 @@
-//! The chunks of a batch, brought into the order of the file: by launch, track, warp and sequence.
+//! The chunks of a batch: checked one by one, then brought into the order of the file.
 //!
-//! There may be a million, each of a few bytes. So what is moved about is a few words of each, and those are put where
-//! they belong at once rather than compared with each other, wherever they are not too few for that.
+//! There may be a million, each of a few bytes. So what is moved about is a few words of each.
 
-use rayon::prelude::*;
 use warptrace_format::file::ChunkRef;
 
 use super::error::WriteError;
+use super::order::order;
 use super::state::Launches;
 
-/// Streams for each chunk above which chunks are compared: to go through the streams would take longer.
-const MOST_STREAMS: u64 = 8;
-
 /// A chunk: where it belongs, and where its payload is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     /// Its stream among those of the batch's launches.
-    stream: u64,
+    pub(super) stream: u64,
     pub(super) sequence: u32,
-    events: u32,
+    pub(super) events: u32,
     pub(crate) length: u32,
     /// Where the payload is: who fills the batch knows what it means.
     pub(crate) at: u32,
@@ -41,7 +37,8 @@ pub(crate) struct Batch {
     tracks: u32,
     capacity: u32,
     streams: u64,
-    found: Vec<Found>,
+    /// As they came.
+    pieces: Vec<Vec<Found>>,
 }
 
 impl Batch {
@@ -56,7 +53,7 @@ impl Batch {
             Ok(Launch { number, warps, first })
         });
         let launches = launches.collect::<Result<_, WriteError>>()?;
-        Ok(Self { launches, tracks, capacity: known.payload_capacity(), streams, found: Vec::new() })
+        Ok(Self { launches, tracks, capacity: known.payload_capacity(), streams, pieces: Vec::new() })
     }
 
     fn find(&self, number: u32) -> Option<Launch> {
@@ -76,13 +73,13 @@ impl Batch {
         self.find(launch).map(|launch| launch.warps)
     }
 
-    /// Whether it has no chunk.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+    /// Takes chunks that were [checked](Self::check).
+    pub(crate) fn add(&mut self, piece: Vec<Found>) {
+        self.pieces.push(piece);
     }
 
-    /// Takes a chunk of a launch; `at` says where its payload is.
-    pub(crate) fn add(&mut self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<(), WriteError> {
+    /// A chunk of a launch, if the launch can have it; `at` says where its payload is.
+    pub(crate) fn check(&self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<Found, WriteError> {
         let &ChunkRef { track, warp, sequence, events, payload } = chunk;
         let Launch { warps, first, .. } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
         if track >= self.tracks {
@@ -99,29 +96,15 @@ impl Batch {
             return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
         }
         let stream = first + u64::from(track) * u64::from(warps) + u64::from(warp);
-        self.found.push(Found { stream, sequence, events, length: bytes as u32, at });
-        Ok(())
+        Ok(Found { stream, sequence, events, length: bytes as u32, at })
     }
 
-    /// Brings the chunks into order.
-    pub(super) fn sort(&mut self) {
-        let Self { found, streams, .. } = self;
-        if *streams > MOST_STREAMS * found.len() as u64 {
-            found.par_sort_unstable_by_key(|chunk| (chunk.stream, chunk.sequence));
-        } else {
-            *found = placed(found, *streams as usize);
-            for stream in found.chunk_by_mut(|a, b| a.stream == b.stream) {
-                if !stream.is_sorted_by_key(|chunk| chunk.sequence) {
-                    stream.sort_unstable_by_key(|chunk| chunk.sequence);
-                }
-            }
-        }
-    }
-
-    /// The sorted chunks of each launch and track that has any.
-    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each launch and track
+    /// that has any.
+    pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<Found>) -> Vec<Part<'b>> {
+        order(&self.pieces, self.streams, ordered);
+        let mut rest = &ordered[..];
         let mut parts = Vec::new();
-        let mut rest = &self.found[..];
         for &Launch { number, warps, first } in &self.launches {
             for track in 0..self.tracks {
                 let first_stream = first + u64::from(track) * u64::from(warps);
@@ -136,24 +119,6 @@ impl Batch {
         }
         parts
     }
-}
-
-/// The chunks by stream, those of one stream in the order in which they were.
-fn placed(found: &[Found], streams: usize) -> Vec<Found> {
-    // How many chunks each stream has, and then where its next one comes.
-    let mut places = vec![0u32; streams];
-    found.iter().for_each(|chunk| places[chunk.stream as usize] += 1);
-    let mut next = 0;
-    for place in &mut places {
-        next += std::mem::replace(place, next);
-    }
-    let mut target = found.to_vec();
-    for chunk in found {
-        let place = &mut places[chunk.stream as usize];
-        target[*place as usize] = *chunk;
-        *place += 1;
-    }
-    target
 }
 
 /// Chunks of one launch and track in order.

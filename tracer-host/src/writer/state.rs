@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use warptrace_format::file::{IndexEntry, LaunchInfo, Metadata, SectionKind};
+use warptrace_format::pool::WarpAccount;
 
 use super::TrackEnd;
-use super::batch::Part;
+use super::batch::{Found, Part};
 use super::error::WriteError;
+
+/// Chunks or accounts that one task looks at: enough for it to be worth one.
+const AT_ONCE: usize = 1 << 13;
 
 /// One track of an open launch.
 #[derive(Debug)]
@@ -86,19 +91,26 @@ impl Launches {
             Some(Track::Ended) => return Err(WriteError::TrackEnded { launch, track }),
             Some(Track::Open(seen)) => seen,
         };
-        let mut before = None;
-        for chunk in part.chunks {
-            let (warp, sequence) = (part.warp(chunk), chunk.sequence);
-            let next = match before {
-                Some((same, before)) if same == warp => u64::from(before) + 1,
-                _ => seen.get(warp as usize).copied().unwrap_or(0),
-            };
-            if u64::from(sequence) < next {
-                return Err(WriteError::SequenceNotAscending { launch, track, warp, sequence, next });
+        let check = |from: usize, chunks: &[Found]| {
+            let mut before = from.checked_sub(1).map(|before| &part.chunks[before]);
+            for chunk in chunks {
+                let (warp, sequence) = (part.warp(chunk), chunk.sequence);
+                let next = match before {
+                    Some(before) if part.warp(before) == warp => u64::from(before.sequence) + 1,
+                    _ => seen.get(warp as usize).copied().unwrap_or(0),
+                };
+                if u64::from(sequence) < next {
+                    return Some(WriteError::SequenceNotAscending { launch, track, warp, sequence, next });
+                }
+                before = Some(chunk);
             }
-            before = Some((warp, sequence));
+            None
+        };
+        let pieces = part.chunks.par_chunks(AT_ONCE).enumerate();
+        match pieces.find_map_first(|(piece, chunks)| check(piece * AT_ONCE, chunks)) {
+            Some(error) => Err(error),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes note of chunks that were accepted. Those of tracks that have ended meanwhile need no note.
@@ -150,7 +162,10 @@ impl Launches {
         if found != u64::from(warps) {
             return Err(WriteError::AccountCount { launch, track, found, warps });
         }
-        if let Some(warp) = accounts.iter().position(|account| account.finished > 1) {
+        let damaged = |accounts: &[WarpAccount]| accounts.iter().position(|account| account.finished > 1);
+        let pieces = accounts.par_chunks(AT_ONCE).enumerate();
+        let damaged = pieces.find_map_first(|(piece, accounts)| Some(piece * AT_ONCE + damaged(accounts)?));
+        if let Some(warp) = damaged {
             let finished = accounts[warp].finished;
             return Err(WriteError::AccountFinished { launch, track, warp, finished });
         }

@@ -57,9 +57,12 @@ impl StoredAs {
     }
 }
 
+/// Compressors that a thread keeps: frames and accounting of one file may need different ones, and so may the next file.
+const MOST_COMPRESSORS: usize = 4;
+
 thread_local! {
-    /// This thread's compressor and what it was made for: a new one costs more than a small frame.
-    static COMPRESSOR: RefCell<Option<(Compression, Compressor<'static>)>> = const { RefCell::new(None) };
+    /// This thread's compressors and what each was made for: a new one costs more than a small frame.
+    static COMPRESSORS: RefCell<Vec<(Compression, Compressor<'static>)>> = const { RefCell::new(Vec::new()) };
 }
 
 fn compressor(compression: Compression) -> std::io::Result<Compressor<'static>> {
@@ -75,22 +78,29 @@ fn compressor(compression: Compression) -> std::io::Result<Compressor<'static>> 
     }
 }
 
-/// Compresses `plain`, or gives it back where that saves nothing.
-pub(in crate::file) fn compress(
+/// Compresses `plain` into `packed`, whatever that held, or gives it back where that saves nothing.
+pub(in crate::file) fn compress<'b>(
     section: &'static str,
-    plain: Vec<u8>,
+    plain: &'b [u8],
     compression: Compression,
-) -> Result<(StoredAs, Vec<u8>), FormatError> {
+    packed: &'b mut Vec<u8>,
+) -> Result<(StoredAs, &'b [u8]), FormatError> {
     if compression == Compression::None {
         return Ok((StoredAs::Plain, plain));
     }
-    let packed = COMPRESSOR
+    packed.clear();
+    packed.reserve(zstd::zstd_safe::compress_bound(plain.len()));
+    COMPRESSORS
         .with_borrow_mut(|kept| {
-            let (_, compressor) = match kept.take() {
-                Some(same) if same.0 == compression => kept.insert(same),
-                _ => kept.insert((compression, compressor(compression)?)),
+            let at = match kept.iter().position(|(of, _)| *of == compression) {
+                Some(at) => at,
+                None => {
+                    kept.truncate(MOST_COMPRESSORS - 1);
+                    kept.push((compression, compressor(compression)?));
+                    kept.len() - 1
+                }
             };
-            compressor.compress(&plain)
+            kept[at].1.compress_to_buffer(plain, packed)
         })
         .map_err(|error| FormatError::Compress { section, message: error.to_string() })?;
     Ok(if packed.len() < plain.len() { (StoredAs::Zstd, packed) } else { (StoredAs::Plain, plain) })

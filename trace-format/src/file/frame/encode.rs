@@ -1,13 +1,15 @@
 //! From chunks to a frame section.
 
+use std::cell::Cell;
+
 use super::SECTION;
 use super::compression::{Compression, compress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
-use super::table;
+use super::table::Table;
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use crate::file::error::FormatError;
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
-use crate::file::section::{SectionKind, encode_section};
+use crate::file::section::{SectionKind, encode_section_of};
 
 /// A chunk that is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ impl<'a> ChunkRef<'a> {
 
     /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has the same or
     /// not, and [`CHUNK_ENTRY_BYTES`].
+    #[inline]
     pub const fn frame_bytes(&self) -> u64 {
         (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
     }
@@ -64,25 +67,58 @@ pub fn encode_frame(
     chunks: &[ChunkRef<'_>],
     compression: Compression,
 ) -> Result<EncodedFrame, FormatError> {
+    encode_frame_of(launch, track, chunks.iter().copied(), compression)
+}
+
+/// Chunks that can be gone through more than once.
+pub trait Chunks<'a>: ExactSizeIterator<Item = ChunkRef<'a>> + Clone {}
+
+impl<'a, I: ExactSizeIterator<Item = ChunkRef<'a>> + Clone> Chunks<'a> for I {}
+
+thread_local! {
+    /// This thread's memory for a table and for what it is compressed to: new memory costs more than what is done in it.
+    static MEMORY: Cell<(Table, Vec<u8>)> = Cell::default();
+}
+
+/// As [`encode_frame`], for chunks that need not be side by side.
+///
+/// # Errors
+/// As [`encode_frame`].
+pub fn encode_frame_of<'a>(
+    launch: u32,
+    track: u32,
+    chunks: impl Chunks<'a>,
+    compression: Compression,
+) -> Result<EncodedFrame, FormatError> {
+    let (mut table, mut packed) = MEMORY.take();
+    let encoded = encode(launch, track, chunks, compression, &mut table, &mut packed);
+    MEMORY.set((table, packed));
+    encoded
+}
+
+fn encode<'a>(
+    launch: u32,
+    track: u32,
+    chunks: impl Chunks<'a>,
+    compression: Compression,
+    table: &mut Table,
+    packed: &mut Vec<u8>,
+) -> Result<EncodedFrame, FormatError> {
     let invalid = |field, value, expected: String| {
         Err(FormatError::Invalid { section: SECTION, field, offset: 0, value, expected: expected.into() })
     };
-    let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
+    let Some(first) = chunks.clone().next() else {
         return invalid("chunks", 0, "at least 1".into());
     };
     let too_large = |field, value: u64, limit: u32| {
         let limit = u64::from(limit);
         Err(FormatError::TooLarge { section: SECTION, field, offset: 0, value, limit })
     };
-    let bytes: u64 = chunks.iter().map(ChunkRef::frame_bytes).sum();
-    if bytes > u64::from(MAX_FRAME_BYTES) {
-        return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
-    }
     if chunks.len() > MAX_FRAME_CHUNKS as usize {
         return too_large("chunks", chunks.len() as u64, MAX_FRAME_CHUNKS);
     }
-    let mut before = None;
-    for chunk in chunks {
+    let (mut before, mut events, mut bytes) = (None, 0, 0);
+    for chunk in chunks.clone() {
         let length = u32::try_from(chunk.payload.len()).unwrap_or(u32::MAX);
         let entry = ChunkEntry { warp: chunk.warp, sequence: chunk.sequence, events: chunk.events, length };
         if let Err((field, value, expected)) = entry.check() {
@@ -95,27 +131,36 @@ pub fn encode_frame(
             return invalid("chunk warp", u64::from(chunk.warp), "chunks sorted by warp and sequence".into());
         }
         before = Some((chunk.warp, chunk.sequence));
+        events += u64::from(chunk.events);
+        bytes += chunk.frame_bytes();
     }
-    let contents = table::encode(chunks);
+    if bytes > u64::from(MAX_FRAME_BYTES) {
+        return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
+    }
+    let (count, last_warp) = (chunks.len(), before.map_or(0, |(warp, _)| warp));
+    let contents = table.encode(chunks);
     let plain_bytes = contents.len() as u64;
     // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted above.
     let Some(plain_bytes) = u32::try_from(plain_bytes).ok().filter(|&bytes| bytes <= MAX_FRAME_BYTES) else {
         return too_large("plain bytes", plain_bytes, MAX_FRAME_BYTES);
     };
-    let (stored_as, stored) = compress(SECTION, contents, compression)?;
+    let (stored_as, stored) = compress(SECTION, contents, compression, packed)?;
     let header = FrameHeader {
         launch,
         track,
         first_warp: first.warp,
-        last_warp: last.warp,
-        chunks: u32::try_from(chunks.len()).expect("at most MAX_FRAME_CHUNKS, checked above"),
+        last_warp,
+        chunks: u32::try_from(count).expect("at most MAX_FRAME_CHUNKS, checked above"),
         stored_as,
-        events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
+        events,
         plain_bytes,
     };
-    let mut body = header.encode();
-    debug_assert_eq!(body.len(), FRAME_HEADER_BYTES);
-    body.extend_from_slice(&stored);
-    let payload_bytes = bytes - (chunks.len() * CHUNK_ENTRY_BYTES) as u64;
-    Ok(EncodedFrame { header, payload_bytes, section: encode_section(SectionKind::Frame, &body) })
+    let fixed = header.encode();
+    debug_assert_eq!(fixed.len(), FRAME_HEADER_BYTES);
+    let payload_bytes = bytes - (count * CHUNK_ENTRY_BYTES) as u64;
+    Ok(EncodedFrame {
+        header,
+        payload_bytes,
+        section: encode_section_of(SectionKind::Frame, &[&fixed, stored]),
+    })
 }

@@ -106,6 +106,7 @@ pub struct ChunkEntry {
 
 impl ChunkEntry {
     /// Whether events and length are possible; the field that is not, with its value and what would be.
+    #[inline]
     pub(super) fn check(&self) -> Result<(), (&'static str, u64, String)> {
         if self.events == 0 {
             return Err(("chunk events", 0, "at least 1".into()));

@@ -46,7 +46,7 @@ mod table;
 pub use compression::{Compression, RAW_LEVEL, StoredAs};
 pub(super) use compression::{compress, decompress};
 pub use contents::{Chunk, Frame};
-pub use encode::{ChunkRef, EncodedFrame, encode_frame};
+pub use encode::{ChunkRef, Chunks, EncodedFrame, encode_frame, encode_frame_of};
 pub use header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
 
 /// Name of the section in errors.

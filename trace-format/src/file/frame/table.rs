@@ -1,7 +1,7 @@
 //! The table of a frame: what each chunk is, column by column, and which payload it has.
 
 use super::SECTION;
-use super::encode::ChunkRef;
+use super::encode::Chunks;
 use super::header::ChunkEntry;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint, unzigzag, zigzag};
@@ -11,43 +11,61 @@ const NEW: u32 = 0;
 /// Chunks whose payloads are hashed before they are looked up; small ones are still in the cache then.
 const HASHED_AT_ONCE: usize = 256;
 
-/// The contents of a frame: the columns of `chunks`, which are sorted, then the distinct payloads.
-pub(super) fn encode(chunks: &[ChunkRef<'_>]) -> Vec<u8> {
-    let mut distinct = Distinct::new(chunks.len());
-    // Most numbers take one byte.
-    let mut columns: [Vec<u8>; 4] = std::array::from_fn(|_| Vec::with_capacity(chunks.len()));
-    let [warps, sequences, payloads, events] = &mut columns;
-    let first_warp = chunks.first().map_or(0, |chunk| chunk.warp);
-    let mut before = (first_warp, None);
-    let mut hashes = [0; HASHED_AT_ONCE];
-    for chunks in chunks.chunks(HASHED_AT_ONCE) {
-        // Payloads lie all over memory: hashed one after the other, they are fetched many at a time.
-        hashes.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = hash(chunk.payload));
-        for (chunk, &hash) in chunks.iter().zip(&hashes) {
-            push_varint(warps, u64::from(chunk.warp - before.0));
-            let expected = expected_sequence(before, chunk.warp);
-            push_varint(sequences, u64::from(chunk.sequence) - u64::from(expected));
-            before = (chunk.warp, Some(chunk.sequence));
+/// Makes the contents of frames, one after the other, with the same memory.
+#[derive(Default)]
+pub(super) struct Table {
+    /// Warps, sequences, payloads, events.
+    columns: [Vec<u8>; 4],
+    distinct: Distinct,
+    contents: Vec<u8>,
+}
 
-            let (number, events_before) = distinct.number(chunk.payload, hash, chunk.events);
-            push_varint(payloads, number.map_or(u64::from(NEW), |number| u64::from(number) + 1));
-            push_varint(events, zigzag(i64::from(chunk.events) - i64::from(events_before)));
+impl Table {
+    /// The contents of a frame: the columns of `chunks`, which are sorted, then the distinct payloads.
+    pub(super) fn encode<'a>(&mut self, mut chunks: impl Chunks<'a>) -> &[u8] {
+        let Self { columns, distinct, contents } = self;
+        distinct.clear(chunks.len());
+        for column in columns.iter_mut() {
+            column.clear();
+            // Most numbers take one byte.
+            column.reserve(chunks.len());
         }
+        let [warps, sequences, payloads, events] = columns;
+        let mut before = None;
+        let mut ahead = chunks.clone();
+        let mut hashes = [0; HASHED_AT_ONCE];
+        while chunks.len() > 0 {
+            // Payloads lie all over memory: hashed one after the other, they are fetched many at a time.
+            hashes.iter_mut().zip(ahead.by_ref()).for_each(|(to, chunk)| *to = hash(chunk.payload));
+            for (&hash, chunk) in hashes.iter().zip(chunks.by_ref()) {
+                let (warp, sequence) = before.unwrap_or((chunk.warp, None));
+                push_varint(warps, u64::from(chunk.warp - warp));
+                let expected = expected_sequence((warp, sequence), chunk.warp);
+                push_varint(sequences, u64::from(chunk.sequence) - u64::from(expected));
+                before = Some((chunk.warp, Some(chunk.sequence)));
+
+                let (number, events_before) = distinct.number(chunk.payload, hash, chunk.events);
+                push_varint(payloads, number.map_or(u64::from(NEW), |number| u64::from(number) + 1));
+                push_varint(events, zigzag(i64::from(chunk.events) - i64::from(events_before)));
+            }
+        }
+        contents.clear();
+        let table: usize = columns.iter().map(Vec::len).sum();
+        // Of a length's bytes there are three at most: payloads have a limit.
+        contents.reserve(table + 3 * distinct.ends.len() + distinct.bytes.len());
+        columns.iter().for_each(|column| contents.extend_from_slice(column));
+        let mut start = 0;
+        for &end in &distinct.ends {
+            push_varint(contents, (end - start) as u64);
+            start = end;
+        }
+        contents.extend_from_slice(&distinct.bytes);
+        contents
     }
-    let table: usize = columns.iter().map(Vec::len).sum();
-    // Of a length's bytes there are three at most: payloads have a limit.
-    let mut contents = Vec::with_capacity(table + 3 * distinct.ends.len() + distinct.bytes.len());
-    columns.iter().for_each(|column| contents.extend_from_slice(column));
-    let mut start = 0;
-    for &end in &distinct.ends {
-        push_varint(&mut contents, (end - start) as u64);
-        start = end;
-    }
-    contents.extend_from_slice(&distinct.bytes);
-    contents
 }
 
 /// The least sequence number that a chunk of `warp` can have after `before`, a chunk's warp and sequence.
+#[inline]
 fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     match before {
         (same, Some(sequence)) if same == warp => sequence.saturating_add(1),
@@ -57,6 +75,7 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
 
 /// The payloads of a frame in order of their first chunk, and a table to find them in: places beside each other, of which
 /// at most half are taken.
+#[derive(Default)]
 struct Distinct {
     /// The number of a payload and 1, or 0: at the place that its hash says, or behind it.
     places: Vec<u32>,
@@ -71,20 +90,20 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// For so many payloads.
-    fn new(most: usize) -> Self {
+    /// Makes it empty, for so many payloads.
+    fn clear(&mut self, most: usize) {
         let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
-        Self {
-            places: vec![0; 1 << bits],
-            shift: u64::BITS - bits,
-            hashes: Vec::with_capacity(most),
-            bytes: Vec::new(),
-            ends: Vec::with_capacity(most),
-            events: Vec::with_capacity(most),
-        }
+        self.shift = u64::BITS - bits;
+        self.places.clear();
+        self.places.resize(1 << bits, 0);
+        self.hashes.clear();
+        self.bytes.clear();
+        self.ends.clear();
+        self.events.clear();
     }
 
     /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
+    #[inline]
     fn number(&mut self, payload: &[u8], hash: u64, events: u32) -> (Option<u32>, u32) {
         let mut place = (hash >> self.shift) as usize;
         loop {
@@ -104,6 +123,7 @@ impl Distinct {
         }
     }
 
+    #[inline]
     fn payload(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[number]]
@@ -112,6 +132,7 @@ impl Distinct {
 
 /// A hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time. Equal payloads are found
 /// by comparison, so a bad hash costs time only.
+#[inline]
 fn hash(payload: &[u8]) -> u64 {
     // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,0 +1,94 @@
+//! Where a frame ends and the next one begins.
+
+use rayon::prelude::*;
+use warptrace_format::file::CHUNK_ENTRY_BYTES;
+
+use super::batch::Found;
+
+/// Chunks whose lengths are added up by one task.
+const AT_ONCE: usize = 1 << 10;
+
+/// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most so many bytes as `most` says of the
+/// bytes of all; answers the chunks and the bytes of each.
+pub(super) fn cut(
+    chunks: &[Found],
+    most: impl FnOnce(u64) -> u64,
+    most_chunks: usize,
+) -> Vec<(&[Found], u64)> {
+    // Where no frame can end, it is enough to look at the sum.
+    let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
+    let most = most(sums.iter().sum());
+    let mut frames = Vec::new();
+    let (mut from, mut frame_bytes) = (0, 0);
+    for (block, sum) in sums.into_iter().enumerate() {
+        let start = block * AT_ONCE;
+        let end = chunks.len().min(start + AT_ONCE);
+        if frame_bytes + sum <= most && end - from <= most_chunks {
+            frame_bytes += sum;
+            continue;
+        }
+        for (at, chunk) in (start..end).zip(&chunks[start..end]) {
+            let more = bytes(chunk);
+            if at > from && (frame_bytes + more > most || at - from == most_chunks) {
+                frames.push((&chunks[from..at], frame_bytes));
+                (from, frame_bytes) = (at, 0);
+            }
+            frame_bytes += more;
+        }
+    }
+    if from < chunks.len() {
+        frames.push((&chunks[from..], frame_bytes));
+    }
+    frames
+}
+
+/// Bytes by which a chunk counts towards the size of a frame.
+fn bytes(chunk: &Found) -> u64 {
+    CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The chunks and bytes of frames, each chunk looked at.
+    fn one_by_one(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
+        let mut frames: Vec<(usize, u64)> = Vec::new();
+        for chunk in chunks {
+            match frames.last_mut() {
+                Some((count, sum)) if *count < most_chunks && *sum + bytes(chunk) <= most => {
+                    *count += 1;
+                    *sum += bytes(chunk);
+                }
+                _ => frames.push((1, bytes(chunk))),
+            }
+        }
+        frames
+    }
+
+    #[test]
+    fn frames_end_where_the_next_chunk_would_be_too_much() {
+        let chunks: Vec<_> =
+            (0..10_000u32).map(|at| Found { length: 1 + at * at % 97, ..Found::default() }).collect();
+        for count in [0, 1, 2, 1023, 1024, 1025, 10_000] {
+            for (most, most_chunks) in [
+                (1, 10),
+                (100, 10),
+                (5_000, 70),
+                (70_000, 9_999),
+                (70_000, 1_024),
+                (200_000, 2_000),
+                (1 << 40, 1 << 20),
+            ] {
+                let chunks = &chunks[..count];
+                let total = |bytes_of_all| {
+                    assert_eq!(bytes_of_all, chunks.iter().map(bytes).sum());
+                    most
+                };
+                let found = cut(chunks, total, most_chunks);
+                let found: Vec<_> = found.iter().map(|(frame, bytes)| (frame.len(), *bytes)).collect();
+                assert_eq!(found, one_by_one(chunks, most, most_chunks), "{count} {most} {most_chunks}");
+            }
+        }
+    }
+}
