@@ -17,6 +17,7 @@ mod codecs;
 mod date;
 mod figures;
 mod machine;
+mod memory;
 mod progress;
 mod record;
 mod subject;

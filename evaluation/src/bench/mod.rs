@@ -20,6 +20,7 @@ pub(crate) use self::summary::{Measurements, Subject, median};
 use self::writer::{Measured, Writer};
 use crate::codecs::{Codec, RAW};
 use crate::machine::Machine;
+use crate::memory;
 use crate::record::{Bench, Recorded, Times};
 use crate::subject::Case;
 use crate::subjects::{self, Selection};
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     println!("device     {} (driver {})", machine.name, machine.driver);
     let mut writer = Writer::create(&out.join("bench.csv"), &machine, &arguments.commit)?;
 
+    memory::give_back_at_once();
     let started = Instant::now();
     let time_limit = arguments.time_limit.map(Duration::from_secs);
     let device_deadline = time_limit.map(|limit| started + limit * 3 / 5);
