@@ -172,8 +172,8 @@ fn call(address: u64, with: Arguments) -> u64 {
 #[inline(always)]
 fn go(first: u64, with: Arguments) {
     let second = call(first, with);
-    // All have the same answer, and with a vote ptxas knows it.
-    if simt::is_any(second != 0) {
+    // Lanes that are together have the same answer; but those that come here may have been apart in between. So each by its own answer, not by a vote.
+    if second != 0 {
         call(second, with);
     }
 }

@@ -203,14 +203,17 @@ mod device {
         }
 
         /// Adds to the word at `at`; answers the word before to the leader, 0 to the others.
+        ///
+        /// The others add 0: without a branch, which lanes could leave before the leader (see `area`).
         #[inline(always)]
         pub(crate) fn fetch_add(&mut self, at: u32, value: u32) -> u32 {
             let before: u32;
+            let (value, leads) = if self.leader { (value, u32::MAX) } else { (0, 0) };
             // SAFETY: the region holds the word at `at`.
             unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {1}, 0; mov.u32 {0}, 0; @p atom.global.add.u32 {0}, [{2}], {3}; }}",
-                    out(reg32) before, in(reg32) self.leader as u32,
-                    in(reg64) self.address + at as u64, in(reg32) value, options(nostack, preserves_flags));
+                asm!("{{ .reg .b32 all; atom.global.add.u32 all, [{1}], {2}; and.b32 {0}, all, {3}; }}",
+                    out(reg32) before, in(reg64) self.address + at as u64, in(reg32) value, in(reg32) leads,
+                    options(nostack, preserves_flags));
             }
             before
         }
