@@ -19,8 +19,8 @@
 //! Lamport's fast mutual exclusion; who waits needs a loop with a `YIELD`, and that is what must not be.)
 //!
 //! # Why not an atomic
-//! ptxas puts a `YIELD` before every atomic that answers something, before every volatile or strong load, and into every loop with one, for they might wait for
-//! another thread. On the hardware a `YIELD` ends the wait of lanes that stand at a convergence barrier: lanes that had left a loop stop waiting for those
+//! ptxas puts a `YIELD` before every atomic that answers something, before every volatile or strong load, and into loops with one, for they might wait for
+//! another thread (`docs/device.md`). On the hardware a `YIELD` ends the wait of lanes that stand at a convergence barrier: lanes that had left a loop stop waiting for those
 //! inside, and the program no longer runs as it does untraced. Measured on an H200 with fractal: one atomic at the trace point split the exits of the
 //! loop apart (0.7% more events); the loop of a spin lock split every warp into single lanes (28 times the events).
 //!
@@ -31,7 +31,8 @@
 //! Only an area that is claimed from all of log memory takes an atomic. All lanes of the group come to it together, so that the group stays whole; lanes of
 //! the kernel that wait for the group may be let go then. It happens once in 32 segments at most, and less often the longer the logs are.
 //!
-//! These words lie in global memory, where the state may be in shared memory: there every word that changes is one lane's own.
+//! These words lie in global memory, where the state may be in shared memory: there every word that changes is one lane's own, but for two that are written when
+//! memory gets short.
 
 use warptrace_format::Memory;
 

@@ -7,17 +7,36 @@ pub(crate) fn entries(ptx: &str) -> BTreeMap<&str, &str> {
     let mut entries = BTreeMap::new();
     for part in ptx.split(".visible .entry ").skip(1) {
         let (name, rest) = part.split_once('(').expect("an entry has parameters");
-        // Inline assembly brings blocks of its own, so braces are counted.
-        let mut depth = 0;
-        let mut body = rest.char_indices().skip_while(|(_, c)| *c != '{');
-        let end = body.find(|(_, c)| {
-            depth += i32::from(*c == '{') - i32::from(*c == '}');
-            depth == 0
-        });
-        let (end, _) = end.expect("an entry ends");
-        entries.insert(name, &rest[..end]);
+        entries.insert(name, body(rest));
     }
     entries
+}
+
+/// The functions of a module that can be called by their names, and answer something: name and body.
+pub(crate) fn functions(ptx: &str) -> BTreeMap<&str, &str> {
+    let mut functions = BTreeMap::new();
+    for part in ptx.split(".visible .func ").skip(1) {
+        let Some((_, rest)) = part.split_once(") ") else { continue };
+        let Some((name, rest)) = rest.split_once('(') else { continue };
+        // A declaration ends before a body could begin.
+        if rest.find('{').is_some_and(|begin| !rest[..begin].contains(';')) {
+            functions.insert(name, body(rest));
+        }
+    }
+    functions
+}
+
+/// What is between the first brace and the one that belongs to it.
+fn body(rest: &str) -> &str {
+    // Inline assembly brings blocks of its own, so braces are counted.
+    let mut depth = 0;
+    let mut body = rest.char_indices().skip_while(|(_, c)| *c != '{');
+    let end = body.find(|(_, c)| {
+        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        depth == 0
+    });
+    let (end, _) = end.expect("a body ends");
+    &rest[..end]
 }
 
 /// The locations that a kernel's body hands to this function of the tracer: the constants in the second argument of its calls.

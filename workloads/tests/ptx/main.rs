@@ -163,6 +163,32 @@ fn each_trace_point_records_its_own_location() {
     }
 }
 
+/// What ptxas puts a `YIELD` before, and what lets lanes part from their group: atomics that answer something, strong and volatile loads, calls.
+const NOT_AT_TRACE_POINTS: [&str; 5] = ["atom.", "ld.volatile.", "ld.relaxed.", "ld.acquire.", "call "];
+
+#[test]
+fn what_trace_points_call_lets_no_waiting_lanes_go() {
+    let Some(modules) = modules() else { return };
+    for module in traced(modules) {
+        let functions = listing::functions(module.text);
+        let [counted, dual] = ["counted", "dual"].map(|feature| module.variant.contains(feature));
+        for (name, is_there) in [
+            ("warptrace_due", true),
+            ("warptrace_counts", counted),
+            ("warptrace_twin", dual),
+            ("warptrace_twin_counts", counted && dual),
+        ] {
+            assert_eq!(functions.contains_key(name), is_there, "{name} in `{}`", module.variant);
+            let Some(body) = functions.get(name) else { continue };
+            for word in NOT_AT_TRACE_POINTS {
+                assert!(!body.contains(word), "{name} of `{}` has `{word}`", module.variant);
+            }
+        }
+        // The one that comes after them, if areas are used up, does.
+        assert!(functions["warptrace_claim"].contains("atom."), "a claim of `{}`", module.variant);
+    }
+}
+
 #[test]
 fn every_declared_trace_point_is_in_some_kernel() {
     for program in &PROGRAMS {
