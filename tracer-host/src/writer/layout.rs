@@ -18,7 +18,7 @@ const LEAST_FRAME_BYTES: u32 = 128 << 10;
 const FRAMES: u64 = 16;
 /// Size of a frame of raw events when nothing else is asked for: 1 MiB, for their repetitions reach further.
 pub const RAW_FRAME_BYTES: u32 = 1 << 20;
-/// How a [`TraceWriter`] lays out its file.
+/// How a [`TraceWriter`](super::TraceWriter) lays out its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterOptions {

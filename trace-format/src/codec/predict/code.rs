@@ -1,4 +1,4 @@
-//! The code's tables, but for lanes (see [`lanes`](super::lanes)).
+//! The code's tables, but for lanes (see [`lanes`]).
 //!
 //! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its lowest
 //! bit first.
