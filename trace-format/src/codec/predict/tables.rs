@@ -50,7 +50,8 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
         // A miss without hits says in its length whether it is located.
         let located = if hits == 0 { before } else { bits >> before & 1 };
         if before < HEAD_BITS as usize {
-            heads[bits] = Head { hits: hits as u8, located_and_length: (before + 1 | located << 4) as u8 };
+            heads[bits] =
+                Head { hits: hits as u8, located_and_length: ((before + 1) | (located << 4)) as u8 };
         }
         bits += 1;
     }
