@@ -107,7 +107,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
             match choice >> 29 {
                 0 | 1 if mask & choice != 0 => masks.push(mask & choice),
                 2 if masks.len() > 1 => {
-                    masks.truncate(masks.len() - 1 - (choice as usize & 1).min(masks.len() - 2))
+                    masks.truncate(masks.len() - 1 - (choice as usize & 1).min(masks.len() - 2));
                 }
                 3 if masks.len() > 1 => {
                     let inside = masks.pop().unwrap_or(u32::MAX);
