@@ -12,8 +12,11 @@ use crate::feed::{ChunkData, ChunkFeed, FrameFeed, Sequence, Stream};
 use crate::file::TraceFile;
 use crate::window::{Held, Window, Windows};
 
-/// Events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
+/// Most events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
 const JOB_EVENTS: usize = 1 << 18;
+/// Events of a job of several chunks (256 KiB): they stay in a core's cache until they are delivered, and a small launch has
+/// work for many cores.
+const SHARED_JOB_EVENTS: usize = 1 << 15;
 
 /// Which warps of a launch to decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,34 +165,35 @@ impl TraceFile {
         sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let jobs = cut_into_jobs(items);
-        for wave in jobs.chunks(2 * rayon::current_num_threads()) {
-            let decoded: Vec<_> = wave
-                .par_iter()
-                .map_init(|| Decoder::new(codec), |decoder, job| decode_job(decoder, job, launch, track))
-                .collect();
-            for (job, decoded) in wave.iter().zip(decoded) {
-                let Some(decoded) = decoded else {
-                    let Item { warp, first_event, chunk } = job[0];
-                    let stream = Stream { launch, track, warp };
-                    let mut decoder = Decoder::new(codec);
-                    if stream_chunk(&mut decoder, chunk, stream, first_event, sink)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                    continue;
-                };
-                let mut rest = &decoded.events[..];
-                for item in &job[..decoded.items] {
-                    let (events, after) = rest.split_at(item.chunk.events as usize);
-                    rest = after;
-                    let block = EventBlock { warp: item.warp, first_event: item.first_event, events };
-                    if sink(block).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
+        let waves: Vec<_> = jobs.chunks(rayon::current_num_threads()).collect();
+        let width = waves.first().map_or(0, |wave| wave.len());
+        // Buffers are kept from wave to wave: fresh memory costs more than what is decoded into it.
+        let new = || (0..width).map(|_| Worker::new(codec)).collect::<Vec<_>>();
+        let decode = |wave: &[&[Item<'_>]], workers: &mut [Worker]| {
+            wave.par_iter().zip(workers).for_each(|(job, worker)| worker.decode(job, launch, track));
+        };
+        let (mut ready, mut next) = (new(), Vec::new());
+        if let Some(first) = waves.first() {
+            decode(first, &mut ready);
+        }
+        for (at, wave) in waves.iter().enumerate() {
+            // While one wave is delivered, the pool decodes the next.
+            let flow = rayon::in_place_scope(|scope| {
+                if let Some(following) = waves.get(at + 1) {
+                    let next = &mut next;
+                    scope.spawn(move |_| {
+                        if next.is_empty() {
+                            *next = new();
+                        }
+                        decode(following, next);
+                    });
                 }
-                if let Some(error) = decoded.error {
-                    return Err(error);
-                }
+                deliver(wave, &mut ready, (launch, track), sink)
+            })?;
+            if flow.is_break() {
+                return Ok(flow);
             }
+            std::mem::swap(&mut ready, &mut next);
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -216,13 +220,13 @@ impl TraceFile {
     }
 }
 
-/// Consecutive chunks of together at most [`JOB_EVENTS`] events, or one chunk of more.
+/// Consecutive chunks of together at most [`SHARED_JOB_EVENTS`] events, or one chunk of more.
 fn cut_into_jobs<'i, 'c>(items: &'i [Item<'c>]) -> Vec<&'i [Item<'c>]> {
     let mut jobs = Vec::new();
     let (mut from, mut events) = (0, 0);
     for (at, item) in items.iter().enumerate() {
         let more = item.chunk.events as usize;
-        if at > from && events + more > JOB_EVENTS {
+        if at > from && events + more > SHARED_JOB_EVENTS {
             jobs.push(&items[from..at]);
             (from, events) = (at, 0);
         }
@@ -234,29 +238,72 @@ fn cut_into_jobs<'i, 'c>(items: &'i [Item<'c>]) -> Vec<&'i [Item<'c>]> {
     jobs
 }
 
-/// The events of a job's first chunks, up to the first that cannot be decoded.
-struct Decoded {
+/// Gives the events of a wave's jobs to `sink`.
+fn deliver(
+    wave: &[&[Item<'_>]],
+    workers: &mut [Worker],
+    (launch, track): (u32, u32),
+    sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, DecodeError> {
+    for (job, worker) in wave.iter().zip(workers) {
+        if worker.too_many {
+            let Item { warp, first_event, chunk } = job[0];
+            let stream = Stream { launch, track, warp };
+            if stream_chunk(&mut worker.decoder, chunk, stream, first_event, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            continue;
+        }
+        let mut rest = &worker.events[..];
+        for item in &job[..worker.items] {
+            let (events, after) = rest.split_at(item.chunk.events as usize);
+            rest = after;
+            let block = EventBlock { warp: item.warp, first_event: item.first_event, events };
+            if sink(block).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if let Some(error) = worker.error.take() {
+            return Err(error);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Decodes jobs, one after the other, in memory of its own.
+struct Worker {
+    decoder: Decoder,
+    /// The events of the job's first chunks, up to the first that cannot be decoded.
     events: Vec<Event>,
     /// Chunks that were decoded.
     items: usize,
     error: Option<DecodeError>,
+    /// The events are too many to be held; none was decoded.
+    too_many: bool,
 }
 
-/// Decodes a job; `None` for one whose events are too many to be held.
-fn decode_job(decoder: &mut Decoder, job: &[Item<'_>], launch: u32, track: u32) -> Option<Decoded> {
-    let total: usize = job.iter().map(|item| item.chunk.events as usize).sum();
-    if total > JOB_EVENTS {
-        return None;
+impl Worker {
+    fn new(codec: CodecSpec) -> Self {
+        Self { decoder: Decoder::new(codec), events: Vec::new(), items: 0, error: None, too_many: false }
     }
-    // The announced number of events is not trusted with memory: `events` grows with what is decoded.
-    let mut events = Vec::new();
-    for (items, item) in job.iter().enumerate() {
-        if let Err(error) = decoder.decode_into(&item.chunk.payload, item.chunk.events, &mut events) {
-            let stream = Stream { launch, track, warp: item.warp };
-            return Some(Decoded { events, items, error: Some(item.chunk.error(stream, error)) });
+
+    fn decode(&mut self, job: &[Item<'_>], launch: u32, track: u32) {
+        let total: usize = job.iter().map(|item| item.chunk.events as usize).sum();
+        self.events.clear();
+        (self.items, self.error, self.too_many) = (0, None, total > JOB_EVENTS);
+        if self.too_many {
+            return;
+        }
+        // The announced number of events is not trusted with memory: `events` grows with what is decoded.
+        for item in job {
+            let Item { warp, chunk, .. } = *item;
+            if let Err(error) = self.decoder.decode_into(&chunk.payload, chunk.events, &mut self.events) {
+                self.error = Some(chunk.error(Stream { launch, track, warp }, error));
+                return;
+            }
+            self.items += 1;
         }
     }
-    Some(Decoded { events, items: job.len(), error: None })
 }
 
 /// Decodes one chunk and delivers it in blocks of at most [`JOB_EVENTS`].

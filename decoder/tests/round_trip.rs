@@ -113,6 +113,34 @@ fn a_break_ends_decoding() {
 }
 
 #[test]
+fn events_come_in_order_from_any_number_of_threads() {
+    // More events than a few threads decode at once, so that later jobs are decoded while earlier ones are delivered.
+    let launch = LaunchInfo::new(0, 0, [40, 1, 1], [32, 1, 1], 0).unwrap();
+    let streams: Streams = (0..40_u32)
+        .map(|warp| {
+            (warp, (0..10_000).map(|number| event(1 + (number % 7) as u16, warp + 1 + number)).collect())
+        })
+        .collect();
+    let bytes = Recorder::new(vec![CodecSpec::Raw]).record(&[(launch, streams.clone())]);
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    for threads in 1..4 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert!(pool.install(|| decode(&trace, 0, 0)).unwrap() == streams, "{threads} threads");
+        let (flow, seen) = pool.install(|| {
+            let mut seen = 0;
+            let flow = trace.decode_all(0, 0, &WarpFilter::all(), &mut |block| {
+                seen += block.events.len();
+                if block.warp == 25 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            (flow, seen)
+        });
+        assert_eq!(flow.unwrap(), ControlFlow::Break(()));
+        assert!((250_000..260_000).contains(&seen), "{seen}");
+    }
+    assert!(decode(&trace, 0, 0).unwrap() == streams);
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     let (bytes, _) = small();
     let trace = TraceFile::from_bytes(bytes).unwrap();

@@ -112,7 +112,10 @@ impl Decoder {
         to: &mut Vec<Event>,
     ) -> Result<(), CodecError> {
         let before = to.len();
-        let result = self.decode(payload, events, &mut |event| to.push(event));
+        let result = match &mut self.0 {
+            Kind::Predict(decoder) => decoder.decode_into(payload, events, to),
+            _ => self.decode(payload, events, &mut |event| to.push(event)),
+        };
         if result.is_err() {
             to.truncate(before);
         }

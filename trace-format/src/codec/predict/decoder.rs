@@ -1,17 +1,23 @@
 //! The decoder of `predict`: total over any bytes, in memory fixed by the parameters.
 
-use super::code::{FAR, FULL_RUN_BITS, NEAR};
-use super::stack::{Relation, Stack};
-use super::{MAX_CHUNK_EVENTS, PredictParams, Slot, lanes};
+use super::bits::Bits;
+use super::fast::{self, Expand};
+use super::fields::{self, Around};
+use super::output::{EachEvent, EachItem, Output};
+use super::stack::Stack;
+use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
 use crate::codec::error::{CodecError, check_event};
 use crate::codec::item::{Item, MAX_BODY};
 use crate::event::Event;
 
-/// Decodes chunks of one set of parameters, one after the other, in memory allocated once: the slots.
+/// Decodes chunks of one set of parameters, one after the other, in memory allocated once: the slots,
+/// and a body's events.
 #[derive(Clone, Debug)]
 pub struct PredictDecoder {
     params: PredictParams,
     slots: Box<[Slot]>,
+    /// Where a cycle is looked for.
+    body: Box<[Event; MAX_BODY]>,
 }
 
 impl PredictDecoder {
@@ -21,7 +27,8 @@ impl PredictDecoder {
     /// If the parameters are out of range; those of a file are checked when it is opened.
     pub fn new(params: PredictParams) -> Self {
         params.check().expect("parameters are checked before a decoder is made for them");
-        Self { params, slots: vec![Slot::default(); params.slots() as usize].into() }
+        let slots = vec![Slot::default(); params.slots() as usize].into();
+        Self { params, slots, body: Box::new([Event::default(); MAX_BODY]) }
     }
 
     /// The parameters given to [`new`](Self::new).
@@ -42,7 +49,20 @@ impl PredictDecoder {
         events: u32,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), CodecError> {
-        self.run(payload, events, check_event, |item| item.for_each(sink))
+        self.run(payload, events, check_event, &mut EachEvent(sink))
+    }
+
+    /// As [`decode`](Self::decode), but appends the events to `to`.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); events before the fault may have been appended.
+    pub fn decode_into(
+        &mut self,
+        payload: &[u8],
+        events: u32,
+        to: &mut Vec<Event>,
+    ) -> Result<(), CodecError> {
+        self.run(payload, events, check_event, to)
     }
 
     /// As [`decode`](Self::decode), but gives events that repeat by prediction as one item: an event that follows
@@ -56,7 +76,7 @@ impl PredictDecoder {
         events: u32,
         sink: &mut impl FnMut(Item<'_>),
     ) -> Result<(), CodecError> {
-        self.run(payload, events, check_event, sink)
+        self.run(payload, events, check_event, &mut EachItem(sink))
     }
 
     /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
@@ -70,33 +90,64 @@ impl PredictDecoder {
         events: u32,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), CodecError> {
-        self.run(payload, events, |_, _| Ok(()), |item| item.for_each(sink))
+        self.run(payload, events, |_, _| Ok(()), &mut EachEvent(sink))
     }
 
     fn run(
         &mut self,
         payload: &[u8],
         events: u32,
-        check: impl Fn(u32, Event) -> Result<(), CodecError>,
-        sink: impl FnMut(Item<'_>),
+        check: impl Fn(u32, Event) -> Result<(), CodecError> + Copy,
+        output: &mut impl Output,
     ) -> Result<(), CodecError> {
         if events > MAX_CHUNK_EVENTS {
             return Err(CodecError::TooLarge { events, max: MAX_CHUNK_EVENTS });
         }
         self.slots.fill(Slot::default());
+        let warp = Warp { slots: &mut self.slots, body: &mut self.body, check, output };
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+        {
+            // SAFETY: the processor has all features that the function asks for.
+            return unsafe { warp.chunk_bmi2(payload, events) };
+        }
+        warp.chunk::<fast::Portable>(payload, events)
+    }
+}
+
+/// Events among which the first search for a cycle goes on; the next goes twice as far, up to [`MAX_BODY`].
+const FIRST_SEARCH: usize = 8;
+
+/// What the encoder knew beyond where it was, and where events go.
+///
+/// Where the warp is goes from function to function by value, so that it stays in registers.
+struct Warp<'a, C, O> {
+    slots: &'a mut [Slot],
+    body: &'a mut [Event; MAX_BODY],
+    /// Whether an event can be: its number, the event.
+    check: C,
+    output: &'a mut O,
+}
+
+impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, O> {
+    /// # Safety
+    /// The processor has these features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn chunk_bmi2(self, payload: &[u8], events: u32) -> Result<(), CodecError> {
+        self.chunk::<fast::Bmi2>(payload, events)
+    }
+
+    #[inline(always)]
+    fn chunk<E: Expand>(mut self, payload: &[u8], events: u32) -> Result<(), CodecError> {
         let mut input = Bits { payload, at: 0, event: 0 };
-        let mut warp = Warp {
-            params: self.params,
-            slots: &mut self.slots,
-            stack: Stack::EMPTY,
-            last: 0,
-            mask: u32::MAX,
-            check,
-            sink,
-        };
+        let mut around = Around { stack: Stack::EMPTY, last: 0, mask: u32::MAX };
         if events != 0 {
-            let (location, mask) = warp.first(&mut input)?;
-            warp.enter(0, location, mask)?;
+            let (location, mask) = fields::read_first(&mut input, around)?;
+            self.enter(&mut around, 0, location, mask)?;
             input.event = 1;
         }
         while !input.is_at_end() {
@@ -106,42 +157,46 @@ impl PredictDecoder {
             if left == 0 {
                 return Err(too_many);
             }
-            let (hits, located) = read_head(&mut input)?;
+            let head = fast::head(input.window());
+            let (mut hits, mut located) = (u32::from(head.hits), head.located());
+            if head.length() == 0 {
+                (input, hits, located) = fields::read_head(input)?;
+            } else {
+                input.skip(head.length())?;
+            }
             if hits >= left {
                 return Err(too_many);
             }
-            warp.hits(input.event, hits)?;
+            self.hits(&mut around, input.event, hits)?;
             input.event += hits;
-            warp.miss(&mut input, located)?;
+            let index = self.slot_index(&around);
+            let slot = self.slots[index];
+            let mut after = input;
+            let found = fast::miss::<E>(&input, &around, slot, located);
+            let miss = match found {
+                Some((miss, length)) if after.skip(length).is_ok() => {
+                    input = after;
+                    miss
+                }
+                // What is wrong, and where, is found field by field.
+                _ => {
+                    let (after, miss) = fields::read_miss(input, around, slot, located)?;
+                    input = after;
+                    miss
+                }
+            };
+            self.slots[index] = miss.slot;
+            self.enter(&mut around, input.event, miss.location, miss.mask)?;
             input.event += 1;
         }
-        warp.hits(input.event, events - input.event)
+        self.hits(&mut around, input.event, events - input.event)
     }
-}
 
-/// Hits from which on it is worth to look for a cycle among them.
-const WORTH_A_SEARCH: u32 = 16;
-/// Events among which the first search for a cycle goes on; the next goes twice as far, up to [`MAX_BODY`].
-const FIRST_SEARCH: usize = 8;
-
-/// What the encoder knew, and where events go.
-struct Warp<'a, C, S> {
-    params: PredictParams,
-    slots: &'a mut [Slot],
-    stack: Stack,
-    last: u32,
-    mask: u32,
-    /// Whether an event can be: its number, the event.
-    check: C,
-    sink: S,
-}
-
-impl<C: Fn(u32, Event) -> Result<(), CodecError>, S: FnMut(Item<'_>)> Warp<'_, C, S> {
     /// Goes on to an event.
     #[inline(always)]
-    fn step(&mut self, number: u32, location: u32, mask: u32) -> Result<Event, CodecError> {
-        self.stack = self.stack.after(self.mask, mask);
-        (self.last, self.mask) = (location, mask);
+    fn step(&self, around: &mut Around, number: u32, location: u32, mask: u32) -> Result<Event, CodecError> {
+        let stack = fast::after(around.stack, around.mask, mask);
+        *around = Around { stack, last: location, mask };
         let event = Event { location: location as u16, mask };
         (self.check)(number, event)?;
         Ok(event)
@@ -149,83 +204,107 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError>, S: FnMut(Item<'_>)> Warp<'_, C
 
     /// Delivers an event and goes on from it.
     #[inline(always)]
-    fn enter(&mut self, number: u32, location: u32, mask: u32) -> Result<(), CodecError> {
-        let event = self.step(number, location, mask)?;
-        (self.sink)(Item::Run { event, times: 1 });
+    fn enter(
+        &mut self,
+        around: &mut Around,
+        number: u32,
+        location: u32,
+        mask: u32,
+    ) -> Result<(), CodecError> {
+        let event = self.step(around, number, location, mask)?;
+        self.output.event(event);
         Ok(())
     }
 
     #[inline(always)]
-    fn slot_index(&self) -> usize {
-        (self.params.slot_at(self.last) / 8) as usize
+    fn slot_index(&self, around: &Around) -> usize {
+        around.last as usize & (self.slots.len() - 1)
     }
 
     /// So many events as the slots expect them.
     #[inline(always)]
-    fn hits(&mut self, number: u32, hits: u32) -> Result<(), CodecError> {
-        if hits >= WORTH_A_SEARCH { self.many_hits(number, hits) } else { self.few_hits(number, hits) }
+    fn hits(&mut self, around: &mut Around, number: u32, hits: u32) -> Result<(), CodecError> {
+        if hits < O::WORTH_A_SEARCH {
+            return self.few_hits(around, number, hits);
+        }
+        // A copy of its own: what another function may write to has to be in memory from then on.
+        let mut moved = *around;
+        let result = self.many_hits(&mut moved, number, hits);
+        *around = moved;
+        result
     }
 
     #[inline(always)]
-    fn few_hits(&mut self, mut number: u32, hits: u32) -> Result<(), CodecError> {
+    fn few_hits(&mut self, around: &mut Around, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
         while number < end {
-            let slot = self.slots[self.slot_index()];
+            let slot = self.slots[self.slot_index(around)];
             if slot.expected == 0 {
-                self.same_again(end - number);
+                self.same_again(around, end - number);
                 return Ok(());
             }
-            let (location, mask) = self.expected(slot);
-            self.enter(number, location, mask)?;
+            let event = self.expected(around, number, slot)?;
+            self.output.event(event);
             number += 1;
         }
         Ok(())
     }
 
-    /// The event that a slot expects.
+    /// Goes on to the event that a slot expects.
     #[inline(always)]
-    fn expected(&self, slot: Slot) -> (u32, u32) {
-        (self.last ^ slot.step(), slot.mask(self.stack.base(slot.relation(), self.mask)))
+    fn expected(&self, around: &mut Around, number: u32, slot: Slot) -> Result<Event, CodecError> {
+        fast::expected(around, slot);
+        let event = Event { location: around.last as u16, mask: around.mask };
+        (self.check)(number, event)?;
+        Ok(event)
     }
 
     /// The last event so many times more: its slot is empty, and stays so.
     #[inline(always)]
-    fn same_again(&mut self, times: u32) {
-        (self.sink)(Item::Run { event: Event { location: self.last as u16, mask: self.mask }, times });
+    fn same_again(&mut self, around: &Around, times: u32) {
+        self.output.run(Event { location: around.last as u16, mask: around.mask }, times);
     }
 
     /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come back, so does
     /// all that followed them. The state is compared with that at a mark, which moves on in growing steps, because the
     /// first events may lead into the cycle without being part of it (Brent, "An improved Monte Carlo factorization
     /// algorithm", 1980, section 3).
-    fn many_hits(&mut self, mut number: u32, hits: u32) -> Result<(), CodecError> {
+    #[inline(never)]
+    fn many_hits(&mut self, around: &mut Around, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
-        let mut body = [Event::default(); MAX_BODY];
+        // A run needs no body to be remembered.
+        if self.slots[self.slot_index(around)].expected == 0 {
+            self.same_again(around, hits);
+            return Ok(());
+        }
         let mut limit = FIRST_SEARCH;
         while number < end {
-            let mark = (self.last, self.mask, self.stack);
+            let mark = *around;
             let mut length = 0;
             loop {
-                let slot = self.slots[self.slot_index()];
+                let slot = self.slots[self.slot_index(around)];
                 if slot.expected == 0 || length == limit || number == end {
-                    for &event in &body[..length] {
-                        (self.sink)(Item::Run { event, times: 1 });
-                    }
+                    self.each_of_body(length);
                     if number < end && slot.expected == 0 {
-                        self.same_again(end - number);
+                        self.same_again(around, end - number);
                         return Ok(());
                     }
                     break;
                 }
-                let (location, mask) = self.expected(slot);
-                body[length] = self.step(number, location, mask)?;
+                match self.expected(around, number, slot) {
+                    Ok(event) => self.body[length] = event,
+                    Err(error) => {
+                        self.each_of_body(length);
+                        return Err(error);
+                    }
+                }
                 length += 1;
                 number += 1;
-                if self.last == mark.0 && self.mask == mark.1 && self.stack == mark.2 {
+                if *around == mark {
                     let more = end - number;
-                    (self.sink)(Item::repeated(&body[..length], 1 + more / length as u32));
+                    self.output.item(Item::repeated(&self.body[..length], 1 + more / length as u32));
                     number = end - more % length as u32;
-                    return self.few_hits(number, end - number);
+                    return self.few_hits(around, number, end - number);
                 }
             }
             limit = (2 * limit).min(MAX_BODY);
@@ -233,213 +312,13 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError>, S: FnMut(Item<'_>)> Warp<'_, C
         Ok(())
     }
 
-    /// The first event of a chunk.
-    fn first(&mut self, input: &mut Bits<'_>) -> Result<(u32, u32), CodecError> {
-        if input.bit()? {
-            return Ok((1, u32::MAX));
+    /// Delivers events that turned out not to be a cycle.
+    fn each_of_body(&mut self, length: usize) {
+        for &event in &self.body[..length] {
+            self.output.event(event);
         }
-        if input.bit()? {
-            return Ok((2 + input.read(5)?, u32::MAX));
-        }
-        let location = read_location(input, 0)?;
-        let (mask, _, _) = self.unlocated_mask(input)?;
-        Ok((location, mask))
-    }
-
-    /// One event that its slot did not expect.
-    fn miss(&mut self, input: &mut Bits<'_>, located: bool) -> Result<(), CodecError> {
-        let index = self.slot_index();
-        let slot = self.slots[index];
-        let (location, (mask, relation, by_seen)) = if located {
-            (self.last ^ slot.step(), self.located_mask(input, slot)?)
-        } else {
-            (read_location(input, self.last)?, self.unlocated_mask(input)?)
-        };
-        self.slots[index] = Slot::learned(self.last ^ location, relation, by_seen, mask);
-        self.enter(input.event, location, mask)
-    }
-
-    fn unlocated_mask(&self, input: &mut Bits<'_>) -> Result<(u32, Relation, bool), CodecError> {
-        if input.bit()? { Ok((self.mask, Relation::SAME, false)) } else { self.related_mask(input) }
-    }
-
-    fn located_mask(&self, input: &mut Bits<'_>, slot: Slot) -> Result<(u32, Relation, bool), CodecError> {
-        if input.bit()? {
-            let relation = slot.relation();
-            return Ok((read_lanes(input, self.stack.base(relation, self.mask))?, relation, false));
-        }
-        if input.bit()? { Ok((slot.seen, slot.relation(), true)) } else { self.related_mask(input) }
-    }
-
-    fn related_mask(&self, input: &mut Bits<'_>) -> Result<(u32, Relation, bool), CodecError> {
-        let relation = read_relation(input)?;
-        Ok((read_lanes(input, self.stack.base(relation, self.mask))?, relation, false))
     }
 }
 
-/// See [`code::head`](super::code::head). Hits, and whether the location was the expected one.
-#[inline(always)]
-fn read_head(input: &mut Bits<'_>) -> Result<(u32, bool), CodecError> {
-    let bits = input.window();
-    if bits & 0b11 != 0 {
-        let located = bits & 1 == 0;
-        input.skip(1 + u32::from(located))?;
-        return Ok((0, located));
-    }
-    let low = bits as u32;
-    let (hits, length) = if low & 0b100 != 0 {
-        (1, 3)
-    } else if low & 0b1000 != 0 {
-        (2 + (low >> 4 & 1), 5)
-    } else {
-        match low >> 4 & 15 {
-            15 => (low >> 8, 8 + FULL_RUN_BITS),
-            width => (3 + (1 << width) + (low >> 8 & ((1 << width) - 1)), 8 + width),
-        }
-    };
-    input.skip(length + 1)?;
-    Ok((hits, bits >> length & 1 != 0))
-}
-
-/// See [`code::location`](super::code::location).
-#[inline(always)]
-fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
-    let start = input.at;
-    let bits = input.window() as u32;
-    let (difference, length) = match bits.trailing_zeros() {
-        0 => (1, 1),
-        1 => ((bits as i32 >> 2 & 1) * 2, 3),
-        2 => {
-            let index = bits as i32 >> 3 & 15;
-            (if index < -NEAR.0 { NEAR.0 + index } else { NEAR.0 + 3 + index }, 7)
-        }
-        3 => {
-            let index = bits as i32 >> 4 & 31;
-            (if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }, 9)
-        }
-        zeros => {
-            let width = if zeros == 4 { 8 } else { 16 };
-            input.skip(5 + width)?;
-            return Ok(bits >> 5 & ((1 << width) - 1));
-        }
-    };
-    input.skip(length)?;
-    match u16::try_from(last as i32 + difference) {
-        Ok(location) => Ok(u32::from(location)),
-        Err(_) => Err(input.bad(start, "location")),
-    }
-}
-
-/// See [`code::relation`](super::code::relation).
-#[inline(always)]
-fn read_relation(input: &mut Bits<'_>) -> Result<Relation, CodecError> {
-    let bits = input.window() as u32;
-    let (number, length) = if bits & 1 != 0 {
-        (0, 1)
-    } else if bits & 2 != 0 {
-        (2 + (bits >> 2 & 1), 3)
-    } else {
-        (4 + (bits >> 2 & 7), 5)
-    };
-    input.skip(length)?;
-    Ok(Relation::from_low_bits(number))
-}
-
-/// See [`lanes`].
-#[inline(always)]
-fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
-    let start = input.at;
-    let bits = input.window();
-    let count = base.count_ones();
-    if bits & 1 != 0 {
-        input.skip(1 + count)?;
-        let subset = (bits >> 1 & ((1 << count) - 1)) as u32;
-        return Ok(if base == u32::MAX { subset } else { lanes::expand(subset, base) });
-    }
-    let bits = bits as u32;
-    if bits & 2 != 0 {
-        input.skip(2)?;
-        return Ok(base);
-    }
-    let (without, two, prefix) = match bits.trailing_zeros() {
-        2 => (true, false, 3),
-        3 => (false, false, 4),
-        zeros => (zeros == 4, true, 5),
-    };
-    let width = lanes::rank_bits(count);
-    let rank = |at: u32| bits >> at & ((1 << width) - 1);
-    let low = rank(prefix);
-    let high = if two { rank(prefix + width) } else { low };
-    input.skip(prefix + if two { 2 * width } else { width })?;
-    let found = match (lane(low, base), lane(high, base)) {
-        (Some(a), Some(b)) if !two || low < high => a | b,
-        _ => return Err(input.bad(start, "lane")),
-    };
-    Ok(if without { base & !found } else { found })
-}
-
-/// As [`lanes::lane`]; full warps are worth a short cut.
-#[inline(always)]
-fn lane(rank: u32, base: u32) -> Option<u32> {
-    if base == u32::MAX && rank < 32 { Some(1 << rank) } else { lanes::lane(rank, base) }
-}
-
-/// A payload's bits, lowest first.
-struct Bits<'a> {
-    payload: &'a [u8],
-    /// Bits read.
-    at: usize,
-    /// Number of the event that is being read, for errors.
-    event: u32,
-}
-
-impl Bits<'_> {
-    fn bit(&mut self) -> Result<bool, CodecError> {
-        Ok(self.read(1)? != 0)
-    }
-
-    /// The next `count` bits, at most 32.
-    fn read(&mut self, count: u32) -> Result<u32, CodecError> {
-        let bits = self.window() & ((1 << count) - 1);
-        self.skip(count)?;
-        Ok(bits as u32)
-    }
-
-    /// The next 57 bits or more; zeros behind the payload's end. No part of the code is longer.
-    #[inline(always)]
-    fn window(&self) -> u64 {
-        let rest = self.payload.get(self.at / 8..).unwrap_or_default();
-        let window = match rest.first_chunk::<8>() {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => rest.iter().rev().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)),
-        };
-        window >> (self.at % 8)
-    }
-
-    /// Goes on by `count` bits that were looked at.
-    #[inline(always)]
-    fn skip(&mut self, count: u32) -> Result<(), CodecError> {
-        self.at += count as usize;
-        if self.at > 8 * self.payload.len() {
-            return Err(CodecError::TruncatedCode { event: self.event, offset: self.payload.len() });
-        }
-        Ok(())
-    }
-
-    /// Whether nothing follows but the zeros that fill the last byte. No code is so short a string of zeros.
-    #[inline(always)]
-    fn is_at_end(&self) -> bool {
-        if self.at + 8 <= 8 * self.payload.len() {
-            return false;
-        }
-        match &self.payload[self.at.div_ceil(8)..] {
-            [] if self.at.is_multiple_of(8) => true,
-            [] => self.payload[self.at / 8] >> (self.at % 8) == 0,
-            _ => false,
-        }
-    }
-
-    fn bad(&self, bit: usize, field: &'static str) -> CodecError {
-        CodecError::BadCode { event: self.event, offset: bit / 8, bit: (bit % 8) as u8, field }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -13,18 +13,29 @@
 //! The exact rules, the code's tables and what else was tried are in `docs/codec-predict.md`.
 //!
 //! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store of 16.
-//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`).
+//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`). `fields` reads field by field, and says what is wrong;
+//!   `fast` reads a miss at once, by `tables`; `output` is where events go.
 //! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`mask`]: how a miss says
 //!   its mask; [`code`]: the rest of the code's tables.
 
+#[cfg(feature = "std")]
+mod bits;
 pub mod code;
 #[cfg(feature = "std")]
 pub mod decoder;
 pub mod encoder;
+#[cfg(feature = "std")]
+mod fast;
+#[cfg(feature = "std")]
+mod fields;
 pub mod lanes;
 pub mod mask;
+#[cfg(feature = "std")]
+mod output;
 mod params;
 pub mod stack;
+#[cfg(feature = "std")]
+mod tables;
 
 #[cfg(feature = "std")]
 pub use decoder::PredictDecoder;

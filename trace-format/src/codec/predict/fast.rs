@@ -1,0 +1,174 @@
+//! A miss read at once, without a branch but for what is rare.
+//!
+//! What a miss says hardly follows from the misses before it, so a branch on it is a mispredicted one, at the price of many
+//! instructions. Each field's form is looked up instead, and every form is computed by the same instructions.
+
+use std::hint::select_unpredictable as select;
+
+use super::Slot;
+use super::bits::Bits;
+use super::fields::{Around, Miss};
+use super::stack::{Relation, Stack};
+use super::tables::{FORMS, HEAD_BITS, HEADS, Head, LANES, LOCATED, LOCATIONS, RANKS};
+
+/// The bits of a window that are surely there: it starts inside a byte.
+const WINDOW_BITS: u32 = 57;
+/// Most bits of a mask: its form, a bit that says so, a bit for each lane.
+const MASK_BITS: u32 = 7 + 1 + 32;
+
+/// What a processor may have an instruction for.
+pub(super) trait Expand {
+    /// As [`lanes::expand`](super::lanes::expand).
+    fn expand(bits: u32, base: u32) -> u32;
+}
+
+/// Any processor.
+pub(super) struct Portable;
+
+impl Expand for Portable {
+    /// The steps of [`lanes::compress`](super::lanes::compress), backwards and for all 32 bits. Source: Warren, "Hacker's Delight", 2nd edition,
+    /// section 7-5.
+    #[inline(always)]
+    fn expand(bits: u32, base: u32) -> u32 {
+        let mut moves = [0; 5];
+        let (mut places, mut absent) = (base, !base << 1);
+        for (step, moving) in moves.iter_mut().enumerate() {
+            let mut odd = absent ^ (absent << 1);
+            odd ^= odd << 2;
+            odd ^= odd << 4;
+            odd ^= odd << 8;
+            odd ^= odd << 16;
+            *moving = odd & places;
+            places = (places ^ *moving) | (*moving >> (1 << step));
+            absent &= !odd;
+        }
+        let mut bits = bits;
+        for (step, moving) in moves.iter().enumerate().rev() {
+            let moved = bits << (1 << step);
+            bits = (bits & !moving) | (moved & moving);
+        }
+        bits & base
+    }
+}
+
+/// Processors with BMI2; others must not come here.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Bmi2;
+
+#[cfg(target_arch = "x86_64")]
+impl Expand for Bmi2 {
+    #[inline(always)]
+    fn expand(bits: u32, base: u32) -> u32 {
+        // SAFETY: the decoder takes this type only where the processor was found to have the instruction.
+        unsafe { std::arch::x86_64::_pdep_u32(bits, base) }
+    }
+}
+
+/// The head of a miss, of length 0 if it has more hits than the table.
+#[inline(always)]
+pub(super) fn head(window: u64) -> Head {
+    HEADS[(window & ((1 << HEAD_BITS) - 1)) as usize]
+}
+
+/// The miss that `slot` did not expect, and its number of bits, but for its head, behind which `input` stands.
+///
+/// `None`, if anything in it cannot be; whether the payload is so long is not looked at.
+#[inline(always)]
+pub(super) fn miss<E: Expand>(
+    input: &Bits<'_>,
+    around: &Around,
+    slot: Slot,
+    located: bool,
+) -> Option<(Miss, u32)> {
+    let Around { stack, last, mask: before } = *around;
+    let mut bits = input.window();
+    let said = LOCATIONS[select(located, LOCATED, bits as usize & (LOCATED - 1))];
+    let step = select(said.step, slot.step(), 0);
+    let location = ((last & u32::from(said.last)) ^ step)
+        .wrapping_add_signed(i32::from(said.difference))
+        .wrapping_add((bits >> 5) as u32 & u32::from(said.number));
+    let mut length = u32::from(said.length);
+    bits >>= length;
+    if length + MASK_BITS > WINDOW_BITS {
+        bits = Bits { at: input.at + length as usize, ..*input }.window();
+    }
+
+    let form = FORMS[(bits & 0x7f) as usize | usize::from(located) << 7];
+    length += u32::from(form.length);
+    bits >>= form.length;
+    let relation =
+        Relation::from_low_bits((slot.expected >> 16 & u32::from(form.of_slot)) | u32::from(form.relation));
+    let base = stack.base(relation, before);
+
+    let lanes = LANES[usize::from((bits as u8 & form.lanes) | form.no_lanes) & 63];
+    bits >>= lanes.length;
+    let count = base.count_ones();
+    let ranks = RANKS[count as usize & 63];
+    let rank_mask = (1 << ranks.width) - 1;
+    let low = 1_u32 << (bits as u32 & rank_mask);
+    let high = (1_u32 << ((bits >> ranks.width) as u32 & rank_mask)) & lanes.second;
+    let few = (low & lanes.first) | high;
+    let which = ((bits as u32 & lanes.each) | few) ^ lanes.others;
+    let found = E::expand(which & ranks.all, base);
+    let mask = select(form.by_seen, slot.seen, found);
+    length += u32::from(lanes.length)
+        + (ranks.width & lanes.first)
+        + (ranks.width & lanes.second)
+        + (count & lanes.each);
+
+    let unordered = (lanes.second != 0) & (low >= high);
+    if (location > 0xffff) | (few & !ranks.all != 0) | unordered {
+        return None;
+    }
+    Some((
+        Miss { location, mask, slot: Slot::learned(last ^ location, relation, form.by_seen, mask) },
+        length,
+    ))
+}
+
+/// As [`Stack::after`].
+///
+/// All masks of the stack hold `last` strictly or have all lanes, so nothing leaves the stack where a mask goes inside, and
+/// where `last` comes again what leaves is all lanes.
+#[inline(always)]
+pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
+    const ALL: u32 = u32::MAX;
+    let [a, b, c, d] = stack.0;
+    let leaves = |outside: u32| u32::from((mask & !outside != 0) | (mask == outside));
+    let out = leaves(a) + leaves(b) + leaves(c) + leaves(d);
+    let one = out & 1 != 0;
+    let (a, b, c, d) = (select(one, b, a), select(one, c, b), select(one, d, c), select(one, ALL, d));
+    let two = out & 2 != 0;
+    let (a, b, c, d) = (select(two, c, a), select(two, d, b), select(two, ALL, c), select(two, ALL, d));
+    let four = out & 4 != 0;
+    let (a, b, c, d) =
+        (select(four, ALL, a), select(four, ALL, b), select(four, ALL, c), select(four, ALL, d));
+    let inside = (mask & !last == 0) & (mask != last);
+    Stack([select(inside, last, a), select(inside, a, b), select(inside, b, c), select(inside, c, d)])
+}
+
+/// Goes on to the event that a slot expects.
+///
+/// Programs take their ways in habits, so unlike in a miss a branch here is mostly a predicted one: then nothing waits for
+/// the masks before. For the commonest relations what the mask is says also what becomes of the stack.
+#[inline(always)]
+pub(super) fn expected(around: &mut Around, slot: Slot) {
+    around.last ^= slot.step();
+    let kind = slot.expected >> 16;
+    if kind == 0 {
+        return;
+    }
+    let before = around.mask;
+    let [a, b, c, d] = around.stack.0;
+    if kind == 2 {
+        around.mask = a;
+        around.stack = Stack([b, c, d, u32::MAX]);
+        return;
+    }
+    let mask = slot.mask(around.stack.base(slot.relation(), before));
+    around.mask = mask;
+    // The other side leaves all as it is, if there are two sides.
+    if kind != 3 || before == 0 || mask == 0 {
+        around.stack = around.stack.after(before, mask);
+    }
+}
