@@ -35,7 +35,7 @@ pub(crate) fn descriptor() -> PoolDescriptor {
     #[cfg(target_arch = "nvptx64")]
     {
         // Plain loads that the compiler cannot see through: it would assume the initial zeros, and of volatile ones ptxas
-        // would think that they wait for another thread (see `lock`).
+        // would think that they wait for another thread (see `area`).
         let at = GlobalMemory::new((&raw const WARPTRACE_POOL).expose_provenance() as u64, false);
         let mut words = [0; size_of::<PoolDescriptor>() / 4];
         let mut i = 0;
