@@ -12,6 +12,7 @@ pub mod codec;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod file;
+pub mod log;
 pub mod memory;
 pub mod pool;
 

@@ -1,0 +1,209 @@
+//! Logs: what a traced kernel writes while it runs, and what host and encoder read.
+//!
+//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds *log
+//! entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of a run is the
+//! lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with it).
+//!
+//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is never used.
+//!
+//! # An entry
+//! ```text
+//! offset  size  field
+//!      0     4  mask
+//!      4     4  key: location in the upper half, count in the lower half
+//!      8     4  time at which the run began: the multiprocessor's clock in units of 16 cycles, modulo 2^32
+//!     12     4  more: repeats beyond the key's count
+//! ```
+//! The run repeats `(key & 0xffff) + more` times. An entry whose location is 0 holds no run and is passed over.
+//!
+//! # Segments
+//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the first
+//! entry of the next segment, or 0 while there is none. A segment whose link is not 0 is full and is not written any
+//! more. So a reader that follows the links may take full segments while the kernel runs.
+//!
+//! The first segment lies in the launch's slices and has [`LaunchLogs::first_entries`] entries. All others are
+//! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
+//! [`LaunchLogs::segment_entries`] entries. Both numbers are multiples of [`SEGMENT_MULTIPLE`], and log memory begins
+//! at a multiple of 128 bytes: so no segment crosses a multiple of 4 GiB.
+//!
+//! # A slice
+//! Each stream (a warp's track) has a slice, in the order of `accounts`:
+//! ```text
+//! entries             holds
+//!      16             heads: for each lane 8 bytes: index of the entry after its last one; 0, or the time of the
+//!                     first run that was lost, with the lowest bit set
+//!      32 * first     the lanes' first segments
+//! ```
+//! A lane writes its head when it leaves the kernel, and when it finds no memory for another segment. From then on
+//! it counts what it keeps as lost, in the warp's account, and what other lanes of the warp began at that time or
+//! later is lost too: what is recorded of a warp is a beginning.
+
+/// Bytes of a log entry.
+pub const ENTRY_BYTES: u32 = 16;
+/// Lanes of a warp.
+pub const LANES: u32 = 32;
+/// Bytes of a lane's head.
+pub const HEAD_BYTES: u32 = 8;
+/// Entries that the heads of a slice take.
+pub const HEADS_ENTRIES: u32 = LANES * HEAD_BYTES / ENTRY_BYTES;
+/// What the lengths of segments, in entries, are multiples of.
+pub const SEGMENT_MULTIPLE: u32 = 8;
+/// Entries at the start of log memory that are nobody's.
+pub const RESERVED_ENTRIES: u32 = 16;
+/// The most that a key counts.
+pub const MAX_KEY_COUNT: u32 = 0xffff;
+/// Bits by which a location is shifted in a key.
+pub const LOCATION_SHIFT: u32 = 16;
+/// Bits by which the clock is shifted in a time.
+pub const TIME_SHIFT: u32 = 4;
+
+/// What a traced launch is told: the last parameter of a traced kernel. Size 64 bytes, alignment 8.
+///
+/// Each launch has its own, so launches may overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LaunchLogs {
+    /// Address of log memory, a multiple of 128.
+    pub logs: u64,
+    /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
+    pub claims: u64,
+    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track * warps + warp]`.
+    pub accounts: u64,
+    /// Index of the first entry of the launch's slices.
+    pub slices: u32,
+    /// Warps of the launch.
+    pub warps: u32,
+    /// Entries of a lane's first segment.
+    pub first_entries: u32,
+    /// Entries of every other segment.
+    pub segment_entries: u32,
+    /// Added to a claim's answer: the index of the segment's first entry.
+    pub claims_from: u32,
+    /// Entries of log memory that may be claimed: a segment must end at or before this index.
+    pub claims_end: u32,
+    /// Number of the launch.
+    pub launch: u32,
+    /// Not used; 0.
+    pub reserved: [u32; 3],
+}
+
+impl LaunchLogs {
+    /// Entries of a slice.
+    pub const fn slice_entries(&self) -> u32 {
+        slice_entries(self.first_entries)
+    }
+
+    /// Index of the first entry of a stream's slice.
+    pub const fn slice(&self, track: u32, warp: u32) -> u32 {
+        self.slices + (track * self.warps + warp) * self.slice_entries()
+    }
+}
+
+/// Entries of a slice whose first segments have so many.
+pub const fn slice_entries(first_entries: u32) -> u32 {
+    HEADS_ENTRIES + LANES * first_entries
+}
+
+/// Index of the first entry of a lane's first segment.
+pub const fn first_segment(slice: u32, lane: u32, first_entries: u32) -> u32 {
+    slice + HEADS_ENTRIES + lane * first_entries
+}
+
+/// A run, as an entry holds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Lanes that took part.
+    pub mask: u32,
+    /// Location id, 1 to 65,535; 0: no run.
+    pub location: u16,
+    /// How often the event repeats.
+    pub count: u64,
+    /// When it began.
+    pub time: u32,
+}
+
+impl Entry {
+    /// Reads an entry's words.
+    #[inline(always)]
+    pub const fn from_words([mask, key, time, more]: [u32; 4]) -> Self {
+        let count = (key & MAX_KEY_COUNT) as u64 + more as u64;
+        Self { mask, location: (key >> LOCATION_SHIFT) as u16, count, time }
+    }
+
+    /// The words of an entry that counts in `more` alone.
+    ///
+    /// `count` is at most 2^32 - 1; a longer run takes several entries.
+    #[inline(always)]
+    pub const fn to_words(self) -> [u32; 4] {
+        [self.mask, (self.location as u32) << LOCATION_SHIFT, self.time, self.count as u32]
+    }
+}
+
+/// A launch whose warps have left logs, for those who merge and encode them. Size 48 bytes, alignment 16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct LoggedLaunch {
+    /// As in [`LaunchLogs`].
+    pub accounts: u64,
+    /// As in [`LaunchLogs`].
+    pub slices: u32,
+    /// As in [`LaunchLogs`].
+    pub first_entries: u32,
+    /// As in [`LaunchLogs`].
+    pub segment_entries: u32,
+    /// As in [`LaunchLogs`].
+    pub warps: u32,
+    /// Threads of a block: tells which lanes of a block's last warp there are. Heads of the others mean nothing.
+    pub block_threads: u32,
+    /// Number of the launch.
+    pub launch: u32,
+    /// Streams of the launches before this one in the table.
+    pub first_stream: u32,
+    /// Tracks that the launch records.
+    pub tracks: u32,
+    /// Not used; 0.
+    pub reserved: [u32; 2],
+}
+
+impl LoggedLaunch {
+    /// The lanes that a warp of the launch has.
+    #[inline(always)]
+    pub const fn lanes(&self, warp: u32) -> u32 {
+        let warps = self.block_threads.div_ceil(LANES);
+        let before = (warp % warps) * LANES;
+        let left = self.block_threads - before;
+        if left >= LANES { u32::MAX } else { (1 << left) - 1 }
+    }
+
+    /// Index of the first entry of a stream's slice.
+    #[inline(always)]
+    pub const fn slice(&self, track: u32, warp: u32) -> u32 {
+        self.slices + (track * self.warps + warp) * slice_entries(self.first_entries)
+    }
+}
+
+const _: () = {
+    assert!(size_of::<LaunchLogs>() == 64 && align_of::<LaunchLogs>() == 8);
+    assert!(size_of::<LoggedLaunch>() == 48);
+    assert!(HEADS_ENTRIES.is_multiple_of(SEGMENT_MULTIPLE) && RESERVED_ENTRIES.is_multiple_of(SEGMENT_MULTIPLE));
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_counts_in_both_words() {
+        let entry = Entry::from_words([3, 0xffff_0007, 9, 5]);
+        assert_eq!(entry, Entry { mask: 3, location: 0xffff, count: 12, time: 9 });
+        assert_eq!(Entry::from_words(entry.to_words()), entry);
+    }
+
+    #[test]
+    fn a_blocks_last_warp_may_lack_lanes() {
+        let launch = LoggedLaunch { block_threads: 70, ..LoggedLaunch::default() };
+        assert_eq!([0, 1, 2, 3, 5].map(|warp| launch.lanes(warp)), [u32::MAX, u32::MAX, 0x3f, u32::MAX, 0x3f]);
+        let whole = LoggedLaunch { block_threads: 64, ..LoggedLaunch::default() };
+        assert_eq!(whole.lanes(1), u32::MAX);
+    }
+}
