@@ -1,21 +1,27 @@
 //! Loops whose every iteration is an event.
 
-#[cfg(recording)]
-use crate::simt;
-#[cfg(recording)]
-use crate::trace::trace_times;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::{
+    self,
+    host::{Site, Tracks, with_lane},
+};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::trace::{record, trace_times};
 
 /// Traces the iterations of one loop; see [`trace_loop`].
 #[derive(Debug)]
 #[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
 pub struct LoopTrace {
-    #[cfg(recording)]
+    #[cfg(not(target_arch = "nvptx64"))]
     location: u16,
     /// Iterations that are not recorded yet.
-    #[cfg(recording)]
+    #[cfg(not(target_arch = "nvptx64"))]
     iterations: u32,
-    #[cfg(all(recording, not(target_arch = "nvptx64")))]
+    #[cfg(not(target_arch = "nvptx64"))]
     counted: bool,
+    /// Where the lane has ticked last.
+    #[cfg(not(target_arch = "nvptx64"))]
+    site: Option<Site>,
 }
 
 /// Opens the trace of a loop whose iterations are events at `location`.
@@ -58,15 +64,17 @@ pub struct LoopTrace {
 /// iteration, the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks.
 #[inline(always)]
 pub fn trace_loop(location: u16) -> LoopTrace {
-    #[cfg(not(recording))]
+    #[cfg(target_arch = "nvptx64")]
     let _ = location;
     LoopTrace {
-        #[cfg(recording)]
+        #[cfg(not(target_arch = "nvptx64"))]
         location,
-        #[cfg(recording)]
+        #[cfg(not(target_arch = "nvptx64"))]
         iterations: 0,
-        #[cfg(all(recording, not(target_arch = "nvptx64")))]
-        counted: simt::host::with_lane(|lane| lane.recording().counted),
+        #[cfg(not(target_arch = "nvptx64"))]
+        counted: with_lane(|lane| lane.recording().counted),
+        #[cfg(not(target_arch = "nvptx64"))]
+        site: None,
     }
 }
 
@@ -83,86 +91,47 @@ impl LoopTrace {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks(&mut self, iterations: u32) {
-        #[cfg(not(recording))]
-        let _ = iterations;
-        #[cfg(recording)]
-        if self.is_counted() {
-            self.iterations = self.iterations.wrapping_add(iterations);
-        } else {
-            trace_times(self.location, iterations);
-        }
-    }
-
-    #[cfg(recording)]
-    #[inline(always)]
-    fn is_counted(&self) -> bool {
         #[cfg(target_arch = "nvptx64")]
-        return cfg!(feature = "counted");
+        let _ = iterations;
         #[cfg(not(target_arch = "nvptx64"))]
-        self.counted
+        if !self.counted {
+            trace_times(self.location, iterations);
+        } else if iterations != 0 {
+            self.iterations = self.iterations.wrapping_add(iterations);
+            self.site = Some(core::panic::Location::caller());
+            // The raw twin proves the counting, so it takes no part in it.
+            if with_lane(|lane| lane.recording().dual) {
+                record(Tracks::Twin, self.location, simt::active_mask(), iterations);
+            }
+        }
     }
 }
 
+#[cfg(not(target_arch = "nvptx64"))]
 impl Drop for LoopTrace {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn drop(&mut self) {
-        #[cfg(all(recording, not(target_arch = "nvptx64")))]
-        if std::thread::panicking() {
-            // The simulator unwinds the lanes of a launch that failed.
-            return;
-        }
-        #[cfg(recording)]
-        if self.is_counted() {
-            record_iterations(self.location, self.iterations, simt::active_mask());
+        // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch that failed.
+        if let Some(site) = self.site
+            && !std::thread::panicking()
+        {
+            record_iterations(self.location, self.iterations, simt::rejoin(site));
         }
     }
 }
 
 /// Records the loop of the lanes of `group`, which all call it, each with its own number of iterations.
-#[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg(not(target_arch = "nvptx64"))]
 fn record_iterations(location: u16, iterations: u32, group: u32) {
-    let (agree, first) = agree(iterations, group);
-    if agree {
-        if first != 0 {
-            record_run(location, group, first);
-        }
-        return;
-    }
-    record_unequal(location, iterations, group);
-}
-
-/// Whether all lanes of `group`, which are here, have iterated equally often, and how often one of them has.
-#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-#[inline(always)]
-fn agree(iterations: u32, group: u32) -> (bool, u32) {
-    simt::agree_with(iterations, simt::highest(group))
-}
-
-/// The same on the simulator.
-#[cfg(not(target_arch = "nvptx64"))]
-#[track_caller]
-fn agree(iterations: u32, group: u32) -> (bool, u32) {
     let first = simt::shuffle(group, iterations, group.trailing_zeros());
-    (simt::ballot(group, iterations == first) == group, first)
+    if simt::ballot(group, iterations == first) != group {
+        record_unequal(location, iterations, group);
+    } else if first != 0 {
+        record(Tracks::Trace, location, group, first);
+    }
 }
 
-/// Lanes that went through the loop differently often: one run for each number of iterations, from the smallest on.
-#[cfg(all(target_arch = "nvptx64", feature = "counted"))]
-#[inline(always)]
-fn record_unequal(location: u16, iterations: u32, group: u32) {
-    crate::event::record_counts(location, iterations, group);
-}
-
-/// Modules without counted loops never come here.
-#[cfg(all(target_arch = "nvptx64", recording, not(feature = "counted")))]
-fn record_iterations(_: u16, _: u32, _: u32) {}
-
-/// As on the GPU, where the lanes take turns: they tell each other their counts by shuffles.
+/// Records lanes that iterated differently often: one run for each number of iterations, from the smallest on.
 #[cfg(not(target_arch = "nvptx64"))]
-#[track_caller]
 fn record_unequal(location: u16, iterations: u32, group: u32) {
     let mut recorded = 0;
     let mut inside = simt::ballot(group, iterations != 0);
@@ -176,24 +145,8 @@ fn record_unequal(location: u16, iterations: u32, group: u32) {
             }
             next = simt::shuffle(group, iterations, below.trailing_zeros());
         }
-        record_run(location, inside, next - recorded);
+        record(Tracks::Trace, location, inside, next - recorded);
         recorded = next;
         inside = simt::ballot(group, iterations > recorded);
-    }
-}
-
-/// Records that the lanes of `mask`, which are here, iterated so often.
-#[cfg(all(recording, any(not(target_arch = "nvptx64"), feature = "counted")))]
-#[inline(always)]
-fn record_run(location: u16, mask: u32, count: u32) {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let _ = mask;
-        crate::event::record_here(location, count);
-    }
-    // Nobody runs before the leader has returned: there is no switch in between.
-    #[cfg(not(target_arch = "nvptx64"))]
-    if simt::is_leader(mask) {
-        crate::event::record_run(location, mask, count);
     }
 }
