@@ -11,6 +11,7 @@ mod lexer;
 mod module;
 mod parse;
 mod span;
+pub mod splice;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
 pub use declaration::{Declaration, Declared, Linkage, Param, Space};

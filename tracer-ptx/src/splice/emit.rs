@@ -78,7 +78,13 @@ macro_rules! emit {
 }
 
 impl Emitter {
-    pub(super) fn new(placement: Placement, dual: bool, sync: bool, is_entry: bool, with_descriptor: bool) -> Self {
+    pub(super) fn new(
+        placement: Placement,
+        dual: bool,
+        sync: bool,
+        is_entry: bool,
+        with_descriptor: bool,
+    ) -> Self {
         Self { placement, dual, sync, is_entry, with_descriptor, labels: 0, out: String::new() }
     }
 
@@ -98,7 +104,7 @@ impl Emitter {
 
     /// Declares the registers of a function; `loops` are the locations of its counted loops.
     pub(super) fn declarations(&mut self, loops: &[u16]) {
-        emit!(self, ".reg .b32 %wt_m, %wt_k, %wt_t, %wt_i, %wt_e, %wt_lt, %wt_a, %wt_z, %wt_x<8>;");
+        emit!(self, ".reg .b32 %wt_m, %wt_k, %wt_t, %wt_i, %wt_e, %wt_lt, %wt_a, %wt_z, %wt_f, %wt_x<8>;");
         emit!(self, ".reg .b64 %wt_l, %wt_c, %wt_y<4>;");
         emit!(self, ".reg .pred %wt_r, %wt_w, %wt_p<6>;");
         if self.dual {
@@ -122,9 +128,9 @@ impl Emitter {
         } else {
             let at = descriptor_offset(self.dual) + offset;
             // `%wt_s` is the address of the lane's first pair.
-            emit!(self, "mov.u32 %wt_x7, %laneid;");
-            emit!(self, "mad.lo.u32 %wt_x7, %wt_x7, -8, %wt_s;");
-            emit!(self, "ld.shared.b{bits} {to}, [%wt_x7+{at}];");
+            emit!(self, "mov.u32 %wt_f, %laneid;");
+            emit!(self, "mad.lo.u32 %wt_f, %wt_f, -8, %wt_s;");
+            emit!(self, "ld.shared.b{bits} {to}, [%wt_f+{at}];");
         }
     }
 
@@ -208,9 +214,7 @@ impl Emitter {
             emit!(self, "{line}");
         }
         self.thread_in_block();
-        for line in [
-            "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;",
-        ] {
+        for line in ["mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;"] {
             emit!(self, "{line}");
         }
     }
@@ -308,13 +312,12 @@ impl Emitter {
     /// Computes the first entry of this warp's slice of a track, from the values of `warp_in_launch`; `%wt_x5` holds the entries
     /// of a first segment.
     fn slice(&mut self, track: u32, to: &str) {
-        emit!(self, "mad.lo.u32 %wt_x7, %wt_x5, 32, {HEADS_ENTRIES};");
         emit!(self, "mov.u32 %wt_x4, %wt_x0;");
         if track != 0 {
             self.field(32, "%wt_x4", field::WARPS);
             emit!(self, "mad.lo.u32 %wt_x4, %wt_x4, {track}, %wt_x0;");
-            emit!(self, "mad.lo.u32 %wt_x7, %wt_x5, 32, {HEADS_ENTRIES};");
         }
+        emit!(self, "mad.lo.u32 %wt_x7, %wt_x5, 32, {HEADS_ENTRIES};");
         emit!(self, "mul.lo.u32 {to}, %wt_x4, %wt_x7;");
         self.field(32, "%wt_x7", field::SLICES);
         emit!(self, "add.u32 {to}, {to}, %wt_x7;");
@@ -545,6 +548,15 @@ impl Emitter {
             self.load(Pair::Twin, "%wt_ti", "%wt_te");
             self.head(TWIN);
         }
+    }
+
+    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end for the others.
+    pub(super) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
+        let go_on = self.label();
+        let stays = if negated { "" } else { "!" };
+        emit!(self, "@{stays}{predicate} bra {go_on};");
+        self.epilogue();
+        go_on
     }
 
     /// Writes the lane's head of a log, and what the log has lost into the warp's account.
