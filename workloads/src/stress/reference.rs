@@ -126,11 +126,10 @@ impl Way {
         const WAYS: [u16; 8] =
             [at::FAN_0.id(), at::FAN_1.id(), at::FAN_2.id(), at::FAN_3.id(), at::FAN_4.id(), at::FAN_5.id(), at::FAN_6.id(), at::FAN_7.id()];
         let way = self.draw();
-        let location = WAYS[(way % 8) as usize];
-        self.pass(location);
-        match location {
-            at::FAN_2.id() => self.steps.push(Step::Count(way / 256)),
-            at::FAN_4.id() => self.steps.push(Step::Add(way / 256 % COUNTERS, 1)),
+        self.pass(WAYS[(way % 8) as usize]);
+        match way % 8 {
+            2 => self.steps.push(Step::Count(way / 256)),
+            4 => self.steps.push(Step::Add(way / 256 % COUNTERS, 1)),
             _ => {}
         }
     }
