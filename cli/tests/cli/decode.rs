@@ -20,9 +20,21 @@ fn text_has_a_heading_for_each_warp_and_a_line_for_each_event() {
     let lines = lines(&["decode", text(&path)]);
     let headings: Vec<&String> = lines.iter().filter(|line| line.starts_with("launch ")).collect();
     assert_eq!(headings.len(), WARPS);
-    assert_eq!(lines[0], "launch 0 fractal block 0,0,0 warp 0");
-    let first: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(lines[1], "launch 0 fractal block 0,0,0 warp 0");
+    let first: Vec<&str> = lines[2].split_whitespace().collect();
     assert_eq!(first, ["0", &"1".repeat(32), "32", "lanes", "ENTER"]);
+}
+
+#[test]
+fn text_says_which_digit_of_a_mask_is_which_lane() {
+    let folder = Folder::new();
+    let lines = lines(&["decode", text(&folder.recorded("a.wtrc", &[]))]);
+    let column = |line: &str, part: &str| line.find(part).unwrap_or_else(|| panic!("no {part} in {line}"));
+    let full = "1".repeat(32);
+    let mask = column(&lines[2], &full);
+    assert_eq!(column(&lines[0], "lane 31"), mask, "the leftmost digit is lane 31");
+    assert_eq!(column(&lines[0], "lane 0") + "lane 0".len(), mask + 32, "the rightmost digit is lane 0");
+    assert_eq!(column(&lines[0], "location"), column(&lines[2], "ENTER"));
 }
 
 #[test]
@@ -33,7 +45,7 @@ fn the_three_formats_agree() {
     assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask");
     let json = lines(&["decode", text(&path), "--format", "jsonl"]);
     let plain = lines(&["decode", text(&path), "--format", "text"]);
-    let plain: Vec<&String> = plain.iter().filter(|line| !line.starts_with("launch ")).collect();
+    let plain: Vec<&String> = plain[1..].iter().filter(|line| !line.starts_with("launch ")).collect();
     assert_eq!((csv.len() - 1, json.len()), (plain.len(), plain.len()));
     for ((csv, json), plain) in csv[1..].iter().zip(&json).zip(plain) {
         let json: Value = serde_json::from_str(json).unwrap();

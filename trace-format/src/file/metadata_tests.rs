@@ -63,12 +63,33 @@ fn contradictions_are_named() {
     let mut bad = example();
     bad.chunk_bytes = 4095;
     assert_eq!(bad.check(), Err(MetadataError::ChunkBytes { found: 4095 }));
-    let bad = example().with_location(0, "zero", "");
-    assert_eq!(bad.check(), Err(MetadataError::LocationZero { name: "zero".into() }));
-    let bad = example().with_location(256, "high", "");
-    assert!(matches!(bad.check(), Err(MetadataError::LocationTooLarge { id: 256, largest: 255, .. })));
-    let bad = example().with_location(1, "again", "");
-    assert!(matches!(bad.encode(), Err(MetadataError::LocationTwice { id: 1, .. })));
+}
+
+#[test]
+fn trace_points_that_cannot_be_are_named_with_what_to_do() {
+    let mut ecl = example();
+    ecl.tracks = vec![CodecSpec::Ecl(crate::codec::EclParams::DEFAULT), CodecSpec::Raw];
+    ecl.locations[0].file = "k.rs".into();
+    let message = |bad: Metadata| {
+        let error = bad.check().unwrap_err();
+        assert_eq!(bad.encode().unwrap_err(), error, "a writer refuses it");
+        error.to_string()
+    };
+    assert_eq!(
+        message(ecl.clone().with_location(0, "zero", "")),
+        "trace point `zero` has the id 0; ids begin at 1: give it one that no other trace point has"
+    );
+    assert_eq!(
+        message(ecl.clone().with_location(256, "high", "")),
+        "trace point `high` has the id 256, but the codec `ecl` carries ids up to 255: give it a smaller id, \
+         or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
+    );
+    assert_eq!(
+        message(ecl.with_location(1, "again", "")),
+        "trace points `entry` (k.rs:12) and `again` both have the id 1; \
+         an id is unique in a program, over all of its kernels: give each its own"
+    );
+    assert_eq!(example().with_location(65_535, "high", "").check(), Ok(()), "raw carries every id");
 }
 
 #[test]

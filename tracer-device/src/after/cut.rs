@@ -20,12 +20,12 @@ const PREDICT_RUN_BYTES: u32 = 12;
 /// Stands for the bytes of a run that may be too long for any chunk.
 pub(super) const ANY_LENGTH: u32 = u32::MAX;
 
-/// Bytes that a run takes at most, in a chunk with so much `room`: 5 an event; 11, which is the most that an event can lengthen `ecl`; 12 a run with
+/// Bytes that a run takes at most, in a chunk with so much `room`: 6 an event; 11, which is the most that an event can lengthen `ecl`; 12 a run with
 /// `predict`, if all counts of a chunk together are less than 2^24.
 #[inline(always)]
 pub(super) fn most_bytes(codec: Codec, count: u32, room: u32) -> u32 {
     match codec {
-        Codec::Raw if count < 1 << 20 => 5 * count,
+        Codec::Raw if count < 1 << 20 => 6 * count,
         Codec::Ecl if count < 1 << 20 => 11 * count,
         Codec::Predict if count < (1 << 24) / (room / PREDICT_RUN_BYTES + 1) => PREDICT_RUN_BYTES,
         _ => ANY_LENGTH,
