@@ -613,6 +613,47 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 }
 
 #[test]
+fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
+    use warptrace_device::{TracePoint, TracePoints};
+    use warptrace_format::codec::{EclParams, PredictParams};
+    let refused = |codec, ids: [u16; 2]| {
+        let points = ["FIRST", "SECOND"];
+        let point = |at: usize| TracePoint { id: ids[at], name: points[at], what: "" };
+        let points: &'static [TracePoint] = Vec::leak(vec![point(0), point(1)]);
+        let source = "trace_loc(at::FIRST);\n\ntrace_loc(at::SECOND);";
+        let points = [TracePoints { module: "at", file: "k.rs", source, points }];
+        let program = TracedProgram { kernels: &[("k", "")], points: &points };
+        let mut device = FakeDevice::of([]);
+        let options = SessionOptions { codec, ..options(40) };
+        let file = Shared::default();
+        let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
+            session.finish().unwrap();
+        });
+        if started.is_err() {
+            assert!(device.launched.is_empty() && device.memory.is_empty(), "the device was not used");
+            assert!(file.0.lock().unwrap().is_empty(), "nothing was written");
+        }
+        started.err().map(|error| error.to_string())
+    };
+    assert_eq!(
+        refused(CodecSpec::Ecl(EclParams::DEFAULT), [255, 256]).unwrap(),
+        "trace point `SECOND` (k.rs:3) has the id 256, but the codec `ecl` carries ids up to 255: give it a smaller id, \
+         or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
+    );
+    let wide = [CodecSpec::Raw, CodecSpec::Predict(PredictParams::DEFAULT)];
+    for codec in wide {
+        assert_eq!(refused(codec, [256, 65_535]), None);
+    }
+    for codec in wide.into_iter().chain([CodecSpec::Ecl(EclParams::DEFAULT)]) {
+        assert_eq!(
+            refused(codec, [7, 7]).unwrap(),
+            "trace points `FIRST` (k.rs:1) and `SECOND` (k.rs:3) both have the id 7; \
+             an id is unique in a program, over all of its kernels: give each its own"
+        );
+    }
+}
+
+#[test]
 fn damaged_chunks_are_named() {
     let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
     let mut device = FakeDevice::of([long]);

@@ -61,7 +61,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     writer.end_launch(7, 1, &[DONE; 4]).unwrap();
     let (file, summary) = writer.finish().unwrap();
     assert_eq!(summary.bytes, file.len() as u64);
-    assert_eq!((summary.frames, summary.chunks, summary.events, summary.payload_bytes), (4, 6, 6, 30));
+    assert_eq!((summary.frames, summary.chunks, summary.events, summary.payload_bytes), (4, 6, 6, 36));
 
     let sections = sections(&file);
     let tags: Vec<_> = sections.iter().map(|(_, header, _)| header.tag.0).collect();
