@@ -102,7 +102,7 @@ fn print(
         }
         // Above the digits of a mask: which lanes stand on its left and on its right.
         Format::Text => {
-            writeln!(out, "{:>10}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?
+            writeln!(out, "{:>10}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?;
         }
         Format::Jsonl => {}
     }
