@@ -70,7 +70,7 @@ pub(crate) struct Recording {
 /// The codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Codec {
-    /// Six bytes an event
+    /// Six bytes an event, nothing compressed
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis
     Ecl,

@@ -79,7 +79,7 @@ fn raw_is_not_compared_with_itself() {
         assert_eq!(code, 0);
         output.lines().find(|line| line.starts_with("on device")).unwrap().to_owned()
     };
-    assert!(device_line("raw").ends_with(", five bytes an event"), "{}", device_line("raw"));
+    assert!(device_line("raw").ends_with(", six bytes an event"), "{}", device_line("raw"));
     assert!(device_line("ecl").ends_with(" times less than raw"), "{}", device_line("ecl"));
 }
 
