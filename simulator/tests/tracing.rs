@@ -3,7 +3,7 @@
 mod device_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
-use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop};
+use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
 use warptrace_encode::native::Schedule;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
@@ -17,18 +17,48 @@ const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counted: false };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counted: false };
 
+trace_points! {
+    /// Trace points of the kernels here; their ids are used again and again.
+    mod at in "tracing.rs" {
+        ENTER = 1: "",
+        OUTSIDE = 2: "",
+        STEP = 3: "",
+        END = 4: "",
+        BACK = 5: "",
+        LEAVE = 6: "",
+        ODD = 7: "",
+        ODD_AGAIN = 8: "",
+        EVEN = 9: "",
+        EVEN_AGAIN = 10: "",
+        MET = 11: "",
+        TOP = 12: "",
+    }
+}
+
+trace_points! {
+    /// Ids of more than eight bits.
+    mod wide in "tracing.rs" {
+        LOW = 255: "",
+        MIDDLE = 256: "",
+        ABOVE = 4097: "",
+        HIGH = 65_280: "",
+        HIGHER = 65_534: "",
+        HIGHEST = 65_535: "",
+    }
+}
+
 kernel! {
     /// Rounds by lane, a branch, an early return.
     pub fn rounds(limit: u32) {
-        trace_loc(1);
+        trace_loc(at::ENTER);
         if simt::global_thread_x() >= limit {
-            trace_loc(2);
+            trace_loc(at::OUTSIDE);
             return;
         }
         for _ in 0..simt::lane() {
-            trace_loc(3);
+            trace_loc(at::STEP);
         }
-        trace_loc(4);
+        trace_loc(at::END);
     }
 }
 
@@ -38,13 +68,13 @@ kernel! {
     pub fn staircases(times: u32) {
         for _ in 0..times {
             for _ in 0..simt::lane() {
-                trace_loc(3);
+                trace_loc(at::STEP);
             }
-            trace_loc(4);
+            trace_loc(at::END);
             for _ in simt::lane()..31 {
-                trace_loc(5);
+                trace_loc(at::BACK);
             }
-            trace_loc(12);
+            trace_loc(at::TOP);
         }
     }
 }
@@ -54,13 +84,13 @@ kernel! {
     pub fn departures(times: u32, stay: u32) {
         for time in 0..times {
             if time == stay * simt::lane() {
-                trace_loc(6);
+                trace_loc(at::LEAVE);
                 return;
             }
             for _ in 0..simt::lane() {
-                trace_loc(3);
+                trace_loc(at::STEP);
             }
-            trace_loc(4);
+            trace_loc(at::END);
         }
     }
 }
@@ -70,16 +100,16 @@ kernel! {
     pub fn parted(times: u32) {
         if simt::lane() % 2 == 1 {
             for _ in 0..times {
-                trace_loc(7);
-                trace_loc(8);
+                trace_loc(at::ODD);
+                trace_loc(at::ODD_AGAIN);
             }
         } else {
             for _ in 0..times {
-                trace_loc(9);
-                trace_loc(10);
+                trace_loc(at::EVEN);
+                trace_loc(at::EVEN_AGAIN);
             }
         }
-        trace_loc(11);
+        trace_loc(at::MET);
     }
 }
 
@@ -87,52 +117,62 @@ kernel! {
     /// Two loops whose iterations are counted: lanes leave the first in five groups, the second at once.
     pub fn loops(times: u32) {
         for time in 0..times {
-            trace_loc(1);
-            let mut steps = trace_loop(2);
+            trace_loc(at::ENTER);
+            let mut steps = trace_loop(at::OUTSIDE);
             for _ in 0..simt::lane() % 5 {
                 steps.tick();
             }
             drop(steps);
-            let mut steps = trace_loop(3);
+            let mut steps = trace_loop(at::STEP);
             for _ in 0..time % 3 {
                 steps.tick();
             }
             drop(steps);
-            trace_loc(4);
+            trace_loc(at::END);
         }
     }
 }
 
 kernel! {
-    /// `often` events at one trace point, one by one, then as many at once, and the same by half of the lanes.
+    /// `often` events at one trace point, then in a loop, and twice as many of half of the lanes.
     pub fn long_runs(often: u32) {
-        trace_loc(1);
+        trace_loc(at::ENTER);
         for _ in 0..often {
-            trace_loc(2);
+            trace_loc(at::OUTSIDE);
         }
-        let mut steps = trace_loop(3);
-        steps.ticks(often);
-        if simt::lane().is_multiple_of(2) {
-            steps.ticks(often);
+        let mut steps = trace_loop(at::STEP);
+        for _ in 0..often * (1 + simt::lane() % 2) {
+            steps.tick();
         }
         drop(steps);
-        trace_loc(4);
+        trace_loc(at::END);
     }
 }
 
 kernel! {
-    /// Locations from `first` on, each by other lanes.
-    pub fn locations(first: u32) {
+    /// A branch between locations on both sides of 255.
+    pub fn low_locations() {
         for _ in 0..9 {
             if simt::lane().is_multiple_of(3) {
-                trace_loc(first as u16);
+                trace_loc(wide::LOW);
             } else {
-                trace_loc((first + 1) as u16);
+                trace_loc(wide::MIDDLE);
             }
-            if simt::lane() < 5 {
-                trace_loc((first + 255) as u16);
+            trace_loc(wide::ABOVE);
+        }
+    }
+}
+
+kernel! {
+    /// The same with the highest there are.
+    pub fn high_locations() {
+        for _ in 0..9 {
+            if simt::lane().is_multiple_of(3) {
+                trace_loc(wide::HIGH);
+            } else {
+                trace_loc(wide::HIGHER);
             }
-            trace_loc((first + 39) as u16);
+            trace_loc(wide::HIGHEST);
         }
     }
 }
@@ -456,23 +496,24 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
 #[test]
 fn a_run_may_be_longer_than_its_key_can_count() {
     for often in [65_534, 65_535, 65_536, 100_000] {
-        for (codec, counted) in [(PREDICT, false), (PREDICT, true), (CodecSpec::Raw, true), (ECL, false)] {
-            let recording = Recording { codec, dual: codec == PREDICT, counted };
+        for (codec, dual, counted) in [
+            (PREDICT, false, false),
+            (PREDICT, true, true),
+            (CodecSpec::Raw, false, true),
+            (ECL, false, true),
+        ] {
+            let recording = Recording { codec, dual, counted };
             let room =
-                Room { chunks: 20, chunk_bytes: 1 << 20, claimable: 1 << 18, merged: 1 << 18, ..AMPLE };
+                Room { chunks: 20, chunk_bytes: 1 << 20, claimable: 1 << 20, merged: 1 << 20, ..AMPLE };
             let found = record(&long_runs(often), 1, room, recording, in_turn(1));
-            check_lanes(&found, 2, |lane, _| {
-                let times = if lane % 2 == 0 { 2 * often } else { often };
-                [vec![1], vec![2; often as usize], vec![3; times as usize], vec![4]].concat()
-            });
             let all = mask(0, |_| true);
-            let even = mask(0, |lane| lane % 2 == 0);
-            let runs = [(1, all, 1), (2, all, often), (3, all, often), (3, even, often), (4, all, 1)];
+            let odd = mask(0, |lane| lane % 2 == 1);
+            let runs = [(1, all, 1), (2, all, often), (3, all, often), (3, odd, often), (4, all, 1)];
             let events = runs.iter().flat_map(|&(location, mask, count)| {
                 std::iter::repeat_n(Event { location, mask }, count as usize)
             });
-            // Lanes that have ticked last at different lines end their loop separately.
-            assert!(counted || found.streams[0].events.iter().copied().eq(events), "{often} times");
+            assert!(found.streams[0].events.iter().copied().eq(events), "{often} times, {recording:?}");
+            assert_eq!(found.lost(), 0);
         }
     }
 }
@@ -480,17 +521,13 @@ fn a_run_may_be_longer_than_its_key_can_count() {
 #[test]
 fn locations_have_sixteen_bits() {
     for codec in [CodecSpec::Raw, PREDICT] {
-        for first in [1, 200, 250, 60_000, 65_280] {
-            if first + 255 > codec.max_location() {
-                continue;
-            }
-            let recording = Recording { codec, dual: codec == CodecSpec::Raw, counted: false };
-            let found = record(&locations(first.into()), 2, AMPLE, recording, in_turn(2));
+        for (call, [some, others, all]) in
+            [(low_locations(), [255, 256, 4097]), (high_locations(), [65_280, 65_534, 65_535])]
+        {
+            let recording = Recording { codec, dual: true, counted: false };
+            let found = record(&call, 2, AMPLE, recording, in_turn(2));
             check_lanes(&found, 4, |lane, _| {
-                let mut one = vec![if lane % 3 == 0 { first } else { first + 1 }];
-                one.extend((lane < 5).then_some(first + 255));
-                one.push(first + 39);
-                one.repeat(9)
+                [if lane.is_multiple_of(3) { some } else { others }, all].repeat(9)
             });
         }
     }
@@ -524,13 +561,13 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
 #[test]
 fn lanes_of_a_launch_that_failed_write_no_heads() {
     let kernel = || {
-        trace_loc(1);
+        trace_loc(at::ENTER);
         if simt::lane() < 3 {
             return;
         }
-        trace_loc(2);
+        trace_loc(at::OUTSIDE);
         assert!(simt::lane() < 30, "too high");
-        trace_loc(3);
+        trace_loc(at::STEP);
     };
     let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
     // SAFETY: all memory has the sizes given and outlives the launch.

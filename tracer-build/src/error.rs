@@ -23,12 +23,10 @@ pub enum BuildError {
         source: std::io::Error,
     },
     /// The compiler refused the kernels.
-    #[error("the kernels of {} do not compile for the device as `{variant}`:\n{output}", .crate_folder.display())]
+    #[error("the kernels of {} do not compile for the device:\n{output}", .crate_folder.display())]
     Compile {
         /// The kernels crate.
         crate_folder: PathBuf,
-        /// The variant.
-        variant: String,
         /// The compiler's words.
         output: String,
     },

@@ -32,13 +32,18 @@ impl Ptxas {
             .ok_or(BuildError::NoPtxas { folder })
     }
 
+    /// Where [`assemble`](Self::assemble) puts what it makes of `ptx`: beside it.
+    pub fn cubin(ptx: &Path, architecture: &str) -> PathBuf {
+        ptx.with_extension(format!("{architecture}.cubin"))
+    }
+
     /// Assembles `ptx` for `architecture` (`sm_90`) and answers what the assembler says of registers, shared memory and
     /// spills.
     ///
     /// # Errors
     /// If the assembler refuses it.
     pub fn assemble(&self, ptx: &Path, architecture: &str) -> Result<String, BuildError> {
-        let cubin = ptx.with_extension(format!("{architecture}.cubin"));
+        let cubin = Self::cubin(ptx, architecture);
         let output = Command::new(&self.program)
             .arg(format!("-arch={architecture}"))
             .arg("-v")

@@ -37,8 +37,8 @@
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
-//! - [`trace_loc`], [`trace_loop`]: trace points. On the simulator they tell the lane's recorder
-//!   (`simt::host::Lane::record`).
+//! - [`trace_loc`] and [`trace_loop`]: trace points. In a compiled kernel they are comments, which `warptrace-ptx` turns into
+//!   the instructions that record; on the simulator they are calls of its recorder.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -62,5 +62,5 @@ pub use global::Global;
 pub use kernel::{KernelArg, KernelCall};
 pub use loops::{LoopTrace, trace_loop};
 pub use shared::Shared;
-pub use trace::trace_loc;
+pub use trace::{Location, trace_loc};
 pub use trace_points::{TracePoint, TracePoints};

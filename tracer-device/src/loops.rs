@@ -1,27 +1,16 @@
 //! Loops whose every iteration is an event.
 
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::simt::{
-    self,
-    host::{Site, Tracks, with_lane},
-};
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::trace::{record, trace_times};
+use core::marker::PhantomData;
+
+use crate::Location;
 
 /// Traces the iterations of one loop; see [`trace_loop`].
 #[derive(Debug)]
 #[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
-pub struct LoopTrace {
+pub struct LoopTrace<L: Location> {
+    location: PhantomData<L>,
     #[cfg(not(target_arch = "nvptx64"))]
-    location: u16,
-    /// Iterations that are not recorded yet.
-    #[cfg(not(target_arch = "nvptx64"))]
-    iterations: u32,
-    #[cfg(not(target_arch = "nvptx64"))]
-    counted: bool,
-    /// Where the lane has ticked last.
-    #[cfg(not(target_arch = "nvptx64"))]
-    site: Option<Site>,
+    iterations: host::Iterations,
 }
 
 /// Opens the trace of a loop whose iterations are events at `location`.
@@ -56,97 +45,132 @@ pub struct LoopTrace {
 /// ```
 ///
 /// # What is recorded
-/// Without counted loops, each tick is [`trace_loc`](crate::trace_loc)`(location)`. With counted loops (a feature of the compiled
-/// module, [`Recording::counted`](crate::simt::host::Recording) on the simulator) a tick adds one in a register, and the
-/// guard's drop records, for the lanes that drop it together, the events of a loop in lock step: event k has the lanes that
-/// ticked at least k times, k from 1 to the most ticks of a lane. Each lane's own sequence of locations is the same either way.
-/// Where the lanes run in lock step, which they do unless something inside the loop lets them part for longer than an
-/// iteration, the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks.
+/// Each tick is an event, as with [`trace_loc`](crate::trace_loc). Where loops are counted (an option of the recording), a
+/// tick adds one in a register, and the guard's drop records, for the lanes that drop it together, the events of a loop in
+/// lock step: event k has the lanes that ticked at least k times, k from 1 to the most ticks of a lane. Each lane's own
+/// sequence of locations is the same either way. Where the lanes run in lock step, which they do unless something inside
+/// the loop parts them for longer than an iteration, the warp's events are the same too, in the same order. A lane counts
+/// up to 2^32 - 1 ticks.
 #[inline(always)]
-pub fn trace_loop(location: u16) -> LoopTrace {
-    #[cfg(target_arch = "nvptx64")]
+pub fn trace_loop<L: Location>(location: L) -> LoopTrace<L> {
     let _ = location;
+    const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
+    #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+    // SAFETY: a comment; see `trace_loc`.
+    unsafe {
+        core::arch::asm!("// warptrace.loop.enter {}", const L::ID, options(nomem, nostack, preserves_flags));
+    }
     LoopTrace {
+        location: PhantomData,
         #[cfg(not(target_arch = "nvptx64"))]
-        location,
-        #[cfg(not(target_arch = "nvptx64"))]
-        iterations: 0,
-        #[cfg(not(target_arch = "nvptx64"))]
-        counted: with_lane(|lane| lane.recording().counted),
-        #[cfg(not(target_arch = "nvptx64"))]
-        site: None,
+        iterations: host::Iterations::new(),
     }
 }
 
-impl LoopTrace {
-    /// One iteration starts.
+impl<L: Location> LoopTrace<L> {
+    /// Traces the start of an iteration.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tick(&mut self) {
-        self.ticks(1);
+        self.ticks::<1>();
     }
 
-    /// So many iterations start that nothing separates: for the body of an unrolled loop, in which no lane leaves between one
-    /// iteration and the next. The events are those of as many calls of [`tick`](Self::tick), for the price of one.
+    /// Traces the start of `N` iterations that nothing separates: for the body of a loop that is unrolled by hand, in which
+    /// no lane leaves between one iteration and the next. The events are those of `N` calls of [`tick`](Self::tick).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn ticks(&mut self, iterations: u32) {
-        #[cfg(target_arch = "nvptx64")]
-        let _ = iterations;
+    pub fn ticks<const N: u16>(&mut self) {
+        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        // SAFETY: a comment; see `trace_loc`.
+        unsafe {
+            core::arch::asm!("// warptrace.loop.tick {} {}", const L::ID, const N,
+                options(nomem, nostack, preserves_flags));
+        }
         #[cfg(not(target_arch = "nvptx64"))]
-        if !self.counted {
-            trace_times(self.location, iterations);
-        } else if iterations != 0 {
-            self.iterations = self.iterations.wrapping_add(iterations);
-            self.site = Some(core::panic::Location::caller());
-            // The raw twin proves the counting, so it takes no part in it.
-            if with_lane(|lane| lane.recording().dual) {
-                record(Tracks::Twin, self.location, simt::active_mask(), iterations);
-            }
-        }
+        self.iterations.tick(L::ID, u32::from(N));
     }
 }
 
-#[cfg(not(target_arch = "nvptx64"))]
-impl Drop for LoopTrace {
+impl<L: Location> Drop for LoopTrace<L> {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn drop(&mut self) {
-        // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch that failed.
-        if let Some(site) = self.site
-            && !std::thread::panicking()
-        {
-            record_iterations(self.location, self.iterations, simt::rejoin(site));
+        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        // SAFETY: a comment; see `trace_loc`.
+        unsafe {
+            core::arch::asm!("// warptrace.loop.leave {}", const L::ID, options(nomem, nostack, preserves_flags));
         }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.iterations.leave(L::ID);
     }
 }
 
-/// Records the loop of the lanes of `group`, which all call it, each with its own number of iterations.
+/// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
-fn record_iterations(location: u16, iterations: u32, group: u32) {
-    let first = simt::shuffle(group, iterations, group.trailing_zeros());
-    if simt::ballot(group, iterations == first) != group {
-        record_unequal(location, iterations, group);
-    } else if first != 0 {
-        record(Tracks::Trace, location, group, first);
-    }
-}
+mod host {
+    use crate::simt::host::{Site, Tracks, with_lane};
+    use crate::simt::{active_mask, ballot, rejoin, shuffle};
+    use crate::trace::host::record;
 
-/// Records lanes that iterated differently often: one run for each number of iterations, from the smallest on.
-#[cfg(not(target_arch = "nvptx64"))]
-fn record_unequal(location: u16, iterations: u32, group: u32) {
-    let mut recorded = 0;
-    let mut inside = simt::ballot(group, iterations != 0);
-    while inside != 0 {
-        // The smallest number of those inside: from any of them down.
-        let mut next = simt::shuffle(group, iterations, inside.trailing_zeros());
-        loop {
-            let below = simt::ballot(group, iterations > recorded && iterations < next);
-            if below == 0 {
-                break;
+    /// What a lane knows of a loop.
+    #[derive(Debug)]
+    pub(super) struct Iterations {
+        counted: bool,
+        dual: bool,
+        /// Iterations that the trace does not have yet.
+        count: u32,
+        /// Where the lane has ticked last.
+        site: Option<Site>,
+    }
+
+    impl Iterations {
+        pub(super) fn new() -> Self {
+            let recording = with_lane(|lane| lane.recording());
+            Self { counted: recording.counted, dual: recording.dual, count: 0, site: None }
+        }
+
+        #[track_caller]
+        pub(super) fn tick(&mut self, location: u16, iterations: u32) {
+            if !self.counted {
+                return record(Tracks::Both, location, active_mask(), iterations);
             }
-            next = simt::shuffle(group, iterations, below.trailing_zeros());
+            self.count = self.count.wrapping_add(iterations);
+            self.site = Some(core::panic::Location::caller());
+            if self.dual {
+                record(Tracks::Twin, location, active_mask(), iterations);
+            }
         }
-        record(Tracks::Trace, location, inside, next - recorded);
-        recorded = next;
-        inside = simt::ballot(group, iterations > recorded);
+
+        pub(super) fn leave(&mut self, location: u16) {
+            // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch that failed.
+            if let Some(site) = self.site
+                && !std::thread::panicking()
+            {
+                record_iterations(location, self.count, rejoin(site));
+            }
+        }
+    }
+
+    /// Records the loop of the lanes of `group`, which leave it together: one run for each number of iterations, from the
+    /// smallest on.
+    fn record_iterations(location: u16, iterations: u32, group: u32) {
+        let mut recorded = 0;
+        let mut inside = ballot(group, iterations != 0);
+        while inside != 0 {
+            // The smallest number of those inside: from any of them down.
+            let mut next = shuffle(group, iterations, inside.trailing_zeros());
+            loop {
+                let below = ballot(group, iterations > recorded && iterations < next);
+                if below == 0 {
+                    break;
+                }
+                next = shuffle(group, iterations, below.trailing_zeros());
+            }
+            if inside >> crate::simt::lane() & 1 != 0 {
+                record(Tracks::Trace, location, inside, next - recorded);
+            }
+            recorded = next;
+            inside = ballot(group, iterations > recorded);
+        }
     }
 }

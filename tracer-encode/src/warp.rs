@@ -1,30 +1,12 @@
 //! What the lanes of a whole warp find out by shuffles and votes.
 
 use warptrace_device::simt;
+pub(crate) use warptrace_device::simt::shuffle_up_all as shuffle_up;
 
 /// All lanes of a warp.
 pub(crate) const ALL: u32 = u32::MAX;
 /// Later than any time, and more than any number.
 pub(crate) const NEVER: u32 = u32::MAX;
-
-/// Value of the lane `delta` below; lanes without one keep their own. From all lanes of the warp.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-pub(crate) fn shuffle_up(value: u32, delta: u32) -> u32 {
-    unsafe extern "C" {
-        #[link_name = "llvm.nvvm.shfl.sync.up.i32"]
-        fn llvm_shfl_sync_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
-    }
-    // SAFETY: exchanges registers between the lanes of the warp; 0 keeps it as one segment.
-    unsafe { llvm_shfl_sync_up(ALL, value, delta, 0) }
-}
-
-/// Value of the lane `delta` below; lanes without one keep their own. From all lanes of the warp.
-#[cfg(not(target_arch = "nvptx64"))]
-#[track_caller]
-pub(crate) fn shuffle_up(value: u32, delta: u32) -> u32 {
-    simt::shuffle_up(ALL, value, delta)
-}
 
 /// Has the first lane run `act`; broadcasts its answer.
 #[inline(always)]

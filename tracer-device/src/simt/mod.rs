@@ -5,7 +5,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
 #[cfg(target_arch = "nvptx64")]
-mod nvptx;
+pub(crate) mod nvptx;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host_ops;
@@ -72,7 +72,6 @@ pub fn lane() -> u32 {
 
 /// Whether this lane is the lowest of `mask`.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
 pub(crate) fn is_leader(mask: u32) -> bool {
     let own = 1 << lane();
     mask & (own | (own - 1)) == own
@@ -84,6 +83,16 @@ pub(crate) fn is_leader(mask: u32) -> bool {
 pub fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {
     let lane = lane();
     shuffle(mask, value, if lane >= delta { lane - delta } else { lane })
+}
+
+/// As [`shuffle_up`], by all lanes of the warp. On the GPU it is the instruction of its own.
+#[inline(always)]
+#[track_caller]
+pub fn shuffle_up_all(value: u32, delta: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return nvptx::shuffle_up_all(value, delta);
+    #[cfg(not(target_arch = "nvptx64"))]
+    shuffle_up(u32::MAX, value, delta)
 }
 
 /// Value of the lane whose index differs by the bits of `lanes`, as `__shfl_xor_sync`.

@@ -14,6 +14,8 @@ unsafe extern "C" {
     fn llvm_vote_ballot_sync(mask: u32, predicate: bool) -> u32;
     #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
     fn llvm_shfl_sync_idx(mask: u32, value: u32, source: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.shfl.sync.up.i32"]
+    fn llvm_shfl_sync_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
     #[link_name = "llvm.nvvm.match.any.sync.i32"]
     fn llvm_match_any_sync(mask: u32, value: u32) -> u32;
 }
@@ -79,6 +81,13 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
 pub fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
     // SAFETY: exchanges registers between the lanes of `mask`; 31 keeps the whole warp as one segment.
     unsafe { llvm_shfl_sync_idx(mask, value, source, 31) }
+}
+
+/// `__shfl_up_sync(0xffffffff, value, delta)`.
+#[inline(always)]
+pub(crate) fn shuffle_up_all(value: u32, delta: u32) -> u32 {
+    // SAFETY: exchanges registers between the lanes of the warp; 0 keeps it as one segment.
+    unsafe { llvm_shfl_sync_up(u32::MAX, value, delta, 0) }
 }
 
 /// `__match_any_sync(mask, value)`: the lanes of `mask` that brought the same value.

