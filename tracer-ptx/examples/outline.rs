@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use warptrace_ptx::Module;
+use warptrace_ptx::{Cfg, Module};
 
 fn main() -> ExitCode {
     let mut failed = false;
@@ -32,14 +32,18 @@ fn outline(path: &str) -> Result<(), String> {
     );
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
+        let cfg = Cfg::new(body).map_err(|error| format!("{}: {error}", function.name))?;
         println!(
-            "  {:?} {}: {} params, {} statements, {} instructions",
+            "  {:?} {}: {} params, {} statements, {} instructions, {} blocks, {} loops",
             function.kind,
             function.name,
             function.params.len(),
             body.statements.len(),
-            body.instructions().count()
+            body.instructions().count(),
+            cfg.blocks().len(),
+            cfg.loops().len()
         );
     }
+    println!("  with control flow in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
     Ok(())
 }

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod calls;
+mod cfg;
 mod declaration;
 mod edits;
 mod error;
@@ -13,6 +15,8 @@ mod parse;
 mod span;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
+pub use calls::{CallGraph, Calls, call_graph};
+pub use cfg::{Block, Cfg, CfgError, Edge, EdgeKind, Loop, Terminator};
 pub use declaration::{Declaration, Declared, Linkage, Param, Space};
 pub use edits::{EditError, Edits};
 pub use error::ParseError;
