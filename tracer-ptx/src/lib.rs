@@ -8,6 +8,7 @@ mod declaration;
 mod edits;
 mod error;
 mod function;
+pub mod fuzzing;
 mod instruction;
 mod lexer;
 mod module;

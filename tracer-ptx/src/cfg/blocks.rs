@@ -24,6 +24,13 @@ impl Open {
         Self { start, first_instruction: None, has_code: false, label_end: None }
     }
 
+    /// Tells whether the statements are no block but closing braces, comments and the like behind a terminator
+    /// that control does not pass; they belong to its block.
+    fn is_leftover(&self, last: Option<&Block>) -> bool {
+        let closed = last.is_some_and(|last| !falls_through(last.terminator));
+        closed && self.first_instruction.is_none() && self.label_end.is_none()
+    }
+
     /// Ends the block before the statement `end`.
     fn close(self, body: &Body<'_>, end: usize, terminator: Terminator) -> Block {
         let first = self.first_instruction.unwrap_or(self.start);
@@ -56,7 +63,10 @@ fn cut(body: &Body<'_>, targets: &Targets) -> Vec<Block> {
         match &statement.kind {
             StatementKind::Label(_) if targets.is_target[index] => {
                 // The first block ends here even if it is empty, so that nothing leads back to the entry.
-                if open.has_code || blocks.is_empty() {
+                if open.is_leftover(blocks.last()) {
+                    extend_last(&mut blocks, index);
+                    open = Open::at(index);
+                } else if open.has_code || blocks.is_empty() {
                     let full = std::mem::replace(&mut open, Open::at(index));
                     blocks.push(full.close(body, index, Terminator::FallThrough));
                 }
@@ -75,20 +85,23 @@ fn cut(body: &Body<'_>, targets: &Targets) -> Vec<Block> {
         }
     }
     let end = body.statements.len();
-    match blocks.last_mut() {
-        // Closing braces and the like behind the last `ret`.
-        Some(last) if !falls_through(last.terminator) && !open.has_code && open.label_end.is_none() => {
-            last.statements.end = end;
-        }
-        _ => blocks.push(open.close(body, end, Terminator::End)),
+    if open.is_leftover(blocks.last()) {
+        extend_last(&mut blocks, end);
+    } else {
+        blocks.push(open.close(body, end, Terminator::End));
     }
     blocks
+}
+
+fn extend_last(blocks: &mut [Block], end: usize) {
+    if let Some(last) = blocks.last_mut() {
+        last.statements.end = end;
+    }
 }
 
 fn connect(blocks: &mut [Block], block_of: &[usize], targets: &Targets) -> Result<(), CfgError> {
     let mut edges = 0;
     for (index, block) in blocks.iter_mut().enumerate() {
-        // A block ends with its terminator, but for closing braces behind the last one.
         let taken = match block.terminator {
             Terminator::Branch { .. } => branch(block, &targets.branches).map(std::slice::from_ref),
             Terminator::Indexed { .. } => {

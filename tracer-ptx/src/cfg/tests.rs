@@ -112,6 +112,18 @@ fn unreachable_code_is_a_block() {
 }
 
 #[test]
+fn what_follows_an_end_belongs_to_its_block() {
+    // No block of a comment and a brace: nobody passes them.
+    with_cfg("{ @%p bra L; ret; // end\n } .loc 1 2 3\n L: ret; // end", |_, cfg| {
+        let cfg = cfg.expect("the label is there");
+        assert_eq!(edges(&cfg), "0>2,1 1> 2>");
+        let ranges: Vec<_> = cfg.blocks().iter().map(|block| block.statements.clone()).collect();
+        assert_eq!(ranges, [0..2, 2..6, 6..9]);
+        assert_eq!((cfg.block_of(4), cfg.block_of(8)), (1, 2));
+    });
+}
+
+#[test]
 fn labels_are_looked_up_from_the_inside() {
     let body = "{ bra L; { L: exit; } L: ret; } L: trap;";
     with_cfg(body, |body, cfg| {
