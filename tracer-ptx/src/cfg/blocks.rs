@@ -33,8 +33,12 @@ impl Open {
 
     /// Ends the block before the statement `end`.
     fn close(self, body: &Body<'_>, end: usize, terminator: Terminator) -> Block {
-        let first = self.first_instruction.unwrap_or(self.start);
-        let start = body.statements.get(first).map_or(body.close, |statement| statement.span.start);
+        let start = match body.statements.get(self.start) {
+            // The first block can hold the body's declarations.
+            _ if self.start == 0 => body.declarations_end(),
+            Some(first) => first.span.start,
+            None => body.close,
+        };
         Block {
             statements: self.start..end,
             first_instruction: self.first_instruction,

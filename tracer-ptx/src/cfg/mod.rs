@@ -37,8 +37,8 @@ pub struct Block {
     pub statements: Range<usize>,
     /// Index of the first instruction's statement.
     pub first_instruction: Option<usize>,
-    /// Where instructions can be inserted so that they are the block's first: behind its labels, and, where it has
-    /// none, before its first instruction.
+    /// Offset where instructions can be inserted so that they are the block's first: behind its labels; before its
+    /// first statement where no branch leads to it; behind the body's declarations for block 0.
     pub entry: usize,
     /// How the block ends.
     pub terminator: Terminator,

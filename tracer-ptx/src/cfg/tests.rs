@@ -74,7 +74,7 @@ fn nothing_leads_back_to_the_entry() {
         assert_eq!(edges(&cfg), "0>1 1>1,2 2>");
         assert!(cfg.predecessors(0).is_empty());
         assert!(cfg.blocks()[0].statements.is_empty());
-        assert_eq!(cfg.blocks()[0].entry, body.statements[0].span.start);
+        assert_eq!(cfg.blocks()[0].entry, body.open + 1);
         assert_eq!(cfg.blocks()[1].entry, body.statements[0].span.end);
     });
 }
@@ -88,6 +88,18 @@ fn tables_give_one_edge_a_block() {
         assert_eq!(edges(&cfg), "0>2,3,1 1> 2> 3>");
         assert_eq!(cfg.successors(0)[0].kind, EdgeKind::Indexed);
         assert_eq!(cfg.predecessors(2), [0]);
+    });
+}
+
+#[test]
+fn entries_come_before_all_that_a_block_does() {
+    let body = ".reg .b32 a; // tile\n .shared .b8 t[4]; // mark\n x; .reg .b32 b; @%p bra L; // mark\n y; L: .loc 1 2\n ret;";
+    with_cfg(body, |body, cfg| {
+        let cfg = cfg.expect("the label is there");
+        let entries: Vec<_> = cfg.blocks().iter().map(|block| block.entry).collect();
+        let ends = |index: usize| body.statements[index].span.end;
+        assert_eq!(entries, [ends(2), body.statements[7].span.start, ends(9)]);
+        assert_eq!(body.declarations_end(), ends(2));
     });
 }
 
