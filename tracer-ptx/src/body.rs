@@ -51,8 +51,8 @@ pub enum StatementKind<'a> {
 pub struct Label<'a> {
     /// Name, without the colon.
     pub name: &'a str,
-    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`), not a
-    /// place in the code.
+    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`) instead of
+    /// a point of the code.
     pub names_directive: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Two megabytes of what a careless reader takes quadratic time for. Each takes milliseconds here; a quadratic step
+//! A megabyte of what a careless reader takes quadratic time for. Each takes milliseconds here; a quadratic step
 //! would take minutes, so the limit is a loose one.
 
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ fn repeated_pieces() {
         "_ : .branchtargets L, L, L; brx.idx a, _;",
     ];
     for piece in pieces {
-        let repeated = piece.repeat((2 << 20) / piece.len());
+        let repeated = piece.repeat((1 << 20) / piece.len());
         read(piece, &format!(".version 7.8\n.target sm_80\n{repeated}"));
         read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ {repeated}"));
         read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ L: {repeated} }}"));

@@ -46,7 +46,7 @@ const PIECES: [&str; 30] = [
     "\0",
 ];
 
-/// One damage: at a place, cut some bytes and put a piece or a part of the text there.
+/// One damage: cuts some bytes at an offset and puts a piece and a part of the text there.
 #[derive(Debug, Clone)]
 struct Damage {
     at: Index,

@@ -27,7 +27,7 @@ impl Open {
     /// Tells whether the statements are no block but closing braces, comments and the like behind a terminator
     /// that control does not pass; they belong to its block.
     fn is_leftover(&self, last: Option<&Block>) -> bool {
-        let closed = last.is_some_and(|last| !falls_through(last.terminator));
+        let closed = last.is_some_and(|last| !last.terminator.falls_through());
         closed && self.first_instruction.is_none() && self.label_end.is_none()
     }
 
@@ -129,7 +129,7 @@ fn connect(blocks: &mut [Block], block_of: &[usize], targets: &Targets) -> Resul
             successors.sort_by_key(|edge| edge.to);
             successors.dedup();
         }
-        if falls_through(block.terminator) {
+        if block.terminator.falls_through() {
             successors.push(Edge { to: index + 1, kind: EdgeKind::FallThrough });
         }
         block.successors = successors;
@@ -151,18 +151,5 @@ fn terminator(instruction: &Instruction<'_>) -> Option<Terminator> {
         "exit" => Some(Terminator::Exit { guarded }),
         "trap" => Some(Terminator::Trap { guarded }),
         _ => None,
-    }
-}
-
-/// Tells whether control may go on to the next block. A block that does is never the last.
-fn falls_through(terminator: Terminator) -> bool {
-    match terminator {
-        Terminator::FallThrough => true,
-        Terminator::End => false,
-        Terminator::Branch { guarded }
-        | Terminator::Indexed { guarded }
-        | Terminator::Return { guarded }
-        | Terminator::Exit { guarded }
-        | Terminator::Trap { guarded } => guarded,
     }
 }

@@ -153,7 +153,7 @@ impl Forest {
         }
     }
 
-    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, the root left out.
+    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, without the root.
     fn evaluate(&mut self, vertex: usize) -> usize {
         let mut at = vertex;
         while self.ancestor[at] != NONE && self.ancestor[self.ancestor[at]] != NONE {

@@ -81,6 +81,22 @@ pub enum Terminator {
     End,
 }
 
+impl Terminator {
+    /// Tells whether control may go on to the next block. A block that does is never the last.
+    #[must_use]
+    pub fn falls_through(self) -> bool {
+        match self {
+            Self::FallThrough => true,
+            Self::End => false,
+            Self::Branch { guarded }
+            | Self::Indexed { guarded }
+            | Self::Return { guarded }
+            | Self::Exit { guarded }
+            | Self::Trap { guarded } => guarded,
+        }
+    }
+}
+
 /// An edge to a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
