@@ -18,10 +18,10 @@ pub(crate) const LAUNCH: u32 = 7;
 /// What memory holds that nobody has written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
-/// 256 bytes, aligned as on a device.
+/// 2 KiB, aligned as log memory is.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[repr(C, align(256))]
-struct Line([u32; 64]);
+#[repr(C, align(2048))]
+struct Line([u32; 512]);
 
 /// Bytes of a line.
 const LINE: usize = size_of::<Line>();
@@ -35,7 +35,7 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { lines: vec![Line([UNTOUCHED; 64]); bytes.div_ceil(LINE) + 2], bytes }
+        Self { lines: vec![Line([UNTOUCHED; 512]); bytes.div_ceil(LINE) + 2], bytes }
     }
 
     pub(crate) fn zeroed(bytes: usize) -> Self {
@@ -148,7 +148,8 @@ impl DeviceMemory {
 
     /// Index of the first entry after the slices.
     pub(crate) fn claims_from(&self) -> u32 {
-        RESERVED_ENTRIES + self.warps * self.tracks * slice_entries(self.room.first)
+        let end = RESERVED_ENTRIES + self.warps * self.tracks * slice_entries(self.room.first);
+        end.next_multiple_of(128)
     }
 
     pub(crate) fn merged_from(&self) -> u32 {
