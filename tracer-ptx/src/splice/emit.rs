@@ -214,9 +214,7 @@ impl Emitter {
             emit!(self, "{line}");
         }
         self.thread_in_block();
-        for line in ["mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;"] {
-            emit!(self, "{line}");
-        }
+        emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
     }
 
     /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block (`%wt_x3`).
