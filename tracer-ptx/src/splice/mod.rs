@@ -180,7 +180,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 copies.push_str(&copy);
             }
         }
-        if kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        // Functions that record use it too, also those that no kernel calls.
+        if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }
