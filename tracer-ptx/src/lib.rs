@@ -7,6 +7,8 @@ mod edits;
 mod error;
 mod function;
 mod instruction;
+#[cfg(feature = "interpreter")]
+pub mod interpret;
 mod lexer;
 mod module;
 mod parse;

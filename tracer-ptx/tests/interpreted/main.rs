@@ -1,0 +1,8 @@
+//! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
+
+mod case;
+mod logs;
+mod memory;
+mod model;
+mod program;
+mod sequences;
