@@ -86,9 +86,8 @@ impl Bench {
 
     /// Runs without tracing.
     pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
-        for (kernel, _) in subject.program().kernels {
-            self.device.prepare(kernel, None)?;
-        }
+        let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+        self.device.prepare(&kernels, None)?;
         let started = Instant::now();
         let run = subject.run(&mut Untraced(&mut *self.device)).context("the untraced run failed")?;
         let times = Times { kernel: run.kernel, whole: started.elapsed(), ..Times::default() };

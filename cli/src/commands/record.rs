@@ -115,7 +115,7 @@ impl Made {
         say!("events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
         let compared = match codec {
-            CodecSpec::Raw => "five bytes an event".to_owned(),
+            CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };
         say!("on device  {}, {compared}", output::bytes(report.payload_bytes))?;

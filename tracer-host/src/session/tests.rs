@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::file::{DeviceInfo, Frame, SECTION_HEADER_BYTES, SectionHeader};
 use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, PoolDescriptor};
 
@@ -106,7 +107,7 @@ impl FakeDevice {
         payload: &[u8],
     ) {
         let [warp, sequence, launch] = header;
-        let events = payload.len() as u32 / 5;
+        let events = payload.len() as u32 / PAYLOAD_EVENT_BYTES;
         let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
         self.put(at, &[warp, sequence, events, payload.len() as u32, launch, 0, 0, 0]);
         let room = (pool.chunk_bytes as usize - 32).min(payload.len());
@@ -139,7 +140,7 @@ impl FakeDevice {
             for (warp, sequence, payload) in script.chunks {
                 let chunk = self.add(pool.claims, 1);
                 let account = pool.account(0, warp);
-                self.add(account, payload.len() as u32 / 5);
+                self.add(account, payload.len() as u32 / PAYLOAD_EVENT_BYTES);
                 self.write_chunk(pool, chunk, [warp, sequence, pool.launch], account, &payload);
             }
         } else {
@@ -175,7 +176,7 @@ impl FakeDevice {
             }
             for (warp, sequence, payload) in self.left.remove(&launch).unwrap_or_default() {
                 let account = accounts + 32 * u64::from(warp);
-                let events = payload.len() as u32 / 5;
+                let events = payload.len() as u32 / PAYLOAD_EVENT_BYTES;
                 self.add(account, events);
                 let chunk = self.add(pool.claims, 1);
                 if chunk < pool.chunk_count {
@@ -337,7 +338,7 @@ fn contents(file: &[u8]) -> (Vec<Found>, usize) {
 const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[] };
 
 fn event(location: u8) -> Vec<u8> {
-    vec![location, 1, 0, 0, 0]
+    vec![location, 0, 1, 0, 0, 0]
 }
 
 fn options(chunks: u64) -> SessionOptions {
@@ -368,7 +369,7 @@ fn short_launches_share_one_drain() {
     }
     let (file, summary, report) = session.finish().unwrap();
     assert_eq!((report.attempted, report.recorded, report.lost), (20, 20, 0));
-    assert_eq!((report.chunks, report.payload_bytes), (20, 100));
+    assert_eq!((report.chunks, report.payload_bytes), (20, 120));
     assert_eq!(report.kernel, Duration::from_micros(10));
     assert_eq!(report.encoding, Duration::from_millis(3), "merging and encoding once");
     assert_eq!(summary.events, 20);
@@ -612,6 +613,47 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 }
 
 #[test]
+fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
+    use warptrace_device::{TracePoint, TracePoints};
+    use warptrace_format::codec::{EclParams, PredictParams};
+    let refused = |codec, ids: [u16; 2]| {
+        let points = ["FIRST", "SECOND"];
+        let point = |at: usize| TracePoint { id: ids[at], name: points[at], what: "" };
+        let points: &'static [TracePoint] = Vec::leak(vec![point(0), point(1)]);
+        let source = "trace_loc(at::FIRST);\n\ntrace_loc(at::SECOND);";
+        let points = [TracePoints { module: "at", file: "k.rs", source, points }];
+        let program = TracedProgram { kernels: &[("k", "")], points: &points };
+        let mut device = FakeDevice::of([]);
+        let options = SessionOptions { codec, ..options(40) };
+        let file = Shared::default();
+        let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
+            session.finish().unwrap();
+        });
+        if started.is_err() {
+            assert!(device.launched.is_empty() && device.memory.is_empty(), "the device was not used");
+            assert!(file.0.lock().unwrap().is_empty(), "nothing was written");
+        }
+        started.err().map(|error| error.to_string())
+    };
+    assert_eq!(
+        refused(CodecSpec::Ecl(EclParams::DEFAULT), [255, 256]).unwrap(),
+        "trace point `SECOND` (k.rs:3) has the id 256, but the codec `ecl` carries ids up to 255: give it a smaller id, \
+         or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
+    );
+    let wide = [CodecSpec::Raw, CodecSpec::Predict(PredictParams::DEFAULT)];
+    for codec in wide {
+        assert_eq!(refused(codec, [256, 65_535]), None);
+    }
+    for codec in wide.into_iter().chain([CodecSpec::Ecl(EclParams::DEFAULT)]) {
+        assert_eq!(
+            refused(codec, [7, 7]).unwrap(),
+            "trace points `FIRST` (k.rs:1) and `SECOND` (k.rs:3) both have the id 7; \
+             an id is unique in a program, over all of its kernels: give each its own"
+        );
+    }
+}
+
+#[test]
 fn damaged_chunks_are_named() {
     let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
     let mut device = FakeDevice::of([long]);
@@ -692,7 +734,7 @@ fn a_pool_too_small_loses_events_and_counts_every_one() {
                 assert_eq!(report.chunks, found.len() as u64);
                 if codec == CodecSpec::Raw {
                     let bytes: usize = found.iter().map(|(.., payload)| payload.len()).sum();
-                    assert_eq!(bytes as u64, 5 * report.recorded, "{rounds} rounds, {chunks} chunks");
+                    assert_eq!(bytes as u64, 6 * report.recorded, "{rounds} rounds, {chunks} chunks");
                 }
                 some += u32::from(report.lost > 0 && report.recorded > 0);
                 all += u32::from(report.lost == 0);

@@ -7,7 +7,7 @@ use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run}
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
-use crate::model::{Model, Run, events, lanes, of_lane, sequence};
+use crate::model::{Model, Run, events, lanes, of_lane, sequence, steps};
 use crate::program::{self, LENGTH, Lane, Mix, begins};
 
 const LISTS: u64 = 0x10_0000;
@@ -49,15 +49,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    fn threads(&self) -> u32 {
+    pub(crate) fn threads(&self) -> u32 {
         self.block.iter().product()
     }
 
-    fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u32 {
         self.grid.iter().product()
     }
 
-    fn block_warps(&self) -> u32 {
+    pub(crate) fn block_warps(&self) -> u32 {
         self.threads().div_ceil(LANES)
     }
 }
@@ -176,7 +176,7 @@ impl Traced {
         let mut all = [Vec::new(), Vec::new()];
         for warp in 0..shape.blocks() * shape.block_warps() {
             let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
-            let model = Model::of(markers, self.splicing.recording.counted);
+            let model = Model::of(&steps(markers, self.splicing.recording.counted));
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;

@@ -24,6 +24,8 @@ pub(crate) struct Layout {
     pub(crate) claimed: u64,
     pub(crate) entries: u32,
     pub(crate) block_threads: u32,
+    /// Whether memory that nobody wrote holds 0; else other numbers.
+    pub(crate) zeroed: bool,
 }
 
 impl Layout {
@@ -44,7 +46,7 @@ impl Layout {
         launch.claims_from = slices_end + GUARD;
         let claimed_entries = u32::try_from(claimed).unwrap_or(u32::MAX / 2).min(1 << 16);
         launch.claims_end = launch.claims_from + claimed_entries + segments * launch.segment_entries + 7;
-        Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads }
+        Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads, zeroed: false }
     }
 
     /// The descriptor as the kernel's parameter.
@@ -60,6 +62,9 @@ impl Layout {
 
     /// What log memory is filled with before the launch.
     pub(crate) fn fill(&self) -> Vec<u8> {
+        if self.zeroed {
+            return vec![0; (self.entries * ENTRY_BYTES) as usize];
+        }
         (0..self.entries * ENTRY_BYTES).map(|byte| (byte.wrapping_mul(167) >> 3) as u8 | 1).collect()
     }
 

@@ -16,6 +16,61 @@ pub(crate) struct Run {
     pub(crate) count: u64,
 }
 
+/// What a group of lanes records at a marker.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Events, on both tracks.
+    Event(Run),
+    /// Iterations of a counted loop: the twin records them now, the trace where the loop ends.
+    Tick(Run),
+    /// The end of a counted loop, for these lanes.
+    Leave { mask: u32, runs: Vec<Run> },
+}
+
+/// Makes steps of the markers of a warp.
+pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    // What each lane has counted of each loop.
+    let mut counts: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+    for MarkerEvent { mask, marker, .. } in markers {
+        match marker {
+            Marker::Event(location) => steps.push(Step::Event(Run { mask, location, count: 1 })),
+            Marker::Tick(location, count) if !counted => {
+                steps.push(Step::Event(Run { mask, location, count: u64::from(count) }));
+            }
+            Marker::Tick(location, count) => {
+                let count = u64::from(count);
+                lanes(mask).for_each(|lane| *counts.entry((lane, location)).or_default() += count);
+                steps.push(Step::Tick(Run { mask, location, count }));
+            }
+            Marker::Enter(location) => lanes(mask).for_each(|lane| {
+                counts.insert((lane, location), 0);
+            }),
+            Marker::Leave(location) if counted => {
+                let count = |lane| counts.get(&(lane, location)).copied().unwrap_or_default();
+                steps.push(Step::Leave { mask, runs: leave(mask, location, count) });
+            }
+            Marker::Leave(_) => {}
+        }
+    }
+    steps
+}
+
+/// The runs of a counted loop: one for each step of the lanes' counts.
+fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
+    let mut numbers: Vec<u64> = lanes(mask).map(&count).filter(|count| *count > 0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut before = 0;
+    let mut runs = Vec::new();
+    for number in numbers {
+        let mask = lanes(mask).filter(|lane| count(*lane) >= number).fold(0, |mask, lane| mask | 1 << lane);
+        runs.push(Run { mask, location, count: number - before });
+        before = number;
+    }
+    runs
+}
+
 /// The entries of both tracks, in the order in which they begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
@@ -24,63 +79,37 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Follows the markers of a warp.
-    pub(crate) fn of(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -> Self {
+    /// Follows the steps of a warp.
+    pub(crate) fn of(steps: &[Step]) -> Self {
         let mut model = Self::default();
-        // The run that each lane is in, and what it has counted of each loop.
+        // The run that each lane is in.
         let mut runs = [None; 32];
-        let mut counts: BTreeMap<(u32, u16), u64> = BTreeMap::new();
-        for MarkerEvent { mask, marker, .. } in markers {
-            match marker {
-                Marker::Event(location) => model.event(&mut runs, mask, location, 1),
-                Marker::Tick(location, count) if !counted => {
-                    model.event(&mut runs, mask, location, u64::from(count));
+        for step in steps {
+            match step {
+                Step::Event(run) => model.event(&mut runs, *run),
+                Step::Tick(run) => model.twin.push(*run),
+                Step::Leave { mask, runs: ended } => {
+                    model.trace.extend(ended);
+                    lanes(*mask).for_each(|lane| runs[lane as usize] = None);
                 }
-                Marker::Tick(location, count) => {
-                    lanes(mask)
-                        .for_each(|lane| *counts.entry((lane, location)).or_default() += u64::from(count));
-                    model.twin.push(Run { mask, location, count: u64::from(count) });
-                }
-                Marker::Enter(location) => lanes(mask).for_each(|lane| {
-                    counts.insert((lane, location), 0);
-                }),
-                Marker::Leave(location) if counted => {
-                    let count = |lane| counts.get(&(lane, location)).copied().unwrap_or_default();
-                    model.leave(mask, location, count);
-                    lanes(mask).for_each(|lane| runs[lane as usize] = None);
-                }
-                Marker::Leave(_) => {}
             }
         }
         model
     }
 
-    fn event(&mut self, runs: &mut [Option<usize>; 32], mask: u32, location: u16, count: u64) {
-        self.twin.push(Run { mask, location, count });
-        let first = runs[mask.trailing_zeros() as usize];
-        let same = lanes(mask).all(|lane| runs[lane as usize] == first);
+    fn event(&mut self, runs: &mut [Option<usize>; 32], event: Run) {
+        self.twin.push(event);
+        let first = runs[event.mask.trailing_zeros() as usize];
+        let same = lanes(event.mask).all(|lane| runs[lane as usize] == first);
         if let Some(run) = first.filter(|_| same).map(|first| &mut self.trace[first])
-            && (run.mask, run.location) == (mask, location)
-            && run.count + count <= u64::from(MAX_KEY_COUNT)
+            && (run.mask, run.location) == (event.mask, event.location)
+            && run.count + event.count <= u64::from(MAX_KEY_COUNT)
         {
-            run.count += count;
+            run.count += event.count;
             return;
         }
-        lanes(mask).for_each(|lane| runs[lane as usize] = Some(self.trace.len()));
-        self.trace.push(Run { mask, location, count });
-    }
-
-    fn leave(&mut self, mask: u32, location: u16, count: impl Fn(u32) -> u64) {
-        let mut numbers: Vec<u64> = lanes(mask).map(&count).filter(|count| *count > 0).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let mut before = 0;
-        for number in numbers {
-            let mask =
-                lanes(mask).filter(|lane| count(*lane) >= number).fold(0, |mask, lane| mask | 1 << lane);
-            self.trace.push(Run { mask, location, count: number - before });
-            before = number;
-        }
+        lanes(event.mask).for_each(|lane| runs[lane as usize] = Some(self.trace.len()));
+        self.trace.push(event);
     }
 }
 

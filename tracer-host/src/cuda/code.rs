@@ -1,0 +1,122 @@
+//! The kernels' code on the GPU: untraced as it was compiled, and traced copies with recording sequences.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+
+use cudarc::driver::{result, sys};
+use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
+
+use super::driver::{self, Called};
+use crate::{DeviceError, Recording};
+
+/// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all kernels that are
+/// loaded. `warptrace-evaluation fidelity` sets it.
+pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
+
+/// How a kernel is recorded; the codec comes later, so it makes no difference here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Way {
+    recording: splice::Recording,
+    placement: Option<Placement>,
+}
+
+impl Way {
+    pub(super) fn of(recording: Recording, placement: Option<Placement>) -> Self {
+        let Recording { counted, dual, .. } = recording;
+        Self { recording: splice::Recording { counted, dual }, placement }
+    }
+}
+
+/// A traced kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Traced {
+    pub(super) function: sys::CUfunction,
+    /// Bytes that each warp of a block needs at the end of dynamic shared memory.
+    pub(super) shared_bytes: u32,
+}
+
+/// The kernels that a binary carries, as far as they are loaded.
+pub(super) struct Code {
+    ptx: &'static str,
+    marks: bool,
+    modules: Vec<sys::CUmodule>,
+    untraced: HashMap<String, sys::CUfunction>,
+    traced: HashMap<(String, Way), Traced>,
+}
+
+impl Code {
+    pub(super) fn new(ptx: &'static str) -> Self {
+        let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
+        Self { ptx, marks, modules: Vec::new(), untraced: HashMap::new(), traced: HashMap::new() }
+    }
+
+    /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where they are to be
+    /// recorded, a traced one.
+    pub(super) fn load(&mut self, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+        let is_there = |kernel: &&str| match way {
+            None => self.untraced.contains_key(*kernel),
+            Some(way) => self.traced.contains_key(&((*kernel).to_owned(), way)),
+        };
+        let kernels: Vec<&str> = kernels.iter().copied().filter(|kernel| !is_there(kernel)).collect();
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        let options = Options {
+            kernels: Some(&kernels),
+            recording: way.map(|way| way.recording),
+            placement: way.and_then(|way| way.placement),
+            marks: self.marks,
+        };
+        let Spliced { text, kernels: traced } = splice(self.ptx, &options).map_err(|source| {
+            DeviceError::Splice { kernels: kernels.join(", "), source }
+        })?;
+        let module = driver::load_ptx(&kernels.join(", "), &text)?;
+        self.modules.push(module);
+        for kernel in kernels {
+            if !self.untraced.contains_key(kernel) {
+                self.untraced.insert(kernel.to_owned(), function(module, kernel)?);
+            }
+        }
+        if let Some(way) = way {
+            for kernel in traced {
+                let loaded =
+                    Traced { function: function(module, &kernel.traced_name)?, shared_bytes: kernel.shared_bytes };
+                self.traced.insert((kernel.name, way), loaded);
+            }
+        }
+        Ok(())
+    }
+
+    /// The untraced kernel, loaded when it is first asked for.
+    pub(super) fn untraced(&mut self, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
+        self.load(&[kernel], None)?;
+        Ok(self.untraced[kernel])
+    }
+
+    /// The traced kernel, loaded when it is first asked for.
+    pub(super) fn traced(&mut self, kernel: &str, way: Way) -> Result<Traced, DeviceError> {
+        self.load(&[kernel], Some(way))?;
+        Ok(self.traced[&(kernel.to_owned(), way)])
+    }
+
+    /// Unloads everything.
+    ///
+    /// # Safety
+    /// No kernel of it runs or will.
+    pub(super) unsafe fn unload(&mut self) {
+        for module in self.modules.drain(..) {
+            // Errors have nowhere to go. SAFETY: loaded here, and no longer used.
+            let _ = unsafe { result::module::unload(module) };
+        }
+    }
+}
+
+/// A function of a loaded module.
+pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
+    let name = CString::new(kernel).map_err(|_| DeviceError::Shape {
+        kernel: kernel.to_owned(),
+        problem: "the name contains a zero byte".to_owned(),
+    })?;
+    // SAFETY: the module is loaded.
+    unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", kernel)
+}
