@@ -4,5 +4,6 @@ mod case;
 mod logs;
 mod memory;
 mod model;
+mod native;
 mod program;
 mod sequences;

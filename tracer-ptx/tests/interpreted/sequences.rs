@@ -69,10 +69,9 @@ fn functions_record_too() {
 }
 
 /// The runs of a warp whose lanes all have this list.
-fn runs(placement: Placement, counted: bool, words: &[u16]) -> Vec<Run> {
+fn runs(placement: Placement, many: u16, counted: bool, words: &[u16]) -> Vec<Run> {
     let recording = Recording { counted, dual: false };
-    let traced =
-        Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many: 20_000 });
+    let traced = Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many });
     let threads = vec![lane(words, traced.mix(48, true, true)); 32];
     let outcome = traced.check_threads(3, &threads, shape(0, PLENTY));
     outcome.tracks[0][0].entries.iter().map(Run::from).collect()
@@ -82,12 +81,17 @@ fn runs(placement: Placement, counted: bool, words: &[u16]) -> Vec<Run> {
 fn repetitions_are_one_entry_as_far_as_a_key_counts() {
     for placement in [Placement::Registers, Placement::Shared, Placement::Local] {
         let run = |location, count| Run { mask: u32::MAX, location, count };
-        assert_eq!(runs(placement, false, &[1, 1, 1, 1, 3, 1]), [run(1, 4), run(65535, 1), run(1, 1)]);
+        assert_eq!(
+            runs(placement, 20_000, false, &[1, 1, 1, 1, 3, 1]),
+            [run(1, 4), run(65535, 1), run(1, 1)]
+        );
         // Two iterations, then seven times 20,000 ticks.
         let many = [run(20, 60_002), run(20, 60_000), run(20, 20_000)];
-        assert_eq!(runs(placement, false, &[6, 2, 7]), many);
-        assert_eq!(runs(placement, true, &[6, 2, 7]), [run(20, 140_002)]);
-        assert_eq!(runs(placement, true, &[1, 6, 0, 0, 1]), [run(1, 1), run(1, 1)]);
+        assert_eq!(runs(placement, 20_000, false, &[6, 2, 7]), many);
+        assert_eq!(runs(placement, 13_107, false, &[6, 0, 5]), [run(20, 65_535)]);
+        assert_eq!(runs(placement, 16_384, false, &[6, 0, 4]), [run(20, 49_152), run(20, 16_384)]);
+        assert_eq!(runs(placement, 20_000, true, &[6, 2, 7]), [run(20, 140_002)]);
+        assert_eq!(runs(placement, 20_000, true, &[1, 6, 0, 0, 1]), [run(1, 1), run(1, 1)]);
     }
 }
 
