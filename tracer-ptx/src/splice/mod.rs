@@ -1,6 +1,6 @@
 //! Puts the instructions that record in the place of markers.
 //!
-//! A kernel is compiled once, with a comment at each trace point (see [`marker`]). What runs untraced is that text: comments are
+//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that text: comments are
 //! nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named [`TRACED_SUFFIX`] behind its own name,
 //! with
 //! - a parameter more, the launch's logs (`warptrace_format::log::LaunchLogs`),
@@ -23,7 +23,7 @@ mod style;
 use std::collections::BTreeSet;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER, MAX_KEY_COUNT};
-use self::marker::Marker;
+pub use self::marker::Marker;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
 use self::state::{DESCRIPTOR_BYTES, warp_bytes};
@@ -32,6 +32,10 @@ use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, Pa
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
+/// What the names of the sequences' registers begin with.
+pub(crate) const REGISTER_PREFIX: &str = "%wt_";
+/// What the sequences' labels begin with.
+pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 
 /// How events are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -147,7 +151,7 @@ pub enum SpliceError {
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     if options.recording.is_some() {
-        for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, "%wt_", "$warptrace_", TRACED_SUFFIX] {
+        for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) {
                 return Err(SpliceError::Reserved { name });
             }
@@ -192,7 +196,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 copies.push_str(&copy);
             }
         }
-        if kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        // Functions that record use it too, also those that no kernel calls.
+        if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }

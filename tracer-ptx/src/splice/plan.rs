@@ -77,7 +77,7 @@ impl Plan {
             match &statement.kind {
                 StatementKind::Label(_) => open = None,
                 StatementKind::Instruction(instruction) if PARTING.contains(&instruction.name()) => {
-                    open = None
+                    open = None;
                 }
                 StatementKind::Comment(text) => {
                     let Some(marker) = Marker::parse(text) else { continue };
