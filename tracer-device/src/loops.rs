@@ -116,7 +116,6 @@ mod host {
     #[derive(Debug)]
     pub(super) struct Iterations {
         counted: bool,
-        dual: bool,
         /// Iterations that the trace does not have yet.
         count: u32,
         /// Where the lane has ticked last.
@@ -125,8 +124,7 @@ mod host {
 
     impl Iterations {
         pub(super) fn new() -> Self {
-            let recording = with_lane(|lane| lane.recording());
-            Self { counted: recording.counted, dual: recording.dual, count: 0, site: None }
+            Self { counted: with_lane(|lane| lane.recording()).counted, count: 0, site: None }
         }
 
         #[track_caller]
@@ -136,9 +134,6 @@ mod host {
             }
             self.count = self.count.wrapping_add(iterations);
             self.site = Some(core::panic::Location::caller());
-            if self.dual {
-                record(Tracks::Twin, location, active_mask(), iterations);
-            }
         }
 
         pub(super) fn leave(&mut self, location: u16) {
@@ -167,7 +162,7 @@ mod host {
                 next = shuffle(group, iterations, below.trailing_zeros());
             }
             if inside >> crate::simt::lane() & 1 != 0 {
-                record(Tracks::Trace, location, inside, next - recorded);
+                record(Tracks::Both, location, inside, next - recorded);
             }
             recorded = next;
             inside = ballot(group, iterations > recorded);

@@ -139,7 +139,7 @@ impl Cursor {
                 self.link = self.index + (slice.segment_entries - 1);
             }
             let entry = Entry::from_words(memory.entry(self.index));
-            if entry.location != 0 {
+            if entry.is_run() {
                 return Some(entry);
             }
             self.advance();

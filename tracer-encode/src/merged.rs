@@ -23,7 +23,7 @@ const ANY_LENGTH: u32 = u32::MAX;
 /// The words of a merged run.
 #[inline(always)]
 pub(crate) const fn merged_words(entry: Entry) -> [u32; 4] {
-    [entry.mask, entry.location as u32, entry.count as u32, (entry.count >> 32) as u32]
+    [entry.mask, entry.location as u32, entry.count, 0]
 }
 
 /// How often a merged run repeats.

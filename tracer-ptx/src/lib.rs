@@ -72,6 +72,8 @@ mod error;
 mod function;
 pub mod fuzzing;
 mod instruction;
+#[cfg(feature = "interpreter")]
+pub mod interpret;
 mod lexer;
 mod module;
 mod parse;

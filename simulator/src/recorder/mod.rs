@@ -90,8 +90,7 @@ impl WarpRecorder {
         if tracks != Tracks::Trace
             && let Some(twin) = &mut self.twin
         {
-            let entry = Entry { mask, location, count: u64::from(count), time: self.clock };
-            twin.append(mask.trailing_zeros(), entry.to_words());
+            append_run(twin, mask, location, count, self.clock);
         }
     }
 
@@ -107,9 +106,8 @@ impl WarpRecorder {
         }
         if count > MAX_KEY_COUNT {
             // No record counts so far: the run is complete at once.
-            let entry = Entry { mask, location, count: u64::from(count), time: self.clock };
             if let Some(trace) = &mut self.trace {
-                trace.append(mask.trailing_zeros(), entry.to_words());
+                append_run(trace, mask, location, count, self.clock);
             }
             return;
         }
@@ -126,7 +124,8 @@ impl WarpRecorder {
             && mask.trailing_zeros() == lane as u32
             && let Some(trace) = &mut self.trace
         {
-            trace.append(lane as u32, [mask, key, time, 0]);
+            let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
+            trace.append(lane as u32, Entry { mask, location, count, time }.to_words());
         }
     }
 
@@ -137,5 +136,15 @@ impl WarpRecorder {
         for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
             track.close(lane as u32);
         }
+    }
+}
+
+/// Appends a run to its keeper's log, in as many entries as its count takes.
+fn append_run(logs: &mut TrackLogs, mask: u32, location: u16, count: u32, time: u32) {
+    let mut remaining = count;
+    while remaining != 0 {
+        let count = remaining.min(MAX_KEY_COUNT);
+        logs.append(mask.trailing_zeros(), Entry { mask, location, count, time }.to_words());
+        remaining -= count;
     }
 }

@@ -88,8 +88,8 @@ impl TrackLogs {
 
     /// Counts a run as lost.
     fn lose(&self, entry: Entry) {
-        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, entry.count);
-        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, entry.count);
+        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, u64::from(entry.count));
+        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, u64::from(entry.count));
     }
 
     /// Adds to a number that others may add to as well; answers what it was.

@@ -133,7 +133,7 @@ impl Row {
         let (mut slots, lane) = (self.slots, simt::lane());
         let Number { rank, is_there, index } = self.find(first + lane);
         let entry = Entry::from_words(words);
-        let is_run = is_there & (entry.location != 0);
+        let is_run = is_there & entry.is_run();
         let runs = simt::ballot(ALL, is_run);
         // The lanes that look at the same segment.
         let begin = (rank * self.length).saturating_sub(first);

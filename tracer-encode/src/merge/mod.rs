@@ -78,12 +78,12 @@ impl Share {
     /// Takes a run into account, which is `kept` or lost.
     #[inline(always)]
     fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
-        self.sums.attempted = self.sums.attempted.wrapping_add(entry.count);
+        self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
         if kept {
             self.kept += 1;
-            self.sums.fits &= max_bytes(codec, entry.count, room) <= room;
+            self.sums.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
         } else {
-            self.sums.lost = self.sums.lost.wrapping_add(entry.count);
+            self.sums.lost = self.sums.lost.wrapping_add(u64::from(entry.count));
         }
     }
 

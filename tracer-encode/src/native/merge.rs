@@ -38,12 +38,12 @@ impl Sums {
     const NOTHING: Self = Self { kept: 0, attempted: 0, lost: 0, fits: true };
 
     fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
-        self.attempted = self.attempted.wrapping_add(entry.count);
+        self.attempted = self.attempted.wrapping_add(u64::from(entry.count));
         if kept {
             self.kept += 1;
-            self.fits &= max_bytes(codec, entry.count, room) <= room;
+            self.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
         } else {
-            self.lost = self.lost.wrapping_add(entry.count);
+            self.lost = self.lost.wrapping_add(u64::from(entry.count));
         }
     }
 }
