@@ -24,12 +24,14 @@ pub fn embed(crate_folder: &Path, name: &str) {
 /// the driver need not do it when a program first runs. Writes `$OUT_DIR/NAME.cubins.rs`: an expression of type
 /// `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code, empty without an assembler.
 ///
-/// `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
+/// - `limits` names kernels that may have so many registers at most.
+/// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
 ///
 /// # Panics
-/// As [`embed`].
-pub fn embed_assembled(crate_folder: &Path, name: &str, workspace: &Path) {
+/// As [`embed`]; also if there is no kernel of such a name.
+pub fn embed_assembled(crate_folder: &Path, name: &str, limits: &[(&str, u32)], workspace: &Path) {
     let ptx = compile(crate_folder, name);
+    limit_registers(&ptx, limits);
     let has_code = ptx.metadata().is_ok_and(|file| file.len() != 0);
     let mut table = String::from("&[\n");
     println!("cargo::rerun-if-changed={}", workspace.join(crate::TOOLCHAIN_FOLDER).display());
@@ -54,6 +56,23 @@ pub fn embed_assembled(crate_folder: &Path, name: &str, workspace: &Path) {
     table.push(']');
     let path = ptx.with_extension("cubins.rs");
     std::fs::write(&path, table).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Gives each of these kernels a limit of registers, unless the file is empty.
+fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
+    let problem = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", ptx.display()) };
+    let mut text = std::fs::read_to_string(ptx).unwrap_or_else(|error| problem(&error));
+    if text.is_empty() {
+        return;
+    }
+    for (kernel, registers) in limits {
+        let body = text
+            .find(&format!(".entry {kernel}("))
+            .and_then(|entry| text[entry..].find("\n{").map(|body| entry + body))
+            .unwrap_or_else(|| problem(&format!("there is no kernel `{kernel}`")));
+        text.insert_str(body, &format!("\n.maxnreg {registers}"));
+    }
+    std::fs::write(ptx, text).unwrap_or_else(|error| problem(&error));
 }
 
 /// Writes the PTX, or an empty file; answers where.

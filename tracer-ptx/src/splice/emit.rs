@@ -87,6 +87,8 @@ pub(super) struct Emitter {
     /// Labels so far; unique in the function.
     labels: u32,
     out: String,
+    /// What is executed rarely: it stands behind the function's own code, so that this stays dense.
+    rare: String,
 }
 
 macro_rules! emit {
@@ -99,12 +101,17 @@ macro_rules! emit {
 
 impl Emitter {
     pub(super) fn new(style: Style) -> Self {
-        Self { style, labels: 0, out: String::new() }
+        Self { style, labels: 0, out: String::new(), rare: String::new() }
     }
 
     /// Takes what was written since the last time.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
+    }
+
+    /// Takes what is executed rarely, for the end of the function: control does not fall into it.
+    pub(super) fn take_rare(&mut self) -> String {
+        std::mem::take(&mut self.rare)
     }
 
     fn label(&mut self) -> String {
@@ -424,13 +431,18 @@ impl Emitter {
 
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
     fn append(&mut self, log: Log, words: Words) {
-        let room = self.label();
+        let (full, room) = (self.label(), self.label());
         self.load_log(log);
         emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
         self.vote("any", "%wt_r", "%wt_p1");
-        emit!(self, "@!%wt_r bra {room};");
-        self.claim(log, words);
+        emit!(self, "@%wt_r bra {full};");
         self.place_label(&room);
+        let before = std::mem::take(&mut self.out);
+        self.place_label(&full);
+        self.claim(log, words);
+        emit!(self, "bra {room};");
+        let claim = std::mem::replace(&mut self.out, before);
+        self.rare.push_str(&claim);
         emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
         emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{}}};", words.join(", "));
         emit!(self, "@%wt_w add.u32 {low}, {low}, {ENTRY_BYTES};", low = log.low);
@@ -511,7 +523,9 @@ impl Emitter {
         emit!(self, "mov.b64 {{%wt_x1, %wt_x3}}, %wt_y0;");
         // The first one's time stays.
         emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p1;");
-        emit!(self, "shf.r.clamp.b32 %wt_x0, {time_low}, {time_high}, {TIME_SHIFT};");
+        emit!(self, "mov.b64 %wt_y1, {{{time_low}, {time_high}}};");
+        emit!(self, "shr.u64 %wt_y1, %wt_y1, {TIME_SHIFT};");
+        emit!(self, "cvt.u32.u64 %wt_x0, %wt_y1;");
         emit!(self, "@%wt_p2 or.b32 %wt_x2, %wt_x0, 1;");
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "@%wt_p1 st.global.v4.b32 [%wt_l], {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}};");

@@ -363,10 +363,13 @@ impl Splicer<'_> {
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
         self.ends(function, &mut emitter, &mut edits);
-        if function.is_entry() && plan.falls_off_its_end {
-            emitter.epilogue();
-            edits.insert(body.close - start, emitter.take());
+        if plan.falls_off_its_end {
+            if function.is_entry() {
+                emitter.epilogue();
+            }
+            edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
         }
+        edits.insert(body.close - start, emitter.take_rare());
         let mut copy = edits.apply(function.span.text(self.module.text))?;
         copy.insert(0, '\n');
         copy.push('\n');

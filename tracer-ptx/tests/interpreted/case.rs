@@ -89,8 +89,15 @@ pub(crate) struct Outcome {
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
         let placement = Some(splicing.placement);
-        let options =
-            Options { kernels: None, recording: Some(splicing.recording), placement, marks: splicing.marks };
+        // Both ways to claim segments.
+        let architecture = if splicing.sync { 90 } else { 80 };
+        let options = Options {
+            kernels: None,
+            recording: Some(splicing.recording),
+            placement,
+            architecture,
+            marks: splicing.marks,
+        };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");

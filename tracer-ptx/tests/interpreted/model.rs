@@ -120,7 +120,7 @@ pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
 
 impl From<&Entry> for Run {
     fn from(entry: &Entry) -> Self {
-        Self { mask: entry.mask, location: entry.location, count: entry.count }
+        Self { mask: entry.mask, location: entry.location, count: u64::from(entry.count) }
     }
 }
 
