@@ -74,9 +74,10 @@ impl Build {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_TARGET_DIR", &target_folder)
             .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
-            .arg("-Zbuild-std=core")
+            // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more where it is traced.
+            .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
             .args(["--config", "profile.release.lto=\"fat\""])
-            .args(["--config", "profile.release.panic=\"abort\""])
+            .args(["--config", "profile.release.panic=\"immediate-abort\""])
             .args(["--config", "profile.release.codegen-units=1"])
             .args(["--config", "profile.release.debug=false"]);
         for feature in &self.features {

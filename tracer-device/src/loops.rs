@@ -108,23 +108,23 @@ impl<L: Location> Drop for LoopTrace<L> {
 /// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::simt::host::{Tracks, with_lane};
-    use crate::simt::{active_mask, ballot, shuffle};
+    use crate::simt::host::{Site, Tracks, with_lane};
+    use crate::simt::{active_mask, ballot, rejoin, shuffle};
     use crate::trace::host::record;
 
     /// What a lane knows of a loop.
     #[derive(Debug)]
     pub(super) struct Iterations {
         counted: bool,
-        dual: bool,
         /// Iterations that the trace does not have yet.
         count: u32,
+        /// Where the lane has ticked last.
+        site: Option<Site>,
     }
 
     impl Iterations {
         pub(super) fn new() -> Self {
-            let recording = with_lane(|lane| lane.recording());
-            Self { counted: recording.counted, dual: recording.dual, count: 0 }
+            Self { counted: with_lane(|lane| lane.recording()).counted, count: 0, site: None }
         }
 
         #[track_caller]
@@ -133,24 +133,22 @@ mod host {
                 return record(Tracks::Both, location, active_mask(), iterations);
             }
             self.count = self.count.wrapping_add(iterations);
-            if self.dual {
-                record(Tracks::Twin, location, active_mask(), iterations);
-            }
+            self.site = Some(core::panic::Location::caller());
         }
 
-        #[track_caller]
         pub(super) fn leave(&mut self, location: u16) {
-            // The simulator unwinds the lanes of a launch that failed.
-            if self.counted && !std::thread::panicking() {
-                record_iterations(location, self.count);
+            // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch that failed.
+            if let Some(site) = self.site
+                && !std::thread::panicking()
+            {
+                record_iterations(location, self.count, rejoin(site));
             }
         }
     }
 
-    /// Records the loop of the lanes that leave it together: one run for each number of iterations, from the smallest on.
-    #[track_caller]
-    fn record_iterations(location: u16, iterations: u32) {
-        let group = active_mask();
+    /// Records the loop of the lanes of `group`, which leave it together: one run for each number of iterations, from the
+    /// smallest on.
+    fn record_iterations(location: u16, iterations: u32, group: u32) {
         let mut recorded = 0;
         let mut inside = ballot(group, iterations != 0);
         while inside != 0 {
@@ -164,7 +162,7 @@ mod host {
                 next = shuffle(group, iterations, below.trailing_zeros());
             }
             if inside >> crate::simt::lane() & 1 != 0 {
-                record(Tracks::Trace, location, inside, next - recorded);
+                record(Tracks::Both, location, inside, next - recorded);
             }
             recorded = next;
             inside = ballot(group, iterations > recorded);

@@ -72,6 +72,14 @@ pub enum DeviceError {
         /// What it did wrong, and where. Boxed, because it is far larger than any other variant.
         source: Box<warptrace_sim::SimError>,
     },
+    /// Logs could not be merged and encoded.
+    #[error("the logs of {launches} launches could not be encoded: {source}")]
+    Encode {
+        /// How many launches.
+        launches: usize,
+        /// What is wrong.
+        source: warptrace_encode::native::EncodeError,
+    },
     /// A launch that no device can run or that the tracer cannot name the warps of.
     #[error("kernel `{kernel}`: {problem}")]
     Shape {

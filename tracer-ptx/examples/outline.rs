@@ -1,11 +1,11 @@
 //! Prints an outline of PTX files, and how long reading each took: `outline FILE.ptx...`
 //!
-//! Also checks what every outline promises: spans in order, and only blanks between them.
+//! Also checks what the library promises of any PTX, such as spans in order with only blanks between them.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use warptrace_ptx::Module;
+use warptrace_ptx::{Cfg, Module, fuzzing};
 
 fn main() -> ExitCode {
     let mut failed = false;
@@ -32,14 +32,20 @@ fn outline(path: &str) -> Result<(), String> {
     );
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
+        let cfg = Cfg::new(body).map_err(|error| format!("{}: {error}", function.name))?;
         println!(
-            "  {:?} {}: {} params, {} statements, {} instructions",
+            "  {:?} {}: {} params, {} statements, {} instructions, {} blocks, {} loops",
             function.kind,
             function.name,
             function.params.len(),
             body.statements.len(),
-            body.instructions().count()
+            body.instructions().count(),
+            cfg.blocks().len(),
+            cfg.loops().len()
         );
     }
+    println!("  with control flow in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    // Panics on a finding.
+    fuzzing::check(&text);
     Ok(())
 }

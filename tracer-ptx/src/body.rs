@@ -51,8 +51,8 @@ pub enum StatementKind<'a> {
 pub struct Label<'a> {
     /// Name, without the colon.
     pub name: &'a str,
-    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`), not a
-    /// place in the code.
+    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`) instead of
+    /// a point of the code.
     pub names_directive: bool,
 }
 
@@ -117,6 +117,23 @@ impl<'a> Body<'a> {
             .iter()
             .enumerate()
             .filter_map(|(index, statement)| statement.instruction().map(|instruction| (index, instruction)))
+    }
+
+    /// Returns the offset behind the declarations that the body begins with: where code can be inserted that runs
+    /// before all else and may use them. Directly behind the opening brace where there is none.
+    #[must_use]
+    pub fn declarations_end(&self) -> usize {
+        let mut end = self.open + 1;
+        for statement in &self.statements {
+            match statement.kind {
+                StatementKind::Directive(Directive::Registers(_) | Directive::Variable(_)) => {
+                    end = statement.span.end;
+                }
+                StatementKind::Directive(_) | StatementKind::Comment(_) | StatementKind::Empty => {}
+                _ => break,
+            }
+        }
+        end
     }
 
     /// Finds the index of the statement at `offset`; `None` between statements and outside the body.

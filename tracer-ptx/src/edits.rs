@@ -4,8 +4,8 @@ use crate::span::Span;
 
 /// Insertions and replacements of one text.
 ///
-/// All offsets are those of the text before any edit, so the order of the calls matters only at one offset:
-/// insertions there keep their order.
+/// All offsets are those of the text before any edit. Insertions at the same offset keep the order in which they were
+/// added; otherwise the order of the calls does not matter.
 ///
 /// ```
 /// use warptrace_ptx::{Edits, Span};

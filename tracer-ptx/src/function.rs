@@ -49,7 +49,7 @@ pub struct HeaderDirective<'a> {
     pub values: &'a str,
 }
 
-impl Function<'_> {
+impl<'a> Function<'a> {
     /// Returns the offset of the `)` that closes the parameter list.
     #[must_use]
     pub fn params_close(&self) -> Option<usize> {
@@ -71,7 +71,7 @@ impl Function<'_> {
 
     /// Finds a directive between parameters and body by its name, such as `.maxntid`.
     #[must_use]
-    pub fn directive(&self, name: &str) -> Option<&HeaderDirective<'_>> {
+    pub fn directive(&self, name: &str) -> Option<&HeaderDirective<'a>> {
         self.directives.iter().find(|directive| directive.name == name)
     }
 }

@@ -68,6 +68,11 @@ pub enum ItemKind<'a> {
     },
     /// `.pragma`
     Pragma,
+    /// A label, which debug data has between sections.
+    Label {
+        /// Name, without the colon.
+        name: &'a str,
+    },
     /// A comment, or a line of the preprocessor or of old debug data.
     Comment,
     /// A directive that this version does not know; `name` includes its dot.

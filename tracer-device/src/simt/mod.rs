@@ -14,6 +14,8 @@ use host_ops as ops;
 #[cfg(target_arch = "nvptx64")]
 use nvptx as ops;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use ops::rejoin;
 pub use ops::{
     active_mask, ballot, block_idx, block_size, grid_size, match_any, shuffle, spin_hint, sync_threads,
     sync_warp, thread_idx,

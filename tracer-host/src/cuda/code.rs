@@ -38,6 +38,8 @@ pub(super) struct Traced {
 /// The kernels that a binary carries, as far as they are loaded.
 pub(super) struct Code {
     ptx: &'static str,
+    /// 90 for `sm_90`.
+    architecture: u32,
     marks: bool,
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<String, sys::CUfunction>,
@@ -45,9 +47,9 @@ pub(super) struct Code {
 }
 
 impl Code {
-    pub(super) fn new(ptx: &'static str) -> Self {
+    pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
         let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
-        Self { ptx, marks, modules: Vec::new(), untraced: HashMap::new(), traced: HashMap::new() }
+        Self { ptx, architecture, marks, modules: Vec::new(), untraced: HashMap::new(), traced: HashMap::new() }
     }
 
     /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where they are to be
@@ -65,6 +67,7 @@ impl Code {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
             placement: way.and_then(|way| way.placement),
+            architecture: self.architecture,
             marks: self.marks,
         };
         let Spliced { text, kernels: traced } = splice(self.ptx, &options).map_err(|source| {

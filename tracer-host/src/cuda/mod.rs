@@ -132,6 +132,8 @@ impl CudaDevice {
         use sys::CUdevice_attribute as A;
         let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
         let info = describe(device)?;
+        let architecture = 10 * attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
+            + attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         // SAFETY: the device came from the driver; released in `drop`.
         let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
         // SAFETY: the context was just retained.
@@ -141,9 +143,8 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            architecture: 10 * attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
-                + attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-            code: Code::new(ptx),
+            architecture,
+            code: Code::new(ptx, architecture),
             encoding: None,
             allocations: BTreeMap::new(),
             staging: None,

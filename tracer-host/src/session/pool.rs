@@ -3,7 +3,8 @@
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::log::{
-    ENTRY_BYTES, LANES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, SEGMENT_MULTIPLE, slice_entries,
+    ENTRY_BYTES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
+    RESERVED_ENTRIES, SEGMENT_MULTIPLE, slice_entries,
 };
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
@@ -20,8 +21,6 @@ const MAX_ROOMY_LOG_BYTES: u64 = 4 << 30;
 /// Entries of a lane's first segment, by choice: the largest whose slices take at most this part of log memory.
 const FIRST_ENTRIES: [u32; 3] = [32, 16, 8];
 const ROOMY_SHARE: u32 = 4;
-/// Entries of the other segments: so many, or fewer where the launch has many lanes for its log memory.
-const MAX_SEGMENT_ENTRIES: u32 = 128;
 /// Each lane may leave this part of its share of log memory unused, in its last segment.
 const SEGMENT_SHARE: u64 = 4;
 /// Maximum of log memory: what the index of an entry can say.
@@ -35,7 +34,7 @@ pub(super) struct Pool {
     pub(super) chunk_count: u32,
     /// The counters of claims.
     claims: Allocation,
-    /// Log memory. Kernels have half of it; the other half is for the runs that are merged out of it.
+    /// Log memory, and what its alignment takes. Kernels have half of it; the other half is for the runs that are merged out of it.
     logs: Allocation,
     /// Entries that were claimed up to the last launch.
     claimed_entries: u64,
@@ -96,7 +95,7 @@ impl Pool {
             chunk_bytes,
             chunk_count,
             claims,
-            logs: device.allocate((times * options.pool_bytes).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES))?,
+            logs: device.allocate((times * options.pool_bytes).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES) + LOG_ALIGNMENT)?,
             claimed_entries: 0,
             reserved_entries: RESERVED_ENTRIES,
             max_claimed: vec![0; kernels],
@@ -120,7 +119,13 @@ impl Pool {
     /// Entries of log memory that kernels may have.
     fn log_entries(&self) -> u32 {
         // The index of an entry is a `u32`, as `MAX_LOG_BYTES` says.
-        (self.logs.bytes / 2 / u64::from(ENTRY_BYTES)) as u32 / SEGMENT_MULTIPLE * SEGMENT_MULTIPLE
+        ((self.logs.bytes - LOG_ALIGNMENT) / 2 / u64::from(ENTRY_BYTES)) as u32 / MAX_SEGMENT_ENTRIES
+            * MAX_SEGMENT_ENTRIES
+    }
+
+    /// Address of log memory.
+    fn log_address(&self) -> u64 {
+        self.logs.address.next_multiple_of(LOG_ALIGNMENT)
     }
 
     /// Entries that are taken.
@@ -147,7 +152,8 @@ impl Pool {
     fn segment_entries(streams: u64, free: u64) -> u32 {
         let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
         let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;
-        entries / SEGMENT_MULTIPLE * SEGMENT_MULTIPLE
+        // The largest power of two of at most so many.
+        1 << entries.ilog2()
     }
 
     /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the
@@ -193,7 +199,7 @@ impl Pool {
         let pool = PoolDescriptor {
             chunks: self.chunks.address,
             claims: self.claims.address,
-            logs: self.logs.address,
+            logs: self.log_address(),
             chunk_count: self.chunk_count,
             chunk_bytes: self.chunk_bytes,
             merged_from: self.log_entries(),
@@ -239,7 +245,7 @@ impl Pool {
     fn grow_logs(&mut self, device: &mut dyn Device, streams: u64) -> Result<(), SessionError> {
         let needed = |first: u32| {
             let entries = u64::from(RESERVED_ENTRIES) + streams * u64::from(slice_entries(first));
-            entries * 2 * u64::from(ENTRY_BYTES) * 5 / 4
+            LOG_ALIGNMENT + entries * 2 * u64::from(ENTRY_BYTES) * 5 / 4
         };
         let [.., roomy, small] = FIRST_ENTRIES.map(needed);
         if roomy <= MAX_ROOMY_LOG_BYTES {
@@ -267,6 +273,12 @@ impl Pool {
         Ok(())
     }
 
+    /// Leaves entries out, so that what comes next begins at a multiple of so many.
+    fn align(&mut self, entries: u32) {
+        let taken = self.taken_entries();
+        self.reserved_entries += (taken.next_multiple_of(u64::from(entries)) - taken) as u32;
+    }
+
     /// Makes the pool ready for a launch. Unless it [has room](Self::has_room), it has been drained.
     pub(super) fn prepare(
         &mut self,
@@ -291,8 +303,10 @@ impl Pool {
         let first_entries = self.first_entries(streams);
         let slices = streams * u64::from(slice_entries(first_entries));
         // Both are below `log_entries`: the launch has room, or log memory has grown for it.
+        self.align(MAX_FIRST_ENTRIES);
         let first = self.taken_entries() as u32;
         self.reserved_entries += slices as u32;
+        self.align(MAX_SEGMENT_ENTRIES);
         let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
         let segment_entries = Self::segment_entries(streams, free);
         let [x, y, z] = info.block();
@@ -309,7 +323,7 @@ impl Pool {
             reserved: [0; 2],
         });
         Ok(LaunchLogs {
-            logs: self.logs.address,
+            logs: self.log_address(),
             claims: self.claims.address,
             accounts,
             slices: first,

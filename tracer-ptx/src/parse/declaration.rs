@@ -62,6 +62,8 @@ impl<'a> Parser<'a> {
     /// Reads the directives before a declaration's names.
     fn qualifiers(&mut self) -> Result<Qualifiers<'a>, ParseError> {
         let (mut space, mut align) = (None, None);
+        // Behind `.ptr`, space and alignment are those of what the parameter points to.
+        let mut points = false;
         let mut ty: Option<Span> = None;
         loop {
             let token = self.code();
@@ -70,11 +72,13 @@ impl<'a> Parser<'a> {
             }
             self.step();
             match self.slice(token.span) {
-                ".align" => align = Some(self.expect_u32("an alignment in bytes")?),
+                ".align" => {
+                    let bytes = self.expect_u32("an alignment in bytes")?;
+                    align = align.or(Some(bytes).filter(|_| !points));
+                }
                 ".attribute" if self.code().is(b'(') => self.skip_group()?,
-                ".ptr" => {}
+                ".ptr" => points = true,
                 directive => match Space::from_directive(directive) {
-                    // The state space that a pointer parameter points to comes second.
                     Some(named) => {
                         space = space.or(Some(named));
                         // `.const[2]`, a numbered bank.
@@ -82,6 +86,7 @@ impl<'a> Parser<'a> {
                             self.skip_group()?;
                         }
                     }
+                    None if points => {}
                     None => {
                         let start = ty.map_or(token.span.start, |ty| ty.start);
                         ty = Some(Span::new(start, token.span.end));

@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
                 }
             }
             let span = Span::new(token.span.start, self.end);
-            let values = self.slice(Span::new(token.span.end, self.end)).trim();
+            let values = self.slice(Span::new(token.span.end, self.end)).trim_end_matches(';').trim();
             directives.push(HeaderDirective { span, name, values });
         }
     }

@@ -29,6 +29,14 @@ pub(crate) fn module(text: &str) -> Result<Module<'_>, ParseError> {
             parser.step();
             continue;
         }
+        if parser.token.kind == TokenKind::Word && header.target && parser.peek_second().is(b':') {
+            let name = parser.slice(parser.token.span);
+            parser.step();
+            parser.expect_punct(b':', "`:`")?;
+            header.closed = true;
+            module.items.push(Item { span: Span::new(start, parser.end), kind: ItemKind::Label { name } });
+            continue;
+        }
         let directive = parser.directive_name("a directive, such as `.visible` or `.global`")?;
         if !header.allows(directive) {
             return Err(parser.unexpected(header.wanted()));
@@ -133,7 +141,7 @@ impl<'a> Parser<'a> {
             }
             _ if Space::from_directive(name).is_some() => Ok(ItemKind::Variable(self.declaration(linkage)?)),
             _ => {
-                self.unknown_directive()?;
+                self.unknown_directive(false)?;
                 Ok(ItemKind::Other { name: directive })
             }
         }

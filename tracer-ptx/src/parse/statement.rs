@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
                 Some(Space::Register) => Ok(Directive::Registers(self.declaration(linkage)?)),
                 Some(_) => Ok(Directive::Variable(self.declaration(linkage)?)),
                 None => {
-                    self.unknown_directive()?;
+                    self.unknown_directive(true)?;
                     Ok(Directive::Other { name: first })
                 }
             },
@@ -206,32 +206,32 @@ impl<'a> Parser<'a> {
         Ok(self.operands()?.into_iter().map(|operand| operand.text).collect())
     }
 
-    /// Steps over a directive that is not known: to its `;`, to the end of its block in braces, or, where a line
-    /// that begins with a directive, a brace or the text's end comes first, to the end of its line.
-    pub(super) fn unknown_directive(&mut self) -> Result<(), ParseError> {
+    /// Steps over a directive that is not known: to its `;` or to the end of its block in braces. Where a statement
+    /// seems to begin on a new line before that, the directive ends with its line, as `.loc` does.
+    pub(super) fn unknown_directive(&mut self, in_body: bool) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
-        let mut line_end = None;
+        let mut last = self.token;
+        let first = last;
         self.step();
         loop {
-            let token = self.token;
-            let new_line = token.starts_line && nesting.is_flat();
-            if new_line && line_end.is_none() {
-                line_end = Some((self.lexer, self.token, self.end));
-            }
-            let stops = match token.kind {
-                TokenKind::End | TokenKind::Punct(b'}') => nesting.is_flat(),
-                TokenKind::Dot | TokenKind::Comment => new_line,
-                _ => false,
-            };
-            if stops {
-                // No end of its own: its line is all of it.
-                if let Some((lexer, token, end)) = line_end {
-                    (self.lexer, self.token, self.end) = (lexer, token, end);
+            let token = self.peek_code();
+            if nesting.is_flat() {
+                let new_line = token.starts_line
+                    && match token.kind {
+                        TokenKind::Dot | TokenKind::Punct(b'@') => true,
+                        TokenKind::Punct(b'{') => in_body,
+                        // A list goes on behind a comma, and may begin on the line behind its directive.
+                        TokenKind::Word => !last.is(b',') && last != first,
+                        _ => false,
+                    };
+                if new_line || matches!(token.kind, TokenKind::End | TokenKind::Punct(b'}')) {
+                    return Ok(());
                 }
-                return Ok(());
             }
+            self.code();
             self.nest(&mut nesting)?;
             self.step();
+            last = token;
             let closes = nesting.is_flat() && token.is(b'}') && !self.peek_code().is(b';');
             if closes || nesting.is_flat() && token.is(b';') {
                 return Ok(());

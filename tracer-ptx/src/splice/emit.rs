@@ -3,38 +3,48 @@
 //! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by [`Emitter::declarations`].
 //!
 //! What `ptxas` makes of it decides the cost, so each line has its reason:
-//! - A repetition is the path that counts: seven instructions, none of which touches memory where the record is in registers.
+//! - A repetition is the path that counts: seven instructions, none of which touches memory where the record is in registers;
+//!   six at the [hot](super::style::Style::hot) location.
+//! - An event that begins a run takes nine more. The words of an entry are the registers in which they are kept, in their order,
+//!   so that one store of 16 bytes takes them as they are.
 //! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first finds out whether
 //!   those lanes are here. PTX has the plain one up to version 6.3. Between `activemask` and the votes there is no branch, so
 //!   both speak of the same lanes.
 //! - A branch on a vote's answer is uniform, and the assembler knows it: no lane waits for another there.
-//! - An atomic with an answer makes the assembler put a `YIELD` at the head of the loop around it, and a `YIELD` parts lanes that
-//!   the untraced kernel keeps together. So the claim stands in a loop of its own, which runs once.
 
 use std::fmt::Write;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
+use super::style::{Claim, Style};
 
 /// Offsets of the fields of the launch's descriptor (`warptrace_format::log::LaunchLogs`).
-pub(super) mod field {
-    pub(crate) const LOGS: u32 = 0;
-    pub(crate) const CLAIMS: u32 = 8;
-    pub(crate) const ACCOUNTS: u32 = 16;
-    pub(crate) const SLICES: u32 = 24;
-    pub(crate) const WARPS: u32 = 28;
-    pub(crate) const FIRST_ENTRIES: u32 = 32;
-    pub(crate) const SEGMENT_ENTRIES: u32 = 36;
-    pub(crate) const CLAIMS_FROM: u32 = 40;
-    pub(crate) const CLAIMS_END: u32 = 44;
+mod field {
+    pub(super) const LOGS: u32 = 0;
+    pub(super) const CLAIMS: u32 = 8;
+    pub(super) const ACCOUNTS: u32 = 16;
+    pub(super) const SLICES: u32 = 24;
+    pub(super) const WARPS: u32 = 28;
+    pub(super) const FIRST_ENTRIES: u32 = 32;
+    pub(super) const SEGMENT_ENTRIES: u32 = 36;
+    pub(super) const CLAIMS_FROM: u32 = 40;
+    pub(super) const CLAIMS_END: u32 = 44;
 }
 
 /// Entries of a slice before the first segments.
-const HEADS_ENTRIES: u32 = 16;
-/// Bytes of a warp's account, and where in it attempted and lost events are.
+const HEADS_ENTRIES: u32 = 32;
+/// Bytes of a lane's head.
+const HEAD_BYTES: u32 = 8;
+/// Bytes of an entry.
+const ENTRY_BYTES: u32 = 16;
+/// Bits by which the clock is shifted in a time.
+const TIME_SHIFT: u32 = 4;
+/// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
 const ACCOUNT_BYTES: u32 = 32;
 const ACCOUNT_LOST: u32 = 16;
 /// The most that a key counts.
 pub(super) const MAX_KEY_COUNT: u32 = 0xffff;
+/// The hot location in a record.
+const HOT_KEY: u32 = 0xffff_0000;
 
 /// Name of the parameter that a traced kernel has beyond its own.
 pub(super) const LAUNCH_PARAMETER: &str = "warptrace_launch";
@@ -42,29 +52,39 @@ pub(super) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 pub(super) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
-/// A log of the lane, and the names of its registers.
+/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of that of the link.
+/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too.
 #[derive(Clone, Copy)]
 struct Log {
-    next: &'static str,
+    low: &'static str,
+    high: &'static str,
     link: &'static str,
-    pair: Pair,
+    /// Where the address is in memory, and where the link's.
+    pointer: Pair,
+    end: Pair,
     track: u32,
 }
 
-const TRACE: Log = Log { next: "%wt_i", link: "%wt_e", pair: Pair::Log, track: 0 };
-const TWIN: Log = Log { next: "%wt_ti", link: "%wt_te", pair: Pair::Twin, track: 1 };
+const TRACE: Log =
+    Log { low: "%wt_pl", high: "%wt_ph", link: "%wt_e", pointer: Pair::Log, end: Pair::Link, track: 0 };
+const TWIN: Log = Log {
+    low: "%wt_ul",
+    high: "%wt_uh",
+    link: "%wt_ue",
+    pointer: Pair::TwinLog,
+    end: Pair::TwinLink,
+    track: 1,
+};
+
+/// The words of an entry, by their registers.
+type Words = [&'static str; 4];
+/// The run that the lane is in.
+const RECORD: Words = ["%wt_m", "%wt_k", "%wt_tl", "%wt_th"];
 
 /// Writes the sequences of one function.
 pub(super) struct Emitter {
-    pub(super) placement: Placement,
-    pub(super) dual: bool,
-    /// Whether votes name their lanes.
-    pub(super) sync: bool,
-    /// Whether this is a kernel; else a function that one calls.
-    pub(super) is_entry: bool,
-    /// Whether the kernel calls functions that record, or this is one.
-    pub(super) with_descriptor: bool,
-    /// Prefix of labels, unique in the function.
+    style: Style,
+    /// Labels so far; unique in the function.
     labels: u32,
     out: String,
 }
@@ -78,14 +98,8 @@ macro_rules! emit {
 }
 
 impl Emitter {
-    pub(super) fn new(
-        placement: Placement,
-        dual: bool,
-        sync: bool,
-        is_entry: bool,
-        with_descriptor: bool,
-    ) -> Self {
-        Self { placement, dual, sync, is_entry, with_descriptor, labels: 0, out: String::new() }
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, labels: 0, out: String::new() }
     }
 
     /// Takes what was written since the last time.
@@ -102,19 +116,31 @@ impl Emitter {
         let _ = writeln!(self.out, "{label}:");
     }
 
+    fn lines(&mut self, lines: &[&str]) {
+        for line in lines {
+            emit!(self, "{line}");
+        }
+    }
+
+    fn logs(&self) -> &'static [Log] {
+        if self.style.dual { &[TRACE, TWIN] } else { &[TRACE] }
+    }
+
     /// Declares the registers of a function; `loops` are the locations of its counted loops.
     pub(super) fn declarations(&mut self, loops: &[u16]) {
-        emit!(self, ".reg .b32 %wt_m, %wt_k, %wt_t, %wt_i, %wt_e, %wt_lt, %wt_a, %wt_z, %wt_f, %wt_x<8>;");
-        emit!(self, ".reg .b64 %wt_l, %wt_c, %wt_y<4>;");
-        emit!(self, ".reg .pred %wt_r, %wt_w, %wt_p<6>;");
-        if self.dual {
-            emit!(self, ".reg .b32 %wt_ti, %wt_te;");
+        self.lines(&[
+            ".reg .b32 %wt_m, %wt_k, %wt_tl, %wt_th, %wt_pl, %wt_ph, %wt_e, %wt_lt, %wt_a, %wt_f, %wt_x<9>;",
+            ".reg .b64 %wt_l, %wt_c, %wt_y<4>;",
+            ".reg .pred %wt_r, %wt_w, %wt_p<6>;",
+        ]);
+        if self.style.dual {
+            emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
-        if self.placement == Placement::Shared {
+        if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");
         }
-        if self.placement == Placement::Local && self.is_entry {
-            emit!(self, ".local .align 8 .b8 {LOCAL}[{}];", local_bytes(self.dual));
+        if self.style.placement == Placement::Local {
+            emit!(self, ".local .align 8 .b8 {LOCAL}[{}];", local_bytes(self.style.dual));
         }
         for location in loops {
             emit!(self, ".reg .b32 %wt_n{location};");
@@ -123,10 +149,10 @@ impl Emitter {
 
     /// Reads a field of the launch's descriptor.
     fn field(&mut self, bits: u32, to: &str, offset: u32) {
-        if self.is_entry {
+        if self.style.is_entry {
             emit!(self, "ld.param.b{bits} {to}, [{LAUNCH_PARAMETER}+{offset}];");
         } else {
-            let at = descriptor_offset(self.dual) + offset;
+            let at = descriptor_offset(self.style.dual) + offset;
             // `%wt_s` is the address of the lane's first pair.
             emit!(self, "mov.u32 %wt_f, %laneid;");
             emit!(self, "mad.lo.u32 %wt_f, %wt_f, -8, %wt_s;");
@@ -135,15 +161,16 @@ impl Emitter {
     }
 
     fn at(&self, pair: Pair, word: u32) -> String {
-        let offset = pair.offset(self.placement) + 4 * word;
-        match self.placement {
+        let offset = pair.offset(self.style.placement) + 4 * word;
+        match self.style.placement {
             Placement::Shared => format!("[%wt_s+{offset}]"),
             _ => format!("[{LOCAL}+{offset}]"),
         }
     }
 
+    /// The space of the lane's state, if that is in memory.
     fn memory(&self) -> Option<&'static str> {
-        match self.placement {
+        match self.style.placement {
             Placement::Registers => None,
             Placement::Shared => Some("shared"),
             Placement::Local => Some("local"),
@@ -158,11 +185,16 @@ impl Emitter {
         }
     }
 
-    fn load_word(&mut self, pair: Pair, word: u32, to: &str) {
+    fn load_word(&mut self, pair: Pair, to: &str) {
         if let Some(memory) = self.memory() {
-            let at = self.at(pair, word);
+            let at = self.at(pair, 0);
             emit!(self, "ld.{memory}.b32 {to}, {at};");
         }
+    }
+
+    fn load_log(&mut self, log: Log) {
+        self.load(log.pointer, log.low, log.high);
+        self.load_word(log.end, log.link);
     }
 
     fn store(&mut self, pair: Pair, first: &str, second: &str) {
@@ -179,30 +211,32 @@ impl Emitter {
         }
     }
 
-    /// `mode` is `any` or `all`; the lanes are those of `%wt_a`, which are here.
+    /// Votes; `mode` is `any` or `all`, the lanes are those of `%wt_a`, which are here.
     fn vote(&mut self, mode: &str, to: &str, of: &str) {
-        if self.sync {
+        if self.style.sync {
             emit!(self, "vote.sync.{mode}.pred {to}, {of}, %wt_a;");
         } else {
             emit!(self, "vote.{mode}.pred {to}, {of};");
         }
     }
 
-    /// Computes the address of a log entry.
-    fn entry_address(&mut self, to: &str, index: &str) {
-        self.field(64, "%wt_y3", field::LOGS);
-        emit!(self, "mad.wide.u32 {to}, {index}, 16, %wt_y3;");
+    fn shuffle(&mut self, to: &str, value: &str, lane: &str) {
+        if self.style.sync {
+            emit!(self, "shfl.sync.idx.b32 {to}, {value}, {lane}, 31, %wt_a;");
+        } else {
+            emit!(self, "shfl.idx.b32 {to}, {value}, {lane}, 31;");
+        }
     }
 
-    fn clock(&mut self, to: &str) {
+    /// Reads the clock: lower and upper half.
+    fn clock(&mut self, low: &str, high: &str) {
         emit!(self, "mov.u64 %wt_c, %clock64;");
-        emit!(self, "shr.u64 %wt_c, %wt_c, 4;");
-        emit!(self, "cvt.u32.u64 {to}, %wt_c;");
+        emit!(self, "mov.b64 {{{low}, {high}}}, %wt_c;");
     }
 
     /// Finds this warp's index in the launch (`%wt_x0`) and the lane (`%wt_x1`).
     fn warp_in_launch(&mut self) {
-        for line in [
+        self.lines(&[
             "mov.u32 %wt_x0, %ctaid.z;",
             "mov.u32 %wt_x1, %nctaid.y;",
             "mov.u32 %wt_x2, %ctaid.y;",
@@ -210,18 +244,14 @@ impl Emitter {
             "mov.u32 %wt_x1, %nctaid.x;",
             "mov.u32 %wt_x2, %ctaid.x;",
             "mad.lo.u32 %wt_x0, %wt_x0, %wt_x1, %wt_x2;",
-        ] {
-            emit!(self, "{line}");
-        }
+        ]);
         self.thread_in_block();
-        for line in ["mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;"] {
-            emit!(self, "{line}");
-        }
+        emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
     }
 
     /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block (`%wt_x3`).
     fn thread_in_block(&mut self) {
-        for line in [
+        self.lines(&[
             "mov.u32 %wt_x1, %tid.z;",
             "mov.u32 %wt_x2, %ntid.y;",
             "mov.u32 %wt_x3, %tid.y;",
@@ -235,14 +265,12 @@ impl Emitter {
             "shr.u32 %wt_x2, %wt_x2, 5;",
             "and.b32 %wt_x1, %wt_x3, 31;",
             "shr.u32 %wt_x3, %wt_x3, 5;",
-        ] {
-            emit!(self, "{line}");
-        }
+        ]);
     }
 
     /// Finds the lane's state in shared memory: `%wt_s`. Needs the values of `thread_in_block`.
     fn shared_state(&mut self) {
-        let bytes = warp_bytes(self.dual, self.with_descriptor);
+        let bytes = warp_bytes(self.style.dual, self.style.with_descriptor);
         emit!(self, "mov.u32 %wt_s, {DYNAMIC_SHARED};");
         emit!(self, "mov.u32 %wt_x4, %dynamic_smem_size;");
         emit!(self, "add.u32 %wt_s, %wt_s, %wt_x4;");
@@ -256,52 +284,60 @@ impl Emitter {
         self.thread_in_block();
         self.shared_state();
         emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
-        self.loop_counts(loops);
+        loops.iter().for_each(|location| self.loop_enter(*location));
     }
 
-    fn loop_counts(&mut self, loops: &[u16]) {
-        for location in loops {
-            self.loop_enter(*location);
-        }
-    }
-
-    /// Prepares a kernel: the lane's record is empty, its logs are at the start of their first segments.
+    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments.
     pub(super) fn prologue(&mut self, loops: &[u16]) {
         self.warp_in_launch();
         self.field(32, "%wt_x5", field::FIRST_ENTRIES);
-        let tracks: &[Log] = if self.dual { &[TRACE, TWIN] } else { &[TRACE] };
-        for log in tracks {
-            self.slice(log.track, "%wt_x6");
-            // First segment: behind the heads, in the order of the lanes.
-            emit!(self, "add.u32 %wt_x6, %wt_x6, {HEADS_ENTRIES};");
-            emit!(self, "mad.lo.u32 {}, %wt_x1, %wt_x5, %wt_x6;", log.next);
-            emit!(self, "add.u32 {}, {}, %wt_x5;", log.link, log.next);
-            emit!(self, "sub.u32 {}, {}, 1;", log.link, log.link);
-            self.entry_address("%wt_l", log.link);
-            emit!(self, "mov.u32 %wt_z, 0;");
-            emit!(self, "st.global.v4.b32 [%wt_l], {{%wt_z, %wt_z, %wt_z, %wt_z}};");
+        for log in self.logs() {
+            self.first_segment(*log);
         }
-        emit!(self, "mov.u32 %wt_m, 0;");
-        emit!(self, "mov.u32 %wt_k, 0;");
-        emit!(self, "mov.u32 %wt_t, 0;");
-        if self.placement == Placement::Shared {
+        self.no_run();
+        emit!(self, "mov.u32 %wt_tl, 0;");
+        emit!(self, "mov.u32 %wt_th, 0;");
+        if self.style.placement == Placement::Shared {
             self.shared_state();
-            if self.with_descriptor {
+            if self.style.with_descriptor {
                 self.copy_descriptor();
             }
         }
-        for log in tracks {
-            self.store(log.pair, log.next, log.link);
+        for log in self.logs() {
+            self.store(log.pointer, log.low, log.high);
+            self.store_word("", log.end, 0, log.link);
         }
         self.store(Pair::Record, "%wt_m", "%wt_k");
-        self.store_word("", Pair::Time, 0, "%wt_t");
+        self.store(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
-        self.loop_counts(loops);
+        loops.iter().for_each(|location| self.loop_enter(*location));
+    }
+
+    /// Puts a log to the start of its first segment: behind the heads of the slice, in the order of the lanes.
+    fn first_segment(&mut self, log: Log) {
+        self.slice(log.track, "%wt_x6");
+        emit!(self, "add.u32 %wt_x6, %wt_x6, {HEADS_ENTRIES};");
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x1, %wt_x5, %wt_x6;");
+        self.field(64, "%wt_y0", field::LOGS);
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
+        emit!(self, "mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
+        emit!(self, "sub.u32 %wt_x6, %wt_x5, 1;");
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
+        emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
+        emit!(self, "mov.u32 %wt_x7, 0;");
+        emit!(self, "st.global.v4.b32 [%wt_y0], {{%wt_x7, %wt_x7, %wt_x7, %wt_x7}};");
+    }
+
+    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no event. (An entry without
+    /// events is passed over.)
+    fn no_run(&mut self) {
+        emit!(self, "mov.u32 %wt_m, -1;");
+        emit!(self, "mov.u32 %wt_k, 0;");
     }
 
     /// Copies the launch's descriptor to where functions find it. Every lane of the warp writes the same.
     fn copy_descriptor(&mut self) {
-        let at = descriptor_offset(self.dual);
+        let at = descriptor_offset(self.style.dual);
         emit!(self, "mad.lo.u32 %wt_x7, %wt_x1, -8, %wt_s;");
         for offset in (0..super::state::DESCRIPTOR_BYTES).step_by(8) {
             emit!(self, "ld.param.b64 %wt_y0, [{LAUNCH_PARAMETER}+{offset}];");
@@ -309,8 +345,8 @@ impl Emitter {
         }
     }
 
-    /// Computes the first entry of this warp's slice of a track, from the values of `warp_in_launch`; `%wt_x5` holds the entries
-    /// of a first segment.
+    /// Computes the first entry of this warp's slice of a track, and the stream's index (`%wt_x4`), from the values of
+    /// `warp_in_launch`; `%wt_x5` holds the entries of a first segment.
     fn slice(&mut self, track: u32, to: &str) {
         emit!(self, "mov.u32 %wt_x4, %wt_x0;");
         if track != 0 {
@@ -326,76 +362,79 @@ impl Emitter {
     /// Records `count` events of the lanes that are here at `location`, one after the other.
     pub(super) fn event(&mut self, location: u16, count: u32) {
         let done = self.label();
-        let key = u32::from(location) << 16;
+        let mut key = u32::from(location) << 16;
         emit!(self, "activemask.b32 %wt_a;");
-        if self.dual {
-            self.clock("%wt_x6");
+        if self.style.dual {
+            self.clock("%wt_cl", "%wt_ch");
         }
         self.load(Pair::Record, "%wt_m", "%wt_k");
-        emit!(self, "xor.b32 %wt_x0, %wt_k, {key};");
-        emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
+        if self.style.hot == Some(location) {
+            key = HOT_KEY;
+            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, -{count};");
+        } else {
+            emit!(self, "xor.b32 %wt_x0, %wt_k, {key};");
+            emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
+        }
         emit!(self, "setp.eq.and.u32 %wt_p0, %wt_m, %wt_a, %wt_p0;");
         self.vote("all", "%wt_r", "%wt_p0");
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
         self.end_run();
-        if self.dual {
-            emit!(self, "mov.u32 %wt_t, %wt_x6;");
+        if self.style.dual {
+            emit!(self, "mov.u32 %wt_tl, %wt_cl;");
+            emit!(self, "mov.u32 %wt_th, %wt_ch;");
         } else {
-            self.clock("%wt_t");
+            self.clock("%wt_tl", "%wt_th");
         }
         emit!(self, "mov.u32 %wt_m, %wt_a;");
         emit!(self, "mov.u32 %wt_k, {};", key | count);
         self.store(Pair::Record, "%wt_m", "%wt_k");
-        self.store_word("", Pair::Time, 0, "%wt_t");
+        self.store(Pair::Time, "%wt_tl", "%wt_th");
         self.place_label(&done);
-        if self.dual {
+        if self.style.dual {
             self.twin_event(location, count);
         }
     }
 
-    /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record stays as it is.
+    /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record is used up.
     fn end_run(&mut self) {
-        self.load(Pair::Log, "%wt_i", "%wt_e");
-        self.load_word(Pair::Time, 0, "%wt_t");
+        self.load(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        emit!(self, "setp.ne.and.u32 %wt_w, %wt_m, 0, %wt_w;");
-        emit!(self, "mov.u32 %wt_z, 0;");
-        self.append(TRACE, ["%wt_m", "%wt_k", "%wt_t", "%wt_z"]);
+        if self.style.counts_loops {
+            emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
+        }
+        if let Some(hot) = self.style.hot {
+            let back = (u32::from(hot) << 16).wrapping_sub(HOT_KEY);
+            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
+            emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
+        }
+        self.append(TRACE, RECORD);
     }
 
-    /// Records events on the twin's track: the lanes of `%wt_a`, at the time in `%wt_x6`.
-    pub(super) fn twin_event(&mut self, location: u16, count: u32) {
+    /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
+    fn twin_event(&mut self, location: u16, count: u32) {
         let key = u32::from(location) << 16 | count;
-        self.load(Pair::Twin, "%wt_ti", "%wt_te");
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        emit!(self, "mov.u32 %wt_x5, {key};");
-        emit!(self, "mov.u32 %wt_z, 0;");
-        self.append(TWIN, ["%wt_a", "%wt_x5", "%wt_x6", "%wt_z"]);
-    }
-
-    /// Records an event on the twin's track alone.
-    pub(super) fn twin_only(&mut self, location: u16, count: u32) {
-        emit!(self, "activemask.b32 %wt_a;");
-        self.clock("%wt_x6");
-        self.twin_event(location, count);
+        emit!(self, "mov.u32 %wt_tk, {key};");
+        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"]);
     }
 
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
-    fn append(&mut self, log: Log, [mask, key, time, more]: [&str; 4]) {
+    fn append(&mut self, log: Log, words: Words) {
         let room = self.label();
-        emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.next, log.link);
+        self.load_log(log);
+        emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
         self.vote("any", "%wt_r", "%wt_p1");
         emit!(self, "@!%wt_r bra {room};");
-        self.claim(log, key, time, more);
+        self.claim(log, words);
         self.place_label(&room);
-        self.entry_address("%wt_l", log.next);
-        emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{mask}, {key}, {time}, {more}}};");
-        emit!(self, "@%wt_w add.u32 {next}, {next}, 1;", next = log.next);
-        self.store_word("@%wt_w ", log.pair, 0, log.next);
+        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
+        emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{}}};", words.join(", "));
+        emit!(self, "@%wt_w add.u32 {low}, {low}, {ENTRY_BYTES};", low = log.low);
+        self.store_word("@%wt_w ", log.pointer, 0, log.low);
     }
 
     /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped, and its entry is
@@ -403,21 +442,43 @@ impl Emitter {
     ///
     /// A log that has been stopped stays at its link, which has, beside the 0 in its first word, the lost events (words 1 and 3)
     /// and the time of the first one, with the lowest bit set (word 2).
-    fn claim(&mut self, log: Log, key: &str, time: &str, more: &str) {
-        let again = self.label();
-        self.entry_address("%wt_l", log.link);
+    fn claim(&mut self, log: Log, words: Words) {
+        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.link, log.high);
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "@%wt_p1 ld.global.b32 %wt_x0, [%wt_l+8];");
         emit!(self, "setp.eq.and.u32 %wt_p2, %wt_x0, 0, %wt_p1;");
-        self.place_label(&again);
-        self.field(32, "%wt_x0", field::SEGMENT_ENTRIES);
-        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x0;");
+        self.claim_entries();
+        // The new link is there before the old one leads to it.
+        emit!(self, "mov.u32 %wt_x2, 0;");
+        emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y2], {{%wt_x2, %wt_x2, %wt_x2, %wt_x2}};");
+        emit!(self, "@%wt_p3 st.global.b32 [%wt_l], %wt_x0;");
+        emit!(self, "@%wt_p3 mov.b64 {{{}, {}}}, %wt_y1;", log.low, log.high);
+        emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
+        self.store_word("@%wt_p3 ", log.pointer, 0, log.low);
+        self.store_word("@%wt_p3 ", log.pointer, 1, log.high);
+        self.store_word("@%wt_p3 ", log.end, 0, log.link);
+        self.lose(words);
+    }
+
+    /// Claims a segment for each lane for which `%wt_p2` holds: `%wt_p3` says whether there is one, `%wt_x0` is the index of its
+    /// first entry, `%wt_y1` its address, `%wt_y2` that of its link.
+    fn claim_entries(&mut self) {
+        let again = self.label();
+        let own_loop = self.style.claim == Claim::OwnLoop;
+        if own_loop {
+            self.place_label(&again);
+        }
+        self.field(32, "%wt_x1", field::SEGMENT_ENTRIES);
+        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x1;");
         self.field(64, "%wt_y2", field::CLAIMS);
         emit!(self, "mov.u64 %wt_y1, 0;");
         emit!(self, "@%wt_p2 atom.global.add.u64 %wt_y1, [%wt_y2], %wt_y0;");
-        emit!(self, "setp.eq.u64 %wt_p3, %wt_y1, -1;");
-        self.vote("any", "%wt_p3", "%wt_p3");
-        emit!(self, "@%wt_p3 bra {again};");
+        if own_loop {
+            // The counter never is so large; the assembler does not know.
+            emit!(self, "setp.eq.u64 %wt_p3, %wt_y1, -1;");
+            self.vote("any", "%wt_p3", "%wt_p3");
+            emit!(self, "@%wt_p3 bra {again};");
+        }
         self.field(32, "%wt_x0", field::CLAIMS_FROM);
         emit!(self, "cvt.u64.u32 %wt_y2, %wt_x0;");
         emit!(self, "add.u64 %wt_y1, %wt_y1, %wt_y2;");
@@ -426,21 +487,14 @@ impl Emitter {
         emit!(self, "cvt.u64.u32 %wt_y2, %wt_x0;");
         emit!(self, "setp.le.and.u64 %wt_p3, %wt_y0, %wt_y2, %wt_p2;");
         emit!(self, "cvt.u32.u64 %wt_x0, %wt_y1;");
-        emit!(self, "cvt.u32.u64 %wt_x1, %wt_y0;");
+        self.field(64, "%wt_y3", field::LOGS);
+        emit!(self, "mad.wide.u32 %wt_y1, %wt_x0, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "sub.u32 %wt_x1, %wt_x1, 1;");
-        // The new link before the old one leads there.
-        self.entry_address("%wt_y2", "%wt_x1");
-        emit!(self, "mov.u32 %wt_x2, 0;");
-        emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y2], {{%wt_x2, %wt_x2, %wt_x2, %wt_x2}};");
-        emit!(self, "@%wt_p3 st.global.b32 [%wt_l], %wt_x0;");
-        emit!(self, "@%wt_p3 mov.u32 {}, %wt_x0;", log.next);
-        emit!(self, "@%wt_p3 mov.u32 {}, %wt_x1;", log.link);
-        self.store_word("@%wt_p3 ", log.pair, 1, log.link);
-        self.lose(key, time, more);
+        emit!(self, "mad.wide.u32 %wt_y2, %wt_x1, {ENTRY_BYTES}, %wt_y1;");
     }
 
     /// Counts the entry as lost where `%wt_p1` holds and `%wt_p3`, for "there is room", does not.
-    fn lose(&mut self, key: &str, time: &str, more: &str) {
+    fn lose(&mut self, [_, key, time_low, time_high]: Words) {
         let none = self.label();
         emit!(self, "not.pred %wt_p3, %wt_p3;");
         emit!(self, "and.pred %wt_p1, %wt_p1, %wt_p3;");
@@ -450,15 +504,15 @@ impl Emitter {
         emit!(self, "and.pred %wt_w, %wt_w, %wt_p3;");
         emit!(self, "and.b32 %wt_x0, {key}, {MAX_KEY_COUNT};");
         emit!(self, "cvt.u64.u32 %wt_y0, %wt_x0;");
-        emit!(self, "cvt.u64.u32 %wt_y1, {more};");
-        emit!(self, "add.u64 %wt_y0, %wt_y0, %wt_y1;");
+        self.lines(&["mov.u32 %wt_x1, 0;", "mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
         emit!(self, "@%wt_p1 ld.global.v4.b32 {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}}, [%wt_l];");
         emit!(self, "mov.b64 %wt_y1, {{%wt_x1, %wt_x3}};");
         emit!(self, "add.u64 %wt_y0, %wt_y0, %wt_y1;");
         emit!(self, "mov.b64 {{%wt_x1, %wt_x3}}, %wt_y0;");
         // The first one's time stays.
         emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p1;");
-        emit!(self, "@%wt_p2 or.b32 %wt_x2, {time}, 1;");
+        emit!(self, "shf.r.clamp.b32 %wt_x0, {time_low}, {time_high}, {TIME_SHIFT};");
+        emit!(self, "@%wt_p2 or.b32 %wt_x2, %wt_x0, 1;");
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "@%wt_p1 st.global.v4.b32 [%wt_l], {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}};");
         self.place_label(&none);
@@ -476,36 +530,47 @@ impl Emitter {
 
     /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of the lanes that
     /// iterated as often or more often, as long as the step from the next smaller number. The lowest lane whose number it is keeps
-    /// it. Times differ by one from run to run: finding them takes longer than that.
+    /// it.
     pub(super) fn loop_leave(&mut self, location: u16) {
-        let (found, again) = (self.label(), self.label());
-        let key = u32::from(location) << 16;
         emit!(self, "activemask.b32 %wt_a;");
         self.load(Pair::Record, "%wt_m", "%wt_k");
         self.end_run();
-        self.clock("%wt_t");
+        self.clock("%wt_tl", "%wt_th");
+        self.find_run(location);
+        self.append_iterations(location);
+        self.no_run();
+        self.store(Pair::Record, "%wt_m", "%wt_k");
+        self.loop_enter(location);
+    }
+
+    /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether it keeps the run
+    /// (`%wt_p4`), its length (`%wt_x8`) and time. Times differ by a unit from one run to the next: finding them takes longer than
+    /// that, so the lanes' next events are later still.
+    fn find_run(&mut self, location: u16) {
+        let (found, again) = (self.label(), self.label());
+        let iterations = format!("%wt_n{location}");
         // Most groups iterated equally often.
         emit!(self, "bfind.u32 %wt_x1, %wt_a;");
-        self.shuffle("%wt_x2", &format!("%wt_n{location}"), "%wt_x1");
-        emit!(self, "setp.eq.u32 %wt_p0, %wt_x2, %wt_n{location};");
+        self.shuffle("%wt_x2", &iterations, "%wt_x1");
+        emit!(self, "setp.eq.u32 %wt_p0, %wt_x2, {iterations};");
         self.vote("all", "%wt_r", "%wt_p0");
-        // Lanes with as many or more; those with as many; the next smaller number; lanes with fewer.
-        emit!(self, "mov.u32 %wt_x3, %wt_a;");
-        emit!(self, "mov.u32 %wt_x4, %wt_a;");
-        emit!(self, "mov.u32 %wt_x5, 0;");
-        emit!(self, "mov.u32 %wt_x6, 0;");
+        // Lanes with as many or more; those with as many; the next smaller number; how many lanes have fewer.
+        self.lines(&[
+            "mov.u32 %wt_m, %wt_a;",
+            "mov.u32 %wt_x4, %wt_a;",
+            "mov.u32 %wt_x5, 0;",
+            "mov.u32 %wt_x6, 0;",
+        ]);
         emit!(self, "@%wt_r bra {found};");
-        emit!(self, "mov.u32 %wt_x3, 0;");
-        emit!(self, "mov.u32 %wt_x4, 0;");
-        emit!(self, "mov.u32 %wt_x0, %wt_a;");
+        self.lines(&["mov.u32 %wt_m, 0;", "mov.u32 %wt_x4, 0;", "mov.u32 %wt_x0, %wt_a;"]);
         self.place_label(&again);
         emit!(self, "bfind.u32 %wt_x1, %wt_x0;");
-        self.shuffle("%wt_x2", &format!("%wt_n{location}"), "%wt_x1");
+        self.shuffle("%wt_x2", &iterations, "%wt_x1");
         emit!(self, "shl.b32 %wt_x1, 1, %wt_x1;");
         emit!(self, "xor.b32 %wt_x0, %wt_x0, %wt_x1;");
-        emit!(self, "setp.ge.u32 %wt_p0, %wt_x2, %wt_n{location};");
-        emit!(self, "setp.eq.u32 %wt_p1, %wt_x2, %wt_n{location};");
-        emit!(self, "@%wt_p0 or.b32 %wt_x3, %wt_x3, %wt_x1;");
+        emit!(self, "setp.ge.u32 %wt_p0, %wt_x2, {iterations};");
+        emit!(self, "setp.eq.u32 %wt_p1, %wt_x2, {iterations};");
+        emit!(self, "@%wt_p0 or.b32 %wt_m, %wt_m, %wt_x1;");
         emit!(self, "@%wt_p1 or.b32 %wt_x4, %wt_x4, %wt_x1;");
         emit!(self, "@!%wt_p0 max.u32 %wt_x5, %wt_x5, %wt_x2;");
         emit!(self, "@!%wt_p0 add.u32 %wt_x6, %wt_x6, 1;");
@@ -514,26 +579,28 @@ impl Emitter {
         emit!(self, "@%wt_r bra {again};");
         self.place_label(&found);
         emit!(self, "and.b32 %wt_x0, %wt_x4, %wt_lt;");
-        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        emit!(self, "setp.ne.and.u32 %wt_w, %wt_n{location}, 0, %wt_w;");
-        emit!(self, "mov.u32 %wt_m, %wt_x3;");
-        emit!(self, "mov.u32 %wt_k, {key};");
-        emit!(self, "add.u32 %wt_t, %wt_t, %wt_x6;");
-        emit!(self, "sub.u32 %wt_z, %wt_n{location}, %wt_x5;");
-        self.append(TRACE, ["%wt_m", "%wt_k", "%wt_t", "%wt_z"]);
-        // The lane is in no run now.
-        emit!(self, "mov.u32 %wt_m, 0;");
-        emit!(self, "mov.u32 %wt_k, 0;");
-        self.store(Pair::Record, "%wt_m", "%wt_k");
-        self.loop_enter(location);
+        emit!(self, "setp.eq.u32 %wt_p4, %wt_x0, 0;");
+        emit!(self, "sub.u32 %wt_x8, {iterations}, %wt_x5;");
+        emit!(self, "mov.b64 %wt_c, {{%wt_tl, %wt_th}};");
+        emit!(self, "mad.wide.u32 %wt_c, %wt_x6, {}, %wt_c;", 1 << TIME_SHIFT);
+        emit!(self, "mov.b64 {{%wt_tl, %wt_th}}, %wt_c;");
     }
 
-    fn shuffle(&mut self, to: &str, value: &str, lane: &str) {
-        if self.sync {
-            emit!(self, "shfl.sync.idx.b32 {to}, {value}, {lane}, 31, %wt_a;");
-        } else {
-            emit!(self, "shfl.idx.b32 {to}, {value}, {lane}, 31;");
+    /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its keeper.
+    fn append_iterations(&mut self, location: u16) {
+        let piece = self.label();
+        self.place_label(&piece);
+        emit!(self, "min.u32 %wt_k, %wt_x8, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 %wt_x8, %wt_x8, %wt_k;");
+        emit!(self, "setp.ne.and.u32 %wt_p5, %wt_k, 0, %wt_p4;");
+        emit!(self, "or.b32 %wt_k, %wt_k, {};", u32::from(location) << 16);
+        for log in self.logs() {
+            emit!(self, "mov.pred %wt_w, %wt_p5;");
+            self.append(*log, RECORD);
         }
+        emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
+        self.vote("any", "%wt_r", "%wt_p0");
+        emit!(self, "@%wt_r bra {piece};");
     }
 
     /// Ends the lane's logs, before it leaves the kernel.
@@ -543,10 +610,9 @@ impl Emitter {
         self.end_run();
         self.warp_in_launch();
         self.field(32, "%wt_x5", field::FIRST_ENTRIES);
-        self.head(TRACE);
-        if self.dual {
-            self.load(Pair::Twin, "%wt_ti", "%wt_te");
-            self.head(TWIN);
+        for log in self.logs() {
+            self.load_log(*log);
+            self.head(*log);
         }
     }
 
@@ -561,27 +627,30 @@ impl Emitter {
 
     /// Writes the lane's head of a log, and what the log has lost into the warp's account.
     fn head(&mut self, log: Log) {
-        self.slice(log.track, "%wt_x6");
-        self.entry_address("%wt_y0", "%wt_x6");
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, 8, %wt_y0;");
-        emit!(self, "mov.u32 %wt_x7, 0;");
-        emit!(self, "setp.eq.u32 %wt_p0, {}, {};", log.next, log.link);
         let whole = self.label();
+        self.slice(log.track, "%wt_x6");
+        self.field(64, "%wt_y3", field::LOGS);
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
+        emit!(self, "mov.u32 %wt_x7, 0;");
+        emit!(self, "setp.eq.u32 %wt_p0, {}, {};", log.low, log.link);
         self.vote("any", "%wt_r", "%wt_p0");
         emit!(self, "@!%wt_r bra {whole};");
-        self.entry_address("%wt_l", log.link);
-        for register in ["%wt_x2", "%wt_x3", "%wt_x7"] {
-            emit!(self, "mov.u32 {register}, 0;");
-        }
+        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.link, log.high);
+        self.lines(&["mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
         emit!(self, "@%wt_p0 ld.global.v4.b32 {{%wt_x6, %wt_x2, %wt_x7, %wt_x3}}, [%wt_l];");
         emit!(self, "mov.b64 %wt_y1, {{%wt_x2, %wt_x3}};");
         emit!(self, "setp.ne.u64 %wt_p0, %wt_y1, 0;");
         self.field(64, "%wt_y2", field::ACCOUNTS);
-        // `%wt_x4` is the stream's index (see `slice`).
         emit!(self, "mad.wide.u32 %wt_y2, %wt_x4, {ACCOUNT_BYTES}, %wt_y2;");
         emit!(self, "@%wt_p0 red.global.add.u64 [%wt_y2], %wt_y1;");
         emit!(self, "@%wt_p0 red.global.add.u64 [%wt_y2+{ACCOUNT_LOST}], %wt_y1;");
         self.place_label(&whole);
-        emit!(self, "st.global.v2.b32 [%wt_y0], {{{}, %wt_x7}};", log.next);
+        // The index of the entry after the last one.
+        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
+        emit!(self, "sub.u64 %wt_l, %wt_l, %wt_y3;");
+        emit!(self, "shr.u64 %wt_l, %wt_l, {};", ENTRY_BYTES.ilog2());
+        emit!(self, "cvt.u32.u64 %wt_x6, %wt_l;");
+        emit!(self, "st.global.v2.b32 [%wt_y0], {{%wt_x6, %wt_x7}};");
     }
 }

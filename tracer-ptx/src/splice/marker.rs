@@ -10,9 +10,11 @@
 /// What a comment that is a marker begins with.
 const PREFIX: &str = "warptrace.";
 
-/// A marker.
+/// A marker: a comment that a trace point leaves in a compiled kernel.
+///
+/// `// warptrace.loc 3`, `// warptrace.loop.enter 3`, `// warptrace.loop.tick 3 4`, `// warptrace.loop.leave 3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
+pub enum Marker {
     /// An event at a location.
     Event(u16),
     /// The beginning of a loop.
@@ -28,7 +30,7 @@ impl Marker {
     ///
     /// # Errors
     /// What is wrong with a comment that begins as markers do.
-    pub(super) fn parse(comment: &str) -> Option<Result<Self, String>> {
+    pub(crate) fn parse(comment: &str) -> Option<Result<Self, String>> {
         let text = comment.strip_prefix("//")?.trim();
         let text = text.strip_prefix(PREFIX)?;
         Some(Self::parse_words(text))
@@ -58,7 +60,7 @@ impl Marker {
     }
 
     /// The location, and how many events of it the marker stands for where each iteration is one.
-    pub(super) fn events(self) -> Option<(u16, u32)> {
+    pub(crate) fn events(self) -> Option<(u16, u32)> {
         match self {
             Self::Event(location) => Some((location, 1)),
             Self::Tick(location, count) => Some((location, u32::from(count))),

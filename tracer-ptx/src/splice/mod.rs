@@ -1,6 +1,6 @@
 //! Puts the instructions that record in the place of markers.
 //!
-//! A kernel is compiled once, with a comment at each trace point (see [`marker`]). What runs untraced is that text: comments are
+//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that text: comments are
 //! nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named [`TRACED_SUFFIX`] behind its own name,
 //! with
 //! - a parameter more, the launch's logs (`warptrace_format::log::LaunchLogs`),
@@ -18,18 +18,24 @@ mod emit;
 mod marker;
 mod plan;
 mod state;
+mod style;
 
 use std::collections::BTreeSet;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER, MAX_KEY_COUNT};
-use self::marker::Marker;
+pub use self::marker::Marker;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
 use self::state::{DESCRIPTOR_BYTES, warp_bytes};
-use crate::{EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
+use self::style::{Claim, Style};
+use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
+/// What the names of the sequences' registers begin with.
+pub(crate) const REGISTER_PREFIX: &str = "%wt_";
+/// What the sequences' labels begin with.
+pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 
 /// How events are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,6 +55,8 @@ pub struct Options<'a> {
     pub recording: Option<Recording>,
     /// Where lanes keep their records; `None` chooses for each kernel.
     pub placement: Option<Placement>,
+    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes differs.
+    pub architecture: u32,
     /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels: hardware counters then
     /// tell how often warps and lanes come there.
     pub marks: bool,
@@ -122,6 +130,14 @@ pub enum SpliceError {
         /// The name.
         name: &'static str,
     },
+    /// The control flow of a function cannot be read.
+    #[error("the control flow of `{function}` cannot be read: {source}")]
+    Flow {
+        /// The function.
+        function: String,
+        /// Why not.
+        source: CfgError,
+    },
     /// A mistake of this crate.
     #[error("the recording sequences could not be put in place: {0}")]
     Edit(#[from] EditError),
@@ -135,7 +151,7 @@ pub enum SpliceError {
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     if options.recording.is_some() {
-        for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, "%wt_", "$warptrace_", TRACED_SUFFIX] {
+        for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) {
                 return Err(SpliceError::Reserved { name });
             }
@@ -144,7 +160,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut plans = Vec::new();
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
-        plans.push((function, Plan::of(&module, body, MAX_KEY_COUNT)?));
+        plans.push((function, Plan::of(&module, function, body, MAX_KEY_COUNT)?));
     }
     check_kernels(&module, options)?;
     let wanted =
@@ -180,7 +196,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 copies.push_str(&copy);
             }
         }
-        if kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        // Functions that record use it too, also those that no kernel calls.
+        if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }
@@ -205,6 +222,24 @@ impl Function<'_> {
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry
     }
+}
+
+/// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment is claimed in it (see
+/// [`Claim`]).
+const FIRST_WITHOUT_YIELD: u32 = 90;
+
+/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those of its own for some
+/// divisions and roots.
+fn waits_or_calls(body: &Body<'_>) -> bool {
+    body.instructions().any(|(_, instruction)| match instruction.name() {
+        // A kernel that sleeps waits for another thread.
+        "call" | "nanosleep" => true,
+        "div" | "rem" => {
+            ["rn", "rz", "rm", "rp", "u64", "s64"].iter().any(|one| instruction.has_modifier(one))
+        }
+        "rcp" | "sqrt" => !instruction.has_modifier("approx"),
+        _ => false,
+    })
 }
 
 fn mark_text(marker: Marker) -> String {
@@ -246,8 +281,8 @@ impl Splicer<'_> {
             }
         };
         let with_descriptor = calls.is_some();
-        let emitter = Emitter::new(placement, self.recording.dual, self.sync, true, with_descriptor);
-        let copy = self.copy(function, plan, emitter)?;
+        let style = self.style(function, plan, placement, with_descriptor);
+        let copy = self.copy(function, plan, style)?;
         let shared_bytes = match placement {
             Placement::Shared => warp_bytes(self.recording.dual, with_descriptor),
             _ => 0,
@@ -263,8 +298,32 @@ impl Splicer<'_> {
     }
 
     fn function(&self, function: &Function<'_>, plan: &Plan) -> Result<String, SpliceError> {
-        let emitter = Emitter::new(Placement::Shared, self.recording.dual, self.sync, false, true);
-        self.copy(function, plan, emitter)
+        let style = self.style(function, plan, Placement::Shared, true);
+        self.copy(function, plan, style)
+    }
+
+    fn style(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        placement: Placement,
+        with_descriptor: bool,
+    ) -> Style {
+        let Recording { counted, dual } = self.recording;
+        let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
+            false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
+            _ => Claim::OwnLoop,
+        };
+        Style {
+            placement,
+            dual,
+            sync: self.sync,
+            is_entry: function.is_entry(),
+            with_descriptor,
+            claim,
+            counts_loops: counted && !plan.loops.is_empty(),
+            hot: plan.hot(counted),
+        }
     }
 
     /// Declares the traced copy of a function.
@@ -276,14 +335,10 @@ impl Splicer<'_> {
     }
 
     /// Copies a function, with the sequences that record.
-    fn copy(
-        &self,
-        function: &Function<'_>,
-        plan: &Plan,
-        mut emitter: Emitter,
-    ) -> Result<String, SpliceError> {
+    fn copy(&self, function: &Function<'_>, plan: &Plan, style: Style) -> Result<String, SpliceError> {
         let Some(body) = &function.body else { return Ok(String::new()) };
         let start = function.span.start;
+        let mut emitter = Emitter::new(style);
         let mut edits = Edits::new();
         edits.insert(function.name_span.end - start, TRACED_SUFFIX);
         if function.is_entry() {
@@ -308,6 +363,10 @@ impl Splicer<'_> {
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
         self.ends(function, &mut emitter, &mut edits);
+        if function.is_entry() && plan.falls_off_its_end {
+            emitter.epilogue();
+            edits.insert(body.close - start, emitter.take());
+        }
         let mut copy = edits.apply(function.span.text(self.module.text))?;
         copy.insert(0, '\n');
         copy.push('\n');
@@ -315,15 +374,12 @@ impl Splicer<'_> {
     }
 
     fn sequence(&self, emitter: &mut Emitter, place: &plan::Place) {
-        let Recording { counted, dual } = self.recording;
+        let counted = self.recording.counted;
         match place.marker {
             Marker::Enter(location) if counted => emitter.loop_enter(location),
             Marker::Leave(location) if counted => emitter.loop_leave(location),
             Marker::Tick(location, _) if counted && place.count != 0 => {
                 emitter.loop_tick(location, place.count);
-                if dual {
-                    emitter.twin_only(location, place.count);
-                }
             }
             Marker::Event(location) | Marker::Tick(location, _) if place.count != 0 => {
                 emitter.event(location, place.count);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::SpliceError;
 use super::marker::Marker;
-use crate::{Body, Function, Module, StatementKind};
+use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
 const PARTING: [&str; 16] = [
@@ -35,6 +35,8 @@ pub(super) struct Place {
     /// How many events are recorded here: those of this marker and of the ones behind it that join it; 0 if this one joins
     /// one before.
     pub(super) count: u32,
+    /// Whether it stands in a loop.
+    in_loop: bool,
 }
 
 /// The markers of a function, in text order.
@@ -43,15 +45,31 @@ pub(super) struct Plan {
     pub(super) places: Vec<Place>,
     /// Locations of its loops.
     pub(super) loops: Vec<u16>,
+    /// Whether control may reach the closing brace, which ends the thread.
+    pub(super) falls_off_its_end: bool,
 }
+
+/// Locations from here on are not kept as they are in a function that has a hot one.
+const HOT_LIMIT: u16 = 1 << 15;
 
 impl Plan {
     /// Finds the markers of a function, which has a body.
     ///
     /// Events at one location that follow each other in straight-line code join: nothing lies between them at which the
     /// lanes could part, so they are recorded as one run, at the first one.
-    pub(super) fn of(module: &Module<'_>, body: &Body<'_>, max_count: u32) -> Result<Self, SpliceError> {
-        let mut plan = Self::default();
+    pub(super) fn of(
+        module: &Module<'_>,
+        function: &Function<'_>,
+        body: &Body<'_>,
+        max_count: u32,
+    ) -> Result<Self, SpliceError> {
+        let flow = Cfg::new(body)
+            .map_err(|source| SpliceError::Flow { function: function.name.to_owned(), source })?;
+        let ends = |(index, block): (usize, &crate::Block)| {
+            block.terminator == Terminator::End && flow.is_reachable(index)
+        };
+        let mut plan =
+            Self { falls_off_its_end: flow.blocks().iter().enumerate().any(ends), ..Self::default() };
         let mut loops = BTreeSet::new();
         // Where events of which location can join.
         let mut open: Option<(usize, u16)> = None;
@@ -59,7 +77,7 @@ impl Plan {
             match &statement.kind {
                 StatementKind::Label(_) => open = None,
                 StatementKind::Instruction(instruction) if PARTING.contains(&instruction.name()) => {
-                    open = None
+                    open = None;
                 }
                 StatementKind::Comment(text) => {
                     let Some(marker) = Marker::parse(text) else { continue };
@@ -67,7 +85,8 @@ impl Plan {
                         let position = module.position(statement.span.start);
                         SpliceError::Marker { line: position.line, column: position.column, problem }
                     })?;
-                    let mut place = Place { statement: index, marker, count: 0 };
+                    let in_loop = flow.loop_of(flow.block_of(index)).is_some();
+                    let mut place = Place { statement: index, marker, count: 0, in_loop };
                     match marker.events() {
                         None => {
                             open = None;
@@ -99,6 +118,20 @@ impl Plan {
         }
         plan.loops = loops.into_iter().collect();
         Ok(plan)
+    }
+}
+
+impl Plan {
+    /// The one location of events in loops, if there is just one: that is where most events repeat, and few runs end.
+    pub(super) fn hot(&self, counted: bool) -> Option<u16> {
+        let is_event = |place: &&Place| !(counted && matches!(place.marker, Marker::Tick(..)));
+        let locations = || {
+            let events = self.places.iter().filter(is_event);
+            events.filter_map(|place| place.marker.events().map(|(location, _)| (location, place.in_loop)))
+        };
+        let (hot, _) = locations().find(|(_, in_loop)| *in_loop)?;
+        let fits = |(location, in_loop): (u16, bool)| location < HOT_LIMIT && (!in_loop || location == hot);
+        locations().all(fits).then_some(hot)
     }
 }
 

@@ -1,15 +1,16 @@
 //! Where a lane keeps its record and its write pointers while its kernel runs.
 //!
-//! A lane's *record* is the run that it is in: mask, key (location and count) and the time at which it began. Beside it are,
-//! for each track, the index of the log entry that it writes next and that of the link at its segment's end.
+//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began. Beside it are,
+//! for each track, the address of the log entry that it writes next and that of the link at its segment's end.
 //!
 //! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each bank once:
 //! ```text
 //! offset  size  field
 //!      0   256  for each lane: mask, key
-//!    256   256  for each lane: next entry, link
-//!    512   256  for each lane: time; not used
-//!    768   256  with a twin: next entry, link of the twin's log
+//!    256   256  for each lane: address of the next entry
+//!    512   256  for each lane: clock
+//!    768   256  for each lane: lower half of the link's address; not used
+//!   1024   512  with a twin: its next entry and link
 //!      …    64  where functions record too: the launch's descriptor
 //! ```
 //! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
@@ -17,7 +18,7 @@
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In registers: five a lane, and two for the twin. Only where all trace points stand in the kernel itself.
+    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel itself.
     Registers,
     /// In the block's dynamic shared memory, which a launch makes larger by
     /// [`TracedKernel::shared_bytes`](super::TracedKernel) for each warp.
@@ -48,12 +49,16 @@ pub(super) const DESCRIPTOR_BYTES: u32 = 64;
 pub(super) enum Pair {
     /// Mask and key.
     Record,
-    /// Next entry and link.
+    /// Address of the next entry.
     Log,
-    /// Time.
+    /// Clock.
     Time,
-    /// Next entry and link of the twin.
-    Twin,
+    /// Lower half of the link's address.
+    Link,
+    /// Address of the twin's next entry.
+    TwinLog,
+    /// Lower half of the address of the twin's link.
+    TwinLink,
 }
 
 impl Pair {
@@ -62,7 +67,9 @@ impl Pair {
             Self::Record => 0,
             Self::Log => 1,
             Self::Time => 2,
-            Self::Twin => 3,
+            Self::Link => 3,
+            Self::TwinLog => 4,
+            Self::TwinLink => 5,
         }
     }
 
@@ -76,7 +83,7 @@ impl Pair {
 }
 
 const fn pairs(dual: bool) -> u32 {
-    if dual { 4 } else { 3 }
+    if dual { 6 } else { 4 }
 }
 
 /// Bytes of shared memory that a warp's state takes.

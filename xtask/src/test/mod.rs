@@ -67,6 +67,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         }
         process::run(&mut command)
     });
+    // The recording sequences, interpreted. A step of its own: with the feature in the steps above, cargo would compile the
+    // build scripts that read PTX, and so the kernels, once more.
+    steps.step("interpreter", || {
+        let package = ["-p", "warptrace-ptx", "--features", "interpreter"];
+        process::run(workspace::cargo().arg("clippy").args(package).args([
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
+        process::run(workspace::cargo().arg("test").args(package).arg("--no-fail-fast"))
+    });
     steps.step("doc tests", || {
         process::run(workspace::cargo().args(["test", "--workspace", "--doc", "--no-fail-fast"]))
     });

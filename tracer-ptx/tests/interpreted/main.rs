@@ -1,0 +1,9 @@
+//! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
+
+mod case;
+mod logs;
+mod memory;
+mod model;
+mod native;
+mod program;
+mod sequences;
