@@ -460,10 +460,10 @@ fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
     for (codec, chunk_bytes) in [(ECL, 1024), (CodecSpec::Raw, 4096), (PREDICT, 64 << 10)] {
         let room = Room { chunk_bytes, chunks: (64 << 20) / chunk_bytes, merged: 1 << 12, ..ROOM };
         // 300 long runs of raw are more than there is room for.
-        let found = &merge(&memory(&[logs.clone()], room), codec, 128)[0];
+        let found = &merge(&memory(std::slice::from_ref(&logs), room), codec, 128)[0];
         assert_eq!(found.stretches, [940]);
         assert_eq!((&found.runs, found.attempted, found.lost), (&logs.expected().0, logs.expected().1, 0));
-        encode(&memory(&[logs.clone()], room), codec);
+        encode(&memory(std::slice::from_ref(&logs), room), codec);
     }
     // In small chunks counts are no concern.
     assert!(check(&[logs], PREDICT, ROOM, 128)[0].stretches.len() > 1);
@@ -474,7 +474,7 @@ fn a_full_pool_ends_a_stretch_of_any_length() {
     let mut numbers = Numbers(10);
     let logs = with_long_runs(&mut numbers);
     for chunks in [0, 1, 2, 5, 200] {
-        let memory = memory(&[logs.clone()], Room { chunks, ..ROOM });
+        let memory = memory(std::slice::from_ref(&logs), Room { chunks, ..ROOM });
         // With one stream, also what is lost is the same.
         let found = encode(&memory, CodecSpec::Raw);
         assert_eq!(found.chunks.len(), chunks as usize);

@@ -1,5 +1,6 @@
 //! The kernels. Each is given the pool, with device addresses, and the address of a table of
 //! [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es.
+#![expect(unreachable_pub, reason = "the host finds them by their names in the PTX")]
 
 use warptrace_device::simt;
 use warptrace_format::codec::ecl::EclState;

@@ -14,7 +14,7 @@ use crate::warp::ALL;
 const WORDS: u32 = (31 + GROUP_LANES * (MAX_PUSH_BITS + MAX_AGAIN_BITS)).div_ceil(32);
 pub(super) const BUFFER_BYTES: u32 = WORDS.div_ceil(4) * 16;
 
-/// The bits that a group writes, from a word of the payload on: all zero but for those that did not fill a word.
+/// The bits that a group writes, from a word of the payload on: all zero but for the bits that did not fill a word.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) memory: SharedMemory,

@@ -23,7 +23,7 @@ use super::{GROUP_LANES, Member};
 use crate::memory::SharedMemory;
 use crate::warp::{ALL, shuffle_up};
 
-/// Masks of a group: the stack before the first, the innermost last, then those before each lane's run; 0 for all lanes.
+/// Masks of a group: the stack before the first, the innermost last, then the masks before each lane's run; 0 for all lanes.
 const MASKS: u32 = DEPTH as u32 + GROUP_LANES;
 pub(super) const MASKS_BYTES: u32 = 4 * MASKS;
 const _: () = assert!(MASKS < 32 && MASKS_BYTES.is_multiple_of(16));
