@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use warptrace_decoder::TraceFile;
 
 /// Lines of the list of codecs.
-const CODECS: usize = 5;
+const CODECS: usize = 7;
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
