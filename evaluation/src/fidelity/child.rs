@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use warptrace_device::KernelCall;
 use warptrace_host::{Device, LaunchShape, LaunchTime, Launcher, Session, SessionError, Untraced};
 
-use super::modes;
+use super::{MAX_LAUNCHES, modes};
 use crate::arguments::FidelityRun;
 use crate::{machine, record, subjects};
 
@@ -28,6 +28,11 @@ pub(super) struct Story {
 }
 
 impl Story {
+    /// The launches that are profiled.
+    pub(super) fn profiled(&self) -> &[String] {
+        &self.launches[..self.launches.len().min(MAX_LAUNCHES)]
+    }
+
     /// Reads what the run in this folder told.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(STORY);

@@ -5,15 +5,15 @@ use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 
 use super::counts::{Counts, Passed};
 
-/// The counts of one track of a trace, over all launches.
-pub(super) fn counts(trace: &TraceFile, track: u32) -> anyhow::Result<Counts> {
+/// The counts of one track of a trace, over its first `launches` launches.
+pub(super) fn counts(trace: &TraceFile, track: u32, launches: usize) -> anyhow::Result<Counts> {
     anyhow::ensure!(
         matches!(trace.completeness(), Completeness::Complete),
         "the trace is not whole: {}",
         trace.completeness()
     );
     let mut counts = Counts::default();
-    for info in trace.launches() {
+    for info in trace.launches().take(launches) {
         let kernel = trace.metadata().kernels.get(info.kernel() as usize);
         let kernel = kernel.with_context(|| format!("launch {} has no kernel", info.number()))?;
         for (location, passed) in trace.location_counts(info.number(), track, &WarpFilter::all())? {
@@ -56,12 +56,13 @@ mod tests {
                     ControlFlow::Continue(())
                 })
                 .unwrap();
-            let found = counts(&trace, track).unwrap();
+            let found = counts(&trace, track, 1).unwrap();
             assert_eq!(found, expected, "track {track}");
             assert_eq!(found.total().events, report.recorded, "track {track}");
         }
 
+        assert!(counts(&trace, 0, 0).unwrap().is_empty());
         let cut = TraceFile::from_bytes(bytes[..bytes.len() - 1].to_vec()).unwrap();
-        assert!(counts(&cut, 0).unwrap_err().to_string().starts_with("the trace is not whole"));
+        assert!(counts(&cut, 0, 1).unwrap_err().to_string().starts_with("the trace is not whole"));
     }
 }

@@ -1,6 +1,6 @@
 //! What the counts of a program say: whether the trace is that of the traced kernel, and how far that is from the untraced one.
 
-use super::counts::{Counts, Passed, Point};
+use super::counts::{Counts, Point};
 use super::modes::Mode;
 use crate::table::count;
 
@@ -35,14 +35,6 @@ pub(super) struct Findings {
     pub(super) untraced: Vec<Counts>,
     /// The recordings.
     pub(super) recordings: Vec<Recording>,
-}
-
-fn events(passed: Passed) -> u64 {
-    passed.events
-}
-
-fn lanes(passed: Passed) -> u64 {
-    passed.lanes
 }
 
 impl Findings {
@@ -83,38 +75,33 @@ impl Findings {
             let of_track = if track == 0 { "the trace" } else { "the raw twin" };
             // Where loops are counted, the trace has the events of lanes in lock step.
             if !(recording.mode.is_counted() && track == 0) {
-                problems.extend(unequal(
-                    &format!("{of_track} has other events than its kernel"),
-                    decoded,
-                    &recording.traced,
-                    events,
-                ));
+                let differences = decoded.event_differences(&recording.traced);
+                problems
+                    .extend(unequal(&format!("{of_track} has other events than its kernel"), &differences));
             }
-            problems.extend(unequal(
-                &format!("{of_track} has other lanes than its kernel"),
-                decoded,
-                &recording.traced,
-                lanes,
-            ));
+            let differences = decoded.lane_differences(&recording.traced);
+            problems.extend(unequal(&format!("{of_track} has other lanes than its kernel"), &differences));
         }
         if !self.asynchronous {
-            problems.extend(unequal(
-                "the traced kernel has other lanes than the untraced",
-                &recording.traced,
-                self.reference(),
-                lanes,
-            ));
+            let differences = recording.traced.lane_differences(self.reference());
+            problems.extend(unequal("the traced kernel has other lanes than the untraced", &differences));
         }
         problems
     }
 
-    /// Whether a track has the events of its kernel, in words.
+    /// Whether a track has the events of its kernel.
+    pub(super) fn is_its_kernel(recording: &Recording, decoded: &Counts) -> bool {
+        decoded.event_differences(&recording.traced).is_empty()
+            && decoded.lane_differences(&recording.traced).is_empty()
+    }
+
+    /// The same in words, with the difference if there is one.
     pub(super) fn as_its_kernel(recording: &Recording, decoded: &Counts) -> String {
-        if *decoded == recording.traced {
+        if Self::is_its_kernel(recording, decoded) {
             return "yes".to_owned();
         }
         let share = recording.traced.distance(decoded);
-        if recording.mode.is_counted() && decoded.differences(&recording.traced, lanes).is_empty() {
+        if recording.mode.is_counted() && decoded.lane_differences(&recording.traced).is_empty() {
             return format!("lanes; events of loops differ by {}", percent(share));
         }
         format!("NO, {}", percent(share))
@@ -122,12 +109,18 @@ impl Findings {
 
     /// What can be said of all recordings at once.
     pub(super) fn summary(&self) -> String {
-        let reference = self.reference().total();
+        let reference = self.reference();
+        let expected = reference.events_beside(&Counts::default());
         let spread = self.spread().map_or_else(String::new, |spread| {
             format!(" ({} untraced runs, at most {} from each other)", self.untraced.len(), percent(spread))
         });
         let mut text =
-            format!("{} {}: {} events untraced{spread}. ", self.program, self.input, count(reference.events));
+            format!("{} {}: {} events untraced{spread}. ", self.program, self.input, count(expected));
+        if reference.bounds().len() > 0 {
+            let points: Vec<String> =
+                reference.bounds().map(|Point { kernel, location }| format!("{kernel}:{location}")).collect();
+            text += &format!("Without {}, whose marks are conditional. ", points.join(", "));
+        }
         let tracks = || {
             self.recordings.iter().filter_map(|recording| Some((&recording.mode, recording.decoded.first()?)))
         };
@@ -145,8 +138,9 @@ impl Findings {
             return text;
         }
         let others: Vec<String> = tracks()
-            .filter(|(_, decoded)| decoded.total().events != reference.events)
-            .map(|(mode, decoded)| format!("{} {}", mode.name, count(decoded.total().events)))
+            .map(|(mode, decoded)| (mode, decoded.events_beside(reference)))
+            .filter(|(_, events)| *events != expected)
+            .map(|(mode, events)| format!("{} {}", mode.name, count(events)))
             .collect();
         text += &if tracks().next().is_none() {
             "Nothing was recorded.".to_owned()
@@ -160,8 +154,7 @@ impl Findings {
 }
 
 /// A problem, if two counts differ.
-fn unequal(what: &str, found: &Counts, expected: &Counts, number: fn(Passed) -> u64) -> Option<String> {
-    let differences = found.differences(expected, number);
+fn unequal(what: &str, differences: &[(Point, u64, u64)]) -> Option<String> {
     let named: Vec<String> = differences
         .iter()
         .take(NAMED)
@@ -290,5 +283,19 @@ mod tests {
     #[test]
     fn small_shares_keep_their_digits() {
         assert_eq!([0.0, 1e-7, 0.000_05, 0.012_34].map(percent), ["0%", "under 0.001%", "0.005%", "1.23%"]);
+    }
+
+    #[test]
+    fn upper_bounds_are_left_out_and_named() {
+        let traced = counts(&[(1, 10, 320), (2, 5, 40)]);
+        let mut untraced = counts(&[(1, 10, 320), (2, 90, 40)]);
+        untraced.set_bound("walk", 2);
+        let found = findings(false, &[&untraced], vec![recording("raw", &traced, &[&traced])]);
+        assert_eq!(found.problems(&found.recordings[0]), Vec::<String>::new());
+        assert_eq!(found.distance(&traced), 0.0);
+        assert_eq!(
+            found.summary(),
+            "walk small: 10 events untraced. Without walk:2, whose marks are conditional. Every trace has as many."
+        );
     }
 }

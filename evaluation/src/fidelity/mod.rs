@@ -47,6 +47,8 @@ const MARKS: &str = "WARPTRACE_MARKS";
 const SYNCHRONOUS_RUNS: u32 = 2;
 /// A run that takes longer is ended.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
+/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take minutes.
+const MAX_LAUNCHES: usize = 50;
 /// Largest memory for chunks that is tried where events were lost, in MiB.
 const MAX_POOL_MIB: u64 = 16 << 10;
 
@@ -185,9 +187,16 @@ impl Comparison<'_> {
                 continue;
             }
             let trace = TraceFile::open(self.folder.join(TRACE))?;
-            let decoded = (0..mode.tracks()).map(|track| decoded::counts(&trace, track));
+            let decoded =
+                (0..mode.tracks()).map(|track| decoded::counts(&trace, track, story.profiled().len()));
             let decoded = decoded.collect::<anyhow::Result<Vec<Counts>>>()?;
-            return Ok(Recording { mode, launches: story.launches.len(), traced, decoded, lost: story.lost });
+            return Ok(Recording {
+                mode,
+                launches: story.profiled().len(),
+                traced,
+                decoded,
+                lost: story.lost,
+            });
         }
     }
 
@@ -220,16 +229,12 @@ impl Comparison<'_> {
         }
         let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
         let traced = mode.codec.is_some();
+        let profiled = (&kernels[..], traced, MAX_LAUNCHES);
         let child = (self.program.as_path(), &arguments[..]);
-        let tables = self.ncu.profile(&kernels, traced, child, MARKS, self.folder, RUN_LIMIT)?;
+        let tables = self.ncu.profile(profiled, child, MARKS, self.folder, RUN_LIMIT)?;
         let story = Story::read(self.folder)?;
-        let launches = source_page::of_launches(tables, &story.launches, traced)
+        let launches = source_page::of_launches(tables, story.profiled(), traced)
             .map_err(|problem| anyhow::anyhow!(problem))?;
-        let conditional: u32 = launches.iter().map(|launch| launch.conditional).sum();
-        anyhow::ensure!(
-            conditional == 0,
-            "{conditional} marks became conditional instructions, whose warp executions cannot be told"
-        );
         let mut counts = Counts::default();
         for launch in &launches {
             counts.add_all(&launch.counts);

@@ -124,15 +124,14 @@ impl Ncu {
         &self.path
     }
 
-    /// Runs `program` with its arguments, `variable` set to 1, and profiles its launches of `kernels`, or of their traced
-    /// copies. Its messages go to files in `folder`.
+    /// Runs `program` with its arguments, `variable` set to 1, and profiles its first `launches` launches of `kernels`, or of
+    /// their traced copies. Its messages go to files in `folder`.
     ///
     /// # Errors
     /// If ncu or the program fails, takes longer than `limit`, or what ncu prints cannot be read.
     pub(crate) fn profile(
         &self,
-        kernels: &[&str],
-        traced: bool,
+        (kernels, traced, launches): (&[&str], bool, usize),
         program: (&Path, &[OsString]),
         variable: &str,
         folder: &Path,
@@ -146,7 +145,7 @@ impl Ncu {
         let messages = File::create(&said).map_err(system("create a file for messages"))?;
         let errors = messages.try_clone().map_err(system("create a file for messages"))?;
         let mut command = Command::new(&self.path);
-        command.args(arguments(kernels, traced, &log)).arg(program.0).args(program.1);
+        command.args(arguments(kernels, traced, launches, &log)).arg(program.0).args(program.1);
         command.env(variable, "1").stdin(Stdio::null()).stdout(messages).stderr(errors);
         own_group(&mut command);
         let mut child = command.spawn().map_err(system(&format!("start {}", self.path.display())))?;
@@ -188,7 +187,7 @@ fn versions(folder: &Path, prefix: &str, suffix: &str) -> Vec<PathBuf> {
 }
 
 /// The options of ncu, before the program.
-fn arguments(kernels: &[&str], traced: bool, log: &Path) -> Vec<OsString> {
+fn arguments(kernels: &[&str], traced: bool, launches: usize, log: &Path) -> Vec<OsString> {
     let suffix = if traced { TRACED_SUFFIX.replace('$', "\\$") } else { String::new() };
     let names = format!("regex:^({}){suffix}$", kernels.join("|"));
     let mut arguments: Vec<OsString> = [
@@ -204,6 +203,7 @@ fn arguments(kernels: &[&str], traced: bool, log: &Path) -> Vec<OsString> {
     ]
     .map(OsString::from)
     .into();
+    arguments.extend(["--launch-count".into(), launches.to_string().into()]);
     arguments.extend(["--kernel-name".into(), names.into(), "--log-file".into(), log.into()]);
     arguments
 }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn the_command_names_kernels_and_metrics() {
         let text = |traced| -> Vec<String> {
-            let arguments = arguments(&["nbody_force", "nbody_move"], traced, Path::new("/tmp/log"));
+            let arguments = arguments(&["nbody_force", "nbody_move"], traced, 50, Path::new("/tmp/log"));
             arguments.into_iter().map(|argument| argument.into_string().unwrap()).collect()
         };
         let traced = text(true);
@@ -267,7 +267,9 @@ mod tests {
             "{traced:?}"
         );
         assert!(text(false).contains(&"regex:^(nbody_force|nbody_move)$".to_owned()));
-        assert!(traced.windows(2).any(|pair| pair == ["--log-file", "/tmp/log"]));
+        for pair in [["--log-file", "/tmp/log"], ["--launch-count", "50"]] {
+            assert!(traced.windows(2).any(|found| found == pair), "{traced:?}");
+        }
     }
 
     #[test]
@@ -302,7 +304,13 @@ mod tests {
         fs::write(&path, format!("#!/bin/sh\nlog={}/ncu.log\n{script}\n", folder.path().display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let program = Path::new("/bin/true");
-        Ncu { path }.profile(&["walk"], true, (program, &["--now".into()]), "MARKED", folder.path(), limit)
+        Ncu { path }.profile(
+            (&["walk"], true, 50),
+            (program, &["--now".into()]),
+            "MARKED",
+            folder.path(),
+            limit,
+        )
     }
 
     #[cfg(unix)]

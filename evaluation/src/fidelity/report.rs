@@ -11,7 +11,8 @@ use warptrace_workloads::ProgramInfo;
 /// What stands above the first table.
 const HEAD: &str = "Events are warp executions of trace points. *Untraced* and *traced* are what hardware counters say of the \
     kernel without and with recording, *decoded* is what the trace of that same traced run says. *Difference* is the sum over \
-    all trace points of |untraced - decoded| events, over the untraced kernel's events. How it is measured is in \
+    all trace points of |untraced - decoded| events, over the untraced kernel's events; trace points whose events are an upper \
+    bound (\u{2264}) are left out of it. How it is measured is in \
     `docs/evaluation.md`; every location of every recording is in `fidelity-locations.csv`.\n";
 
 /// A program's findings, with its trace points.
@@ -90,13 +91,14 @@ fn recordings(subjects: &[Subject]) -> Table {
     for Subject { findings, .. } in subjects {
         for recording in &findings.recordings {
             for (track, decoded) in recording.decoded.iter().enumerate() {
-                let all = [findings.reference().total(), recording.traced.total(), decoded.total()];
+                let counts = [findings.reference(), &recording.traced, decoded];
+                let all = counts.map(Counts::total);
                 let mut row = vec![
                     findings.program.to_owned(),
                     findings.input.clone(),
                     track_name(&recording.mode.name, track),
                 ];
-                row.extend(all.map(|passed| count(passed.events)));
+                row.extend(counts.map(|counts| bounded(counts.bounds().len() > 0, counts.total().events)));
                 row.extend(all.map(lanes_an_event));
                 let within = match findings.is_within_spread(decoded) {
                     Some(true) if findings.asynchronous => ", within the spread",
@@ -111,6 +113,11 @@ fn recordings(subjects: &[Subject]) -> Table {
         }
     }
     table
+}
+
+/// A number of events, or an upper bound of it.
+fn bounded(is_bound: bool, events: u64) -> String {
+    format!("{}{}", if is_bound { "≤ " } else { "" }, count(events))
 }
 
 fn lanes_an_event(passed: Passed) -> String {
@@ -134,7 +141,8 @@ fn locations(subject: &Subject) -> Table {
         let Point { kernel, location } = &point;
         let untraced = findings.reference().at(&point);
         let name = names.get(location).copied().unwrap_or_default();
-        let mut row = vec![kernel.clone(), format!("{location} {name}"), count(untraced.events)];
+        let mut row = vec![kernel.clone(), format!("{location} {name}"), String::new()];
+        row[2] = bounded(findings.reference().bounds().any(|bound| *bound == point), untraced.events);
         row.push(lanes_an_event(untraced));
         row.extend(columns.iter().map(|decoded| count(decoded.at(&point).events)));
         table.row(row);

@@ -37,6 +37,9 @@ struct Row<'a> {
     /// The largest such difference of two untraced runs; empty if there was one.
     spread: Option<f64>,
     decoded_is_traced: bool,
+    /// Locations whose events are an upper bound, and are not compared.
+    bounds_untraced: usize,
+    bounds_traced: usize,
     problems: String,
 }
 
@@ -111,7 +114,9 @@ impl Rows {
                 lost: recording.lost,
                 difference: findings.distance(decoded),
                 spread: findings.spread(),
-                decoded_is_traced: *decoded == recording.traced,
+                decoded_is_traced: Findings::is_its_kernel(recording, decoded),
+                bounds_untraced: findings.reference().bounds().len(),
+                bounds_traced: recording.traced.bounds().len(),
                 problems: problems.clone(),
             })?;
             self.add_locations(findings, recording, track, decoded, program)?;

@@ -10,6 +10,9 @@
 //! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. All marks of a location in a launch are
 //! summed: code may stand at several addresses. Columns are found by their names, whatever others there are, whether they are
 //! called as the metrics are or as the section `SourceCounters` calls them. Everything that is no table is passed over.
+//!
+//! The assembler may make a mark conditional rather than branch around it (`@P0 PMTRIG 0x5`). It is counted then for each warp that
+//! comes by, so its events are an upper bound; its lanes are those whose predicate held.
 
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
@@ -31,8 +34,6 @@ pub(crate) struct ProfiledLaunch {
     pub(crate) traced: bool,
     /// What its marks counted.
     pub(crate) counts: Counts,
-    /// Marks that the assembler made conditional. Its warp executions say nothing about them.
-    pub(crate) conditional: u32,
 }
 
 /// A line of the source page that cannot be read.
@@ -106,7 +107,6 @@ pub(crate) fn read(text: &str) -> Result<Vec<ProfiledLaunch>, PageError> {
                 traced: own.is_some(),
                 kernel: own.unwrap_or(&name).to_owned(),
                 counts: Counts::default(),
-                conditional: 0,
             });
         } else if is_heading(content) {
             columns = Some(headings(&fields(content, line)?, line)?);
@@ -178,16 +178,19 @@ fn add_mark(
     };
     let mut passed = Passed { events: number(columns.events)?, lanes: number(columns.lanes)? };
     if guarded {
-        launch.conditional += 1;
-        if let Some(column) = columns.lanes_on {
-            passed.lanes = number(column)?;
+        let missing = || PageError::Column { line, column: LANES_ON[0], found: "no such column".to_owned() };
+        passed.lanes = number(columns.lanes_on.ok_or_else(missing)?)?;
+        // Without a lane there was no event.
+        passed.events = passed.events.min(passed.lanes);
+        if passed.lanes != 0 {
+            launch.counts.set_bound(&launch.kernel, location);
         }
     }
     launch.counts.add(&launch.kernel, location, passed);
     Ok(())
 }
 
-/// The profiled launches, one for each of the `kernels` that were launched, in their order. Some versions of ncu print each
+/// The profiled launches, one for each of the `kernels`, in their order. Some versions of ncu print each
 /// table twice, one after the other; the second is left out.
 ///
 /// # Errors
@@ -220,7 +223,7 @@ pub(crate) fn of_launches(
         format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
     };
     Err(format!(
-        "{} kernels were launched ({}), and ncu printed {} tables ({})",
+        "{} launches were to be profiled ({}), and ncu printed {} tables ({})",
         kernels.len(),
         names(kernels),
         tabled.len(),
@@ -255,10 +258,12 @@ mod tests {
         let launches = read(METRICS).unwrap();
         assert_eq!(launches.len(), 2);
         let [untraced, traced] = &launches[..] else { panic!("{launches:?}") };
-        assert_eq!((untraced.kernel.as_str(), untraced.traced, untraced.conditional), ("walk", false, 0));
+        assert_eq!((untraced.kernel.as_str(), untraced.traced), ("walk", false));
         assert_eq!(untraced.counts, counts(&[(1, 192, 6144), (2, 2862, 30720), (65535, 2837, 6144)]));
-        assert_eq!((traced.kernel.as_str(), traced.traced, traced.conditional), ("walk", true, 1));
-        assert_eq!(traced.counts, counts(&[(300, 5, 40)]));
+        assert_eq!((traced.kernel.as_str(), traced.traced), ("walk", true));
+        let mut expected = counts(&[(300, 5, 40)]);
+        expected.set_bound("walk", 300);
+        assert_eq!((&traced.counts, untraced.counts.bounds().len()), (&expected, 0));
     }
 
     #[test]
@@ -295,6 +300,12 @@ mod tests {
             matches!(message, PageError::Column { line: 2, column: "thread_inst_executed", .. }),
             "{message}"
         );
+        let no_lanes = format!("{table}\"0x0\",\"@P0 PMTRIG 0x1\",\"1\",\"1\"\n");
+        let message = read(&no_lanes).unwrap_err();
+        assert!(
+            matches!(message, PageError::Column { line: 3, column: "thread_inst_executed_true", .. }),
+            "{message}"
+        );
         let no_heading = "\"Kernel Name\",\"walk\",\n\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n";
         assert_eq!(read(no_heading), Err(PageError::NoTable { line: 2 }));
         assert_eq!(read("\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n"), Err(PageError::NoTable { line: 1 }));
@@ -311,7 +322,7 @@ mod tests {
 
     fn launch(kernel: &str, location: u16) -> ProfiledLaunch {
         let counts = counts(&[(location, 1, 32)]);
-        ProfiledLaunch { kernel: kernel.to_owned(), traced: true, counts, conditional: 0 }
+        ProfiledLaunch { kernel: kernel.to_owned(), traced: true, counts }
     }
 
     #[test]
@@ -323,7 +334,10 @@ mod tests {
         assert_eq!(of_launches(twice, &kernels, true), Ok(once.clone()));
         let unequal = vec![launch("force", 1), launch("force", 3), launch("move", 2), launch("move", 2)];
         let error = of_launches(unequal, &kernels, true).unwrap_err();
-        assert!(error.contains("2 kernels were launched (force, move), and ncu printed 4 tables"), "{error}");
+        assert!(
+            error.contains("2 launches were to be profiled (force, move), and ncu printed 4 tables"),
+            "{error}"
+        );
         assert!(of_launches(once, &kernels, false).is_err());
         assert_eq!(of_launches(Vec::new(), &[], true), Ok(Vec::new()));
     }

@@ -38,7 +38,7 @@ pub(super) fn twin(quick: bool) -> Case {
     on_small_grid(if quick { 100 } else { 2_000 })
 }
 
-/// Few points: the profiler's work for each launch takes longer than a launch.
+/// Few points: only the first launches are profiled.
 pub(super) fn fidelity() -> Case {
     on_small_grid(500)
 }
