@@ -12,13 +12,15 @@ use crate::program::{self, LENGTH, Lane, Mix, begins};
 
 const LISTS: u64 = 0x10_0000;
 const RESULTS: u64 = 0x1000_0000;
-const CALL: &str = "\t{
+/// The function between the kernel and the one with markers has none. It may end the thread.
+const CALL: &str = "\tst.global.b32 [%rd2], %r20;
+	{
 	.param .b32 param0;
 	st.param.b32 [param0], %r20;
 	.param .b64 param1;
 	st.param.b64 [param1], %rd1;
 	.param .b32 retval0;
-	call.uni (retval0), called, (param0, param1);
+	call.uni (retval0), between, (param0, param1);
 	ld.param.b32 %r20, [retval0];
 	}";
 

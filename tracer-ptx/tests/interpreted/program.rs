@@ -80,7 +80,8 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
             5 => 4,
             6 if below(random, 4) == 0 => 5,
             7 if below(random, 4) == 0 => 7,
-            6..=9 => 9,
+            6..=8 => 9,
+            9 => 10,
             10..=11 => 6,
             _ => 8,
         };
@@ -139,6 +140,9 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                 let trips = next(&mut at);
                 if mix.calls {
                     push(&mut sequence, 40, 1);
+                    if trips == 8 {
+                        break hash;
+                    }
                     push(&mut sequence, 41, u64::from(trips));
                     (0..trips).for_each(|_| mix_in(&mut hash, 41));
                     if trips <= 6 {
@@ -174,9 +178,14 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                     (0..inner).for_each(|_| mix_in(&mut hash, 31));
                 }
             }
-            _ => {
+            9 => {
                 push(&mut sequence, 50, 1);
+                mix_in(&mut hash, 51);
+            }
+            _ => {
+                push(&mut sequence, 50, 2);
                 mix_in(&mut hash, 50);
+                mix_in(&mut hash, 51);
             }
         }
     };
