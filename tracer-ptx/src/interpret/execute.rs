@@ -8,6 +8,8 @@ use super::program::{Program, Step};
 
 /// The most calls that a lane may be in.
 const MAX_CALLS: usize = 64;
+/// The most bytes of an access.
+const MAX_ACCESS: usize = 16;
 
 /// What an instruction works on, beside its warp.
 pub(super) struct Executor<'a> {
@@ -229,16 +231,16 @@ impl Executor<'_> {
             Op::Store { memory, ty, from, address } => {
                 let bytes = (ty.bits / 8) as usize;
                 let at = self.address(warp, lane, *memory, address, (bytes * from.len()) as u64)?;
-                let mut written = Vec::new();
-                for from in from {
-                    written.extend_from_slice(&self.value(warp, lane, *from)?.to_le_bytes()[..bytes]);
+                let mut written = [0; MAX_ACCESS];
+                for (written, from) in written.chunks_exact_mut(bytes).zip(from) {
+                    written.copy_from_slice(&self.value(warp, lane, *from)?.to_le_bytes()[..bytes]);
                 }
-                self.write(warp, lane, *memory, at, &written)
+                self.write(warp, lane, *memory, at, &written[..bytes * from.len()])
             }
             Op::AtomicAdd { ty, to, address, value } => {
                 let bytes = u64::from(ty.bits / 8);
                 let at = self.address(warp, lane, Memory::Global, address, bytes)?;
-                let old = number(&self.read(warp, lane, Memory::Global, at, bytes)?);
+                let old = ty.truncate(number(&self.read(warp, lane, Memory::Global, at, bytes)?[..8]));
                 let new = old.wrapping_add(self.value(warp, lane, *value)?).to_le_bytes();
                 self.write(warp, lane, Memory::Global, at, &new[..bytes as usize])?;
                 to.map_or(Ok(()), |to| set(warp, lane, to, old))
@@ -309,19 +311,19 @@ impl Executor<'_> {
         memory: Memory,
         address: u64,
         bytes: u64,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<[u8; MAX_ACCESS], Fault> {
         let (number, space) = (lane.number, memory.name());
         let bounds = Fault::Bounds { lane: number, space, address, bytes };
         let scratch = match memory {
             Memory::Global => {
-                return self.memory.slice(address, bytes).map(|read| read.to_vec()).ok_or(bounds);
+                return self.memory.slice(address, bytes).map(|read| array(read)).ok_or(bounds);
             }
             Memory::Shared => &self.shared[warp.block_index],
             Memory::Param => &frame(warp, lane)?.parameters,
             Memory::Local => &frame(warp, lane)?.local,
         };
         match scratch.read(address, bytes) {
-            Ok(read) => Ok(read.to_vec()),
+            Ok(read) => Ok(array(read)),
             Err(true) => Err(Fault::Unwritten { lane: number, space, address, bytes }),
             Err(false) => Err(bounds),
         }
@@ -355,6 +357,14 @@ fn set(warp: &mut Warp, lane: Lane, register: Register, value: u64) -> Result<()
 
 fn set_all(warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result<(), Fault> {
     lanes(mask).try_for_each(|lane| set(warp, lane, register, value))
+}
+
+/// Bytes that were read, with zeros behind them.
+fn array(read: &[u8]) -> [u8; MAX_ACCESS] {
+    let mut bytes = [0; MAX_ACCESS];
+    let length = read.len().min(MAX_ACCESS);
+    bytes[..length].copy_from_slice(&read[..length]);
+    bytes
 }
 
 /// A little-endian number of at most 8 bytes.

@@ -80,7 +80,8 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
             5 => 4,
             6 if below(random, 4) == 0 => 5,
             7 if below(random, 4) == 0 => 7,
-            6..=8 => 9,
+            6..=7 => 9,
+            8 => 11,
             9 => 10,
             10..=11 => 6,
             _ => 8,
@@ -89,6 +90,7 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
         match operation {
             4 => words.push(below(random, 9) as u16),
             5 | 7 => words.push(u16::from(below(random, 8) == 0)),
+            11 => words.push(below(random, 2) as u16),
             6 => {
                 let trips = [0, 1, 2, 5, 8, below(random, 12)][below(random, 6) as usize];
                 let many = [0, 0, 0, 1, 4, 7][below(random, 6) as usize];
@@ -156,6 +158,7 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                 if next(&mut at) & 1 == 1 {
                     break hash;
                 }
+                push(&mut sequence, 5, 1);
             }
             6 => {
                 let (trips, many) = (next(&mut at), next(&mut at));
@@ -176,6 +179,14 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                     let inner = (left * factor) & 7;
                     push(&mut sequence, 31, u64::from(inner));
                     (0..inner).for_each(|_| mix_in(&mut hash, 31));
+                }
+            }
+            11 => {
+                push(&mut sequence, 60, 1);
+                mix_in(&mut hash, 60);
+                if next(&mut at) != 1 {
+                    push(&mut sequence, 60, 1);
+                    mix_in(&mut hash, 61);
                 }
             }
             9 => {
