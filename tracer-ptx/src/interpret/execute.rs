@@ -26,7 +26,7 @@ struct Lane {
     number: u32,
 }
 
-/// Where lanes go next.
+/// Where lanes stand next.
 pub(super) type Moves = Vec<(u32, Position)>;
 
 fn lanes(mask: u32) -> impl Iterator<Item = Lane> {
@@ -39,7 +39,7 @@ fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
 }
 
 impl Executor<'_> {
-    /// Executes an instruction; returns where the group's lanes go.
+    /// Executes an instruction; returns where the group's lanes stand then.
     pub(super) fn execute(&mut self, step: &Step, warp: &mut Warp, group: &Group) -> Result<Moves, Fault> {
         let op = step.op.as_ref().map_err(Clone::clone)?;
         let mut active = group.mask;
@@ -123,16 +123,16 @@ impl Executor<'_> {
     /// Returns from a call; `None` if it was the kernel.
     fn leave(&self, warp: &mut Warp, lane: Lane) -> Result<Option<Position>, Fault> {
         let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
-        let left = frames.pop().ok_or(Fault::End)?;
+        let ended = frames.pop().ok_or(Fault::End)?;
         let depth = frames.len();
         let Some(caller) = frames.last_mut() else { return Ok(None) };
         for ((offset, bytes), result) in
-            self.program.functions[left.function].results.iter().zip(&left.results)
+            self.program.functions[ended.function].results.iter().zip(&ended.results)
         {
-            let copied = caller.parameters.copy(*result, &left.parameters, *offset, *bytes);
+            let copied = caller.parameters.copy(*result, &ended.parameters, *offset, *bytes);
             copied.ok_or_else(|| Fault::Unknown("a result that is longer than its variable".to_owned()))?;
         }
-        Ok(Some(Position { depth, function: caller.function, item: left.back }))
+        Ok(Some(Position { depth, function: caller.function, item: ended.back }))
     }
 
     /// Executes an instruction at which lanes exchange values.
@@ -372,7 +372,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Adds lanes to those that go to the same position.
+/// Adds lanes to a position.
 fn add(moves: &mut Moves, mask: u32, at: Position) {
     match moves.iter_mut().find(|(_, known)| *known == at) {
         _ if mask == 0 => {}

@@ -81,7 +81,7 @@ pub(crate) struct Traced {
     program: Program,
 }
 
-/// What a traced launch left.
+/// What comes of a traced launch.
 pub(crate) struct Outcome {
     pub(crate) observed: Observed,
     /// For each track its warps.
@@ -137,7 +137,7 @@ impl Traced {
         outcome
     }
 
-    /// Runs the kernel as it is; its results must be those of the lists.
+    /// Runs the kernel as it is; its results must be what the lists say.
     pub(crate) fn untraced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Observed {
         let mut memory = inputs(threads);
         let launch = launch("walk", shape, 0, parameters());
@@ -146,7 +146,7 @@ impl Traced {
         observed
     }
 
-    /// Runs the traced kernel; its results must be those of the lists.
+    /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
         let warps = shape.blocks() * shape.block_warps();
         let layout = Layout::new(warps, self.tracks(), shape.threads(), shape.segments, shape.claimed);
@@ -212,7 +212,7 @@ impl Traced {
                     (groups + run.count, lanes + run.count * u64::from(run.mask.count_ones()))
                 })
             };
-            // The twin's events are those of the model even where nothing records them.
+            // The model has the twin's events even where nothing records them.
             assert_eq!((marks.groups, marks.lanes), at(&all[1]), "marks at location {location}");
             assert_eq!(marks.lanes, at(&all[0]).1, "lanes at location {location}");
         }
@@ -254,7 +254,7 @@ fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, ex
     assert_eq!(absent.next(), None, "lanes that do not exist");
     if exact && track.lost == 0 {
         let sorted = |runs: &[Run]| {
-            let mut runs = joined(runs);
+            let mut runs = without_joined(runs);
             runs.sort_unstable();
             runs
         };
@@ -262,8 +262,8 @@ fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, ex
     }
 }
 
-/// Runs without those whose number depends on which markers join: location 2 and the loops' unrolled ticks.
-fn joined(runs: &[Run]) -> Vec<Run> {
+/// Leaves out the runs whose number depends on which markers join: location 2 and the loops' unrolled ticks.
+fn without_joined(runs: &[Run]) -> Vec<Run> {
     runs.iter().filter(|run| ![2, 20].contains(&run.location)).copied().collect()
 }
 

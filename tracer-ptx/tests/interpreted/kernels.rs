@@ -101,7 +101,7 @@ fn records_of_kernels_that_call_stay_in_shared_memory() {
 }
 
 #[test]
-fn marks_alone_change_nothing_else() {
+fn marks_need_no_recording() {
     let kernel = ".visible .entry k()\n{\n// warptrace.loc 9\n// warptrace.loop.tick 8 2\nret;\n}";
     let options = Options { recording: None, marks: true, ..options(Placement::Local) };
     let spliced = splice(&module(kernel), &options).expect("it can be spliced");

@@ -173,10 +173,10 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
             }
             8 => {
                 let (outer, factor) = (next(&mut at), next(&mut at));
-                for left in (0..outer).rev() {
+                for remaining in (0..outer).rev() {
                     push(&mut sequence, 30, 1);
                     mix_in(&mut hash, 30);
-                    let inner = (left * factor) & 7;
+                    let inner = (remaining * factor) & 7;
                     push(&mut sequence, 31, u64::from(inner));
                     (0..inner).for_each(|_| mix_in(&mut hash, 31));
                 }
