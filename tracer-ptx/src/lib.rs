@@ -47,6 +47,11 @@
 //! | [`call_graph`] | which functions call which, and which call through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
 //!
+//! # Features
+//!
+//! `interpreter` adds the module `interpret`, which executes PTX on the CPU: the tests of the recording sequences that
+//! [`splice`] puts into kernels need no GPU.
+//!
 //! # Why no published parser
 //!
 //! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of the instructions they

@@ -3,7 +3,8 @@
 use super::op::{Compare, Compute, Type};
 
 impl Compute {
-    /// The result; `None` for a division by zero. Operands are as their registers hold them; missing ones are 0.
+    /// The result; `None` for a division by zero. Operands are as their registers hold them; missing ones
+    /// count as 0.
     pub(super) fn apply(self, ty: Type, operands: &[u64]) -> Option<u64> {
         let operand = |index: usize| operands.get(index).copied().unwrap_or_default();
         let number = |index: usize| ty.number(operand(index));

@@ -82,7 +82,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether the instruction names its lanes; else its PTX version must be one where that may be left out.
+    /// Whether the instruction names its lanes; else its PTX version must be one that lets it name none.
     fn sync(&self) -> Result<bool, Problem> {
         let sync = self.modifiers.first() == Some(&"sync");
         if sync || self.decoder.version <= LAST_PLAIN_VOTE {
@@ -226,7 +226,7 @@ impl<'a> Parts<'a> {
         Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value], negated: false })
     }
 
-    /// Generic addresses are those of global memory.
+    /// Generic addresses are addresses of global memory.
     fn convert_address(&self) -> Result<Op, Problem> {
         if !matches!(self.modifiers[..], ["to", "global", "u64"] | ["global", "u64"]) {
             return Err("addresses of other than global memory".to_owned());

@@ -104,7 +104,7 @@ pub enum Fault {
         /// Bytes of the access.
         bytes: u64,
     },
-    /// A vote or shuffle names other lanes than those that execute it.
+    /// A vote or shuffle names other lanes than the ones that execute it.
     #[error("lane {lane} names the lanes {named:#010x}, but {here:#010x} are here")]
     Members {
         /// The lane.

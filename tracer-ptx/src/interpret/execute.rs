@@ -8,6 +8,8 @@ use super::program::{Program, Step};
 
 /// The most calls that a lane may be in.
 const MAX_CALLS: usize = 64;
+/// The most bytes of an access.
+const MAX_ACCESS: usize = 16;
 
 /// What an instruction works on, beside its warp.
 pub(super) struct Executor<'a> {
@@ -24,7 +26,7 @@ struct Lane {
     number: u32,
 }
 
-/// Where lanes go next.
+/// Where lanes stand next.
 pub(super) type Moves = Vec<(u32, Position)>;
 
 fn lanes(mask: u32) -> impl Iterator<Item = Lane> {
@@ -37,7 +39,7 @@ fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
 }
 
 impl Executor<'_> {
-    /// Executes an instruction; returns where the group's lanes go.
+    /// Executes an instruction; returns where the group's lanes stand then.
     pub(super) fn execute(&mut self, step: &Step, warp: &mut Warp, group: &Group) -> Result<Moves, Fault> {
         let op = step.op.as_ref().map_err(Clone::clone)?;
         let mut active = group.mask;
@@ -121,16 +123,16 @@ impl Executor<'_> {
     /// Returns from a call; `None` if it was the kernel.
     fn leave(&self, warp: &mut Warp, lane: Lane) -> Result<Option<Position>, Fault> {
         let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
-        let left = frames.pop().ok_or(Fault::End)?;
+        let ended = frames.pop().ok_or(Fault::End)?;
         let depth = frames.len();
         let Some(caller) = frames.last_mut() else { return Ok(None) };
         for ((offset, bytes), result) in
-            self.program.functions[left.function].results.iter().zip(&left.results)
+            self.program.functions[ended.function].results.iter().zip(&ended.results)
         {
-            let copied = caller.parameters.copy(*result, &left.parameters, *offset, *bytes);
+            let copied = caller.parameters.copy(*result, &ended.parameters, *offset, *bytes);
             copied.ok_or_else(|| Fault::Unknown("a result that is longer than its variable".to_owned()))?;
         }
-        Ok(Some(Position { depth, function: caller.function, item: left.back }))
+        Ok(Some(Position { depth, function: caller.function, item: ended.back }))
     }
 
     /// Executes an instruction at which lanes exchange values.
@@ -229,16 +231,16 @@ impl Executor<'_> {
             Op::Store { memory, ty, from, address } => {
                 let bytes = (ty.bits / 8) as usize;
                 let at = self.address(warp, lane, *memory, address, (bytes * from.len()) as u64)?;
-                let mut written = Vec::new();
-                for from in from {
-                    written.extend_from_slice(&self.value(warp, lane, *from)?.to_le_bytes()[..bytes]);
+                let mut written = [0; MAX_ACCESS];
+                for (written, from) in written.chunks_exact_mut(bytes).zip(from) {
+                    written.copy_from_slice(&self.value(warp, lane, *from)?.to_le_bytes()[..bytes]);
                 }
-                self.write(warp, lane, *memory, at, &written)
+                self.write(warp, lane, *memory, at, &written[..bytes * from.len()])
             }
             Op::AtomicAdd { ty, to, address, value } => {
                 let bytes = u64::from(ty.bits / 8);
                 let at = self.address(warp, lane, Memory::Global, address, bytes)?;
-                let old = number(&self.read(warp, lane, Memory::Global, at, bytes)?);
+                let old = ty.truncate(number(&self.read(warp, lane, Memory::Global, at, bytes)?[..8]));
                 let new = old.wrapping_add(self.value(warp, lane, *value)?).to_le_bytes();
                 self.write(warp, lane, Memory::Global, at, &new[..bytes as usize])?;
                 to.map_or(Ok(()), |to| set(warp, lane, to, old))
@@ -309,19 +311,19 @@ impl Executor<'_> {
         memory: Memory,
         address: u64,
         bytes: u64,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<[u8; MAX_ACCESS], Fault> {
         let (number, space) = (lane.number, memory.name());
         let bounds = Fault::Bounds { lane: number, space, address, bytes };
         let scratch = match memory {
             Memory::Global => {
-                return self.memory.slice(address, bytes).map(|read| read.to_vec()).ok_or(bounds);
+                return self.memory.slice(address, bytes).map(|read| array(read)).ok_or(bounds);
             }
             Memory::Shared => &self.shared[warp.block_index],
             Memory::Param => &frame(warp, lane)?.parameters,
             Memory::Local => &frame(warp, lane)?.local,
         };
         match scratch.read(address, bytes) {
-            Ok(read) => Ok(read.to_vec()),
+            Ok(read) => Ok(array(read)),
             Err(true) => Err(Fault::Unwritten { lane: number, space, address, bytes }),
             Err(false) => Err(bounds),
         }
@@ -357,12 +359,20 @@ fn set_all(warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result
     lanes(mask).try_for_each(|lane| set(warp, lane, register, value))
 }
 
+/// Bytes that were read, with zeros behind them.
+fn array(read: &[u8]) -> [u8; MAX_ACCESS] {
+    let mut bytes = [0; MAX_ACCESS];
+    let length = read.len().min(MAX_ACCESS);
+    bytes[..length].copy_from_slice(&read[..length]);
+    bytes
+}
+
 /// A little-endian number of at most 8 bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Adds lanes to those that go to the same position.
+/// Adds lanes to a position.
 fn add(moves: &mut Moves, mask: u32, at: Position) {
     match moves.iter_mut().find(|(_, known)| *known == at) {
         _ if mask == 0 => {}

@@ -105,8 +105,8 @@ struct Machine<'a> {
 /// Runs a launch to its end, all blocks at once, and returns what was seen.
 ///
 /// # Errors
-/// If the launch does not fit the kernel, an instruction does what it must not, or the launch takes too many instructions.
-/// What was written until then is in `memory`.
+/// If the launch does not fit the kernel, an instruction does what it must not, or the launch takes too many
+/// instructions. What was written until then is in `memory`.
 pub fn run(
     program: &Program,
     launch: &Launch<'_>,

@@ -13,7 +13,8 @@ impl Memory {
         Self::default()
     }
 
-    /// Declares `bytes` at `address`. Regions are separate even where one follows another: no access may cross their ends.
+    /// Declares `bytes` at `address`. Regions are separate even where one follows another: no access may
+    /// cross their ends.
     ///
     /// # Panics
     /// If the region overlaps another one or the end of the address space.

@@ -78,7 +78,8 @@ impl Memory {
     }
 }
 
-/// An address: a register or 0, plus an offset. `within` are the bounds of the variable that was named, if one was.
+/// An address: a register or 0, plus an offset. `within` are the bounds of the variable that was named, if
+/// one was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) base: Option<Register>,

@@ -42,7 +42,7 @@ pub(super) struct Code {
 /// A statement that the interpreter executes or sees.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// A label; groups may join at those of the program, not at the splicer's.
+    /// A label; groups may join at a label of the program, not at one of the splicer.
     Label {
         joins: bool,
     },
@@ -73,7 +73,7 @@ pub(super) struct Variable {
 /// The names that a function's instructions use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Bits of declared registers; `true` where the name stands for any that begins with it.
+    /// Bits of declared registers, and N of `%r<N>`.
     declared: BTreeMap<String, (u32, Option<u32>)>,
     used: std::cell::RefCell<Vec<String>>,
     variables: BTreeMap<String, Variable>,
@@ -262,7 +262,7 @@ fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     }
 }
 
-/// Lays out variables behind those before; one name in several scopes is one variable.
+/// Lays out variables behind the ones before; one name in several scopes is one variable.
 fn declare(
     variables: &mut BTreeMap<String, Variable>,
     end: &mut usize,
@@ -274,7 +274,7 @@ fn declare(
         if variables.get(declared.name).is_some_and(|known| known.memory == memory && known.bytes == bytes) {
             continue;
         }
-        let offset = place(declared.name, end, bytes)?;
+        let offset = reserve(declared.name, end, bytes)?;
         variables.insert(declared.name.to_owned(), Variable { memory, offset, bytes, dynamic: false });
     }
     Ok(())
@@ -286,13 +286,13 @@ fn parameter(
     param: &Param<'_>,
 ) -> Result<(usize, usize), InterpretError> {
     let bytes = bytes(param.name, param.ty, param.dimensions)?;
-    let offset = place(param.name, end, bytes)?;
+    let offset = reserve(param.name, end, bytes)?;
     let variable = Variable { memory: Memory::Param, offset, bytes, dynamic: false };
     names.variables.insert(param.name.to_owned(), variable);
     Ok((offset, bytes))
 }
 
-fn place(name: &str, end: &mut usize, bytes: usize) -> Result<usize, InterpretError> {
+fn reserve(name: &str, end: &mut usize, bytes: usize) -> Result<usize, InterpretError> {
     let offset = end.next_multiple_of(ALIGN);
     *end = offset.saturating_add(bytes);
     if *end <= MAX_BYTES { Ok(offset) } else { Err(problem(name, format!("more than {MAX_BYTES} bytes"))) }

@@ -1,7 +1,7 @@
 //! Random numbers for schedules.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): its definition fixes its output,
-/// so a seed gives the same schedule in every release.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): its definition
+/// fixes its output, so a seed gives the same schedule in every release.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 

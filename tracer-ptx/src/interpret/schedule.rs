@@ -21,16 +21,17 @@ pub struct Schedule {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Turns of random length. `join` and `wait` are chances in 64: to join a group that stands at the same label, and to let
-    /// others run first at a label.
+    /// Turns of random length. `join` and `wait` are chances in 64: to join a group that stands at the same
+    /// label, and to let others run first at a label.
     Random { length: u64, join: u64, wait: u64, lowest_first: bool },
     /// Turns end at these steps only, and where the group does.
     Switches { at: Vec<u64>, join: bool },
 }
 
 impl Schedule {
-    /// Makes random turns. The seed also chooses their character: how long turns are, how often groups join, and whether
-    /// the group that is furthest behind in its warp goes first, which is how groups meet most often.
+    /// Makes random turns. The seed also chooses their character: how long turns are, how often groups join,
+    /// and whether the group that is furthest behind in its warp runs first, which is how groups meet most
+    /// often.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -44,8 +45,8 @@ impl Schedule {
         Self { kind: Kind::Random { length, join, wait, lowest_first }, random }
     }
 
-    /// Lets groups run to their end, one by one, but for switches to another group after so many steps of the launch.
-    /// With `join`, groups that meet at a label join.
+    /// Lets groups run to their end, one by one, but for switches to another group after so many steps of the
+    /// launch. With `join`, groups that meet at a label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {
         Self { kind: Kind::Switches { at: at.to_vec(), join }, random: Random::new(0) }

@@ -5,7 +5,8 @@ use crate::splice::Marker;
 
 const OUT: u64 = 0x1000;
 
-/// A kernel with this body, which begins with the address of 8 bytes for each thread in `%rd1` and the thread in `%t`.
+/// A kernel with this body, which begins with the address of 8 bytes for each thread in `%rd1` and the thread
+/// in `%t`.
 fn kernel(version: &str, body: &str) -> String {
     format!(
         ".version {version}\n.target sm_70\n.address_size 64\n
@@ -133,10 +134,10 @@ $five:
         (words, masks)
     };
     // The lanes that do not branch run to their end first.
-    let (words, apart) = masks(&mut Schedule::switches(&[], false));
-    assert_eq!(apart, [(0, 0x1f), (0, 0xffff_ffe0), (1, 0xff)]);
+    let (words, split) = masks(&mut Schedule::switches(&[], false));
+    assert_eq!(split, [(0, 0x1f), (0, 0xffff_ffe0), (1, 0xff)]);
     assert_eq!((words[0], words[5], words[32]), (0x1f_0000_001f, 0xffff_ffe0, 0xff));
-    // A warp's groups meet at the label where the one that is behind goes first.
+    // A warp's groups meet at the label where the one that is behind runs first.
     let met = (0..64).filter(|seed| {
         let (words, masks) = masks(&mut Schedule::random(*seed));
         masks == [(0, u32::MAX), (1, 0xff)] && words[0] == 0x1f_ffff_ffff

@@ -12,13 +12,15 @@ use crate::program::{self, LENGTH, Lane, Mix, begins};
 
 const LISTS: u64 = 0x10_0000;
 const RESULTS: u64 = 0x1000_0000;
-const CALL: &str = "\t{
+/// The function between the kernel and the one with markers has none. It may end the thread.
+const CALL: &str = "\tst.global.b32 [%rd2], %r20;
+	{
 	.param .b32 param0;
 	st.param.b32 [param0], %r20;
 	.param .b64 param1;
 	st.param.b64 [param1], %rd1;
 	.param .b32 retval0;
-	call.uni (retval0), called, (param0, param1);
+	call.uni (retval0), between, (param0, param1);
 	ld.param.b32 %r20, [retval0];
 	}";
 
@@ -79,7 +81,7 @@ pub(crate) struct Traced {
     program: Program,
 }
 
-/// What a traced launch left.
+/// What comes of a traced launch.
 pub(crate) struct Outcome {
     pub(crate) observed: Observed,
     /// For each track its warps.
@@ -142,7 +144,7 @@ impl Traced {
         outcome
     }
 
-    /// Runs the kernel as it is; its results must be those of the lists.
+    /// Runs the kernel as it is; its results must be what the lists say.
     pub(crate) fn untraced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Observed {
         let mut memory = inputs(threads);
         let launch = launch("walk", shape, 0, parameters());
@@ -151,7 +153,7 @@ impl Traced {
         observed
     }
 
-    /// Runs the traced kernel; its results must be those of the lists.
+    /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
         let warps = shape.blocks() * shape.block_warps();
         let layout = Layout::new(warps, self.tracks(), shape.threads(), shape.segments, shape.claimed);
@@ -217,7 +219,7 @@ impl Traced {
                     (groups + run.count, lanes + run.count * u64::from(run.mask.count_ones()))
                 })
             };
-            // The twin's events are those of the model even where nothing records them.
+            // The model has the twin's events even where nothing records them.
             assert_eq!((marks.groups, marks.lanes), at(&all[1]), "marks at location {location}");
             assert_eq!(marks.lanes, at(&all[0]).1, "lanes at location {location}");
         }
@@ -259,7 +261,7 @@ fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, ex
     assert_eq!(absent.next(), None, "lanes that do not exist");
     if exact && track.lost == 0 {
         let sorted = |runs: &[Run]| {
-            let mut runs = joined(runs);
+            let mut runs = without_joined(runs);
             runs.sort_unstable();
             runs
         };
@@ -267,8 +269,8 @@ fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, ex
     }
 }
 
-/// Runs without those whose number depends on which markers join: location 2 and the loops' unrolled ticks.
-fn joined(runs: &[Run]) -> Vec<Run> {
+/// Leaves out the runs whose number depends on which markers join: location 2 and the loops' unrolled ticks.
+fn without_joined(runs: &[Run]) -> Vec<Run> {
     runs.iter().filter(|run| ![2, 20].contains(&run.location)).copied().collect()
 }
 

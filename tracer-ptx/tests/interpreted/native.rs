@@ -68,8 +68,8 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
         counted: splicing.recording.counted,
     };
     let launch = Launch::new(shape.grid, shape.block);
-    // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which nobody touches before
-    // the launch has returned.
+    // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which
+    // nobody touches before the launch has returned.
     let launch = unsafe { launch.traced(logs, recording) };
     Simulator::new().launch(&launch, &kernel).expect("the launch runs");
     let entries: Vec<u8> = memory.lines.iter().flat_map(|line| line.0).flat_map(u32::to_le_bytes).collect();
@@ -102,8 +102,8 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
                 let (native, spliced) = (of_lane(&native, lane), of_lane(&spliced, lane));
                 assert_eq!(spliced, native, "track {number}, warp {warp}, lane {lane}");
             }
-            // Two things are not the same: of a counted loop's run the simulator's recorder makes a run that may go on, and
-            // events of joined markers are one entry of the twin.
+            // Two things are not the same: of a counted loop's run the simulator's recorder makes a run that
+            // may continue, and events of joined markers are one entry of the twin.
             if number == 0 && !splicing.recording.counted {
                 native.sort_unstable();
                 spliced.sort_unstable();

@@ -80,7 +80,9 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
             5 => 4,
             6 if below(random, 4) == 0 => 5,
             7 if below(random, 4) == 0 => 7,
-            6..=9 => 9,
+            6..=7 => 9,
+            8 => 11,
+            9 => 10,
             10..=11 => 6,
             _ => 8,
         };
@@ -88,6 +90,7 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
         match operation {
             4 => words.push(below(random, 9) as u16),
             5 | 7 => words.push(u16::from(below(random, 8) == 0)),
+            11 => words.push(below(random, 2) as u16),
             6 => {
                 let trips = [0, 1, 2, 5, 8, below(random, 12)][below(random, 6) as usize];
                 let many = [0, 0, 0, 1, 4, 7][below(random, 6) as usize];
@@ -139,6 +142,9 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                 let trips = next(&mut at);
                 if mix.calls {
                     push(&mut sequence, 40, 1);
+                    if trips == 8 {
+                        break hash;
+                    }
                     push(&mut sequence, 41, u64::from(trips));
                     (0..trips).for_each(|_| mix_in(&mut hash, 41));
                     if trips <= 6 {
@@ -152,6 +158,7 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
                 if next(&mut at) & 1 == 1 {
                     break hash;
                 }
+                push(&mut sequence, 5, 1);
             }
             6 => {
                 let (trips, many) = (next(&mut at), next(&mut at));
@@ -166,17 +173,30 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
             }
             8 => {
                 let (outer, factor) = (next(&mut at), next(&mut at));
-                for left in (0..outer).rev() {
+                for remaining in (0..outer).rev() {
                     push(&mut sequence, 30, 1);
                     mix_in(&mut hash, 30);
-                    let inner = (left * factor) & 7;
+                    let inner = (remaining * factor) & 7;
                     push(&mut sequence, 31, u64::from(inner));
                     (0..inner).for_each(|_| mix_in(&mut hash, 31));
                 }
             }
-            _ => {
+            11 => {
+                push(&mut sequence, 60, 1);
+                mix_in(&mut hash, 60);
+                if next(&mut at) != 1 {
+                    push(&mut sequence, 60, 1);
+                    mix_in(&mut hash, 61);
+                }
+            }
+            9 => {
                 push(&mut sequence, 50, 1);
+                mix_in(&mut hash, 51);
+            }
+            _ => {
+                push(&mut sequence, 50, 2);
                 mix_in(&mut hash, 50);
+                mix_in(&mut hash, 51);
             }
         }
     };

@@ -44,7 +44,7 @@ fn check_all(splicings: impl Iterator<Item = Splicing>) {
                 longest.max(outcome.tracks[0].iter().map(|track| track.entries.len()).max().unwrap_or(0));
         }
     }
-    // Or the tests above show little.
+    // Or these runs show little.
     assert!(joins > 1_000 && splits > 1_000 && longest > 100, "{joins} {splits} {longest}");
 }
 
