@@ -49,7 +49,14 @@ pub(super) struct Code {
 impl Code {
     pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
         let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
-        Self { ptx, architecture, marks, modules: Vec::new(), untraced: HashMap::new(), traced: HashMap::new() }
+        Self {
+            ptx,
+            architecture,
+            marks,
+            modules: Vec::new(),
+            untraced: HashMap::new(),
+            traced: HashMap::new(),
+        }
     }
 
     /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where they are to be
@@ -70,9 +77,8 @@ impl Code {
             architecture: self.architecture,
             marks: self.marks,
         };
-        let Spliced { text, kernels: traced } = splice(self.ptx, &options).map_err(|source| {
-            DeviceError::Splice { kernels: kernels.join(", "), source }
-        })?;
+        let Spliced { text, kernels: traced } = splice(self.ptx, &options)
+            .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &text)?;
         self.modules.push(module);
         for kernel in kernels {
@@ -82,8 +88,10 @@ impl Code {
         }
         if let Some(way) = way {
             for kernel in traced {
-                let loaded =
-                    Traced { function: function(module, &kernel.traced_name)?, shared_bytes: kernel.shared_bytes };
+                let loaded = Traced {
+                    function: function(module, &kernel.traced_name)?,
+                    shared_bytes: kernel.shared_bytes,
+                };
                 self.traced.insert((kernel.name, way), loaded);
             }
         }
