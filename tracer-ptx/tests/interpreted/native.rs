@@ -53,7 +53,6 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
                 for step in &warps[warp as usize] {
                     match step {
                         Step::Event(event) => run(event),
-                        // The end of the loop records them.
                         Step::Tick(_) => {}
                         Step::Leave { runs, .. } => runs.iter().for_each(run),
                     }
@@ -88,18 +87,13 @@ fn runs(track: &Track) -> Vec<Run> {
 
 fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
     let warps = shape.blocks() * shape.block_warps();
-    let steps = |counted| -> Vec<Vec<Step>> {
-        let of = |warp| outcome.observed.markers.iter().filter(move |event| event.warp == warp).copied();
-        (0..warps).map(|warp| steps(of(warp), counted)).collect()
-    };
-    let counted = splicing.recording.counted;
-    let mut native = record(&steps(counted), shape, splicing);
-    if let (true, [_, twin]) = (counted, native.as_mut_slice()) {
-        // The sequences record each iteration on the twin's track as it begins. The simulator records a counted
-        // loop on both tracks where it ends, so the twin's iterations are recorded as plain events here.
-        let mut each = record(&steps(false), shape, splicing);
-        *twin = each.swap_remove(1);
-    }
+    let steps: Vec<Vec<Step>> = (0..warps)
+        .map(|warp| {
+            let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
+            steps(markers, splicing.recording.counted)
+        })
+        .collect();
+    let native = record(&steps, shape, splicing);
     assert_eq!(native.len(), outcome.tracks.len());
     for (number, (native, spliced)) in native.iter().zip(&outcome.tracks).enumerate() {
         for (warp, (native, spliced)) in native.iter().zip(spliced).enumerate() {
@@ -110,7 +104,7 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
             }
             // Two things are not the same: of a counted loop's run the simulator's recorder makes a run that
             // may continue, and events of joined markers are one entry of the twin.
-            if number == 0 && !counted {
+            if number == 0 && !splicing.recording.counted {
                 native.sort_unstable();
                 spliced.sort_unstable();
                 assert_eq!(spliced, native, "warp {warp}: entries");
