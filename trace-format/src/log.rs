@@ -19,8 +19,8 @@
 //!
 //! # Segments
 //! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the first
-//! entry of the next segment, or 0 while there is none. A segment whose link is not 0 is full and is not written any
-//! more. So a reader that follows the links may take full segments while the kernel runs.
+//! entry of the next segment, if the log goes on, which the lane's head says: the log ends in the segment in which its
+//! end lies. A segment behind which the log goes on is full and is not written any more.
 //!
 //! The first segment lies in the launch's slices and has [`LaunchLogs::first_entries`] entries. All others are
 //! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
@@ -28,8 +28,8 @@
 //! [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a multiple of its length: so no segment
 //! crosses a multiple of 4 GiB, and the upper half of a write pointer changes only from segment to segment.
 //!
-//! While a log can grow, words 1 to 3 of its link are 0. In a log that was stopped (see below) they are the lane's own:
-//! what it has lost, and when that began.
+//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link is the lane's
+//! own: what it has lost, and when that began.
 //!
 //! # A slice
 //! Each stream (a warp's track) has a slice, in the order of `accounts`:

@@ -138,7 +138,7 @@ impl Emitter {
         self.lines(&[
             ".reg .b32 %wt_m, %wt_k, %wt_tl, %wt_th, %wt_pl, %wt_ph, %wt_e, %wt_lt, %wt_a, %wt_f, %wt_x<9>;",
             ".reg .b64 %wt_l, %wt_c, %wt_y<4>;",
-            ".reg .pred %wt_r, %wt_w, %wt_p<6>;",
+            ".reg .pred %wt_r, %wt_g, %wt_w, %wt_p<6>;",
         ]);
         if self.style.dual {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
@@ -331,8 +331,6 @@ impl Emitter {
         emit!(self, "sub.u32 %wt_x6, %wt_x5, 1;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
-        emit!(self, "mov.u32 %wt_x7, 0;");
-        emit!(self, "st.global.v4.b32 [%wt_y0], {{%wt_x7, %wt_x7, %wt_x7, %wt_x7}};");
     }
 
     /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no event. (An entry without
@@ -383,11 +381,15 @@ impl Emitter {
             emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
         }
         emit!(self, "setp.eq.and.u32 %wt_p0, %wt_m, %wt_a, %wt_p0;");
+        let asks_early = self.asks_early(location);
+        if asks_early {
+            self.ask_full(TRACE);
+        }
         self.vote("all", "%wt_r", "%wt_p0");
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
-        self.end_run();
+        self.end_run(asks_early);
         if self.style.dual {
             emit!(self, "mov.u32 %wt_tl, %wt_cl;");
             emit!(self, "mov.u32 %wt_th, %wt_ch;");
@@ -404,8 +406,22 @@ impl Emitter {
         }
     }
 
+    /// Whether an event at a location asks for full segments together with the question whether it repeats. Where most events begin
+    /// a run, that is a vote's latency less; where most repeat one, two instructions more.
+    fn asks_early(&self, location: u16) -> bool {
+        self.style.placement == Placement::Registers && self.style.hot != Some(location)
+    }
+
+    /// Asks whether any lane's segment is full: `%wt_g`; the lane's own is in `%wt_p1`.
+    fn ask_full(&mut self, log: Log) {
+        emit!(self, "setp.eq.u32 %wt_p1, {}, {};", log.low, log.link);
+        self.vote("any", "%wt_g", "%wt_p1");
+    }
+
     /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record is used up.
-    fn end_run(&mut self) {
+    ///
+    /// `asked`: whether `ask_full` has been asked already.
+    fn end_run(&mut self, asked: bool) {
         self.load(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
@@ -417,7 +433,7 @@ impl Emitter {
             emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
             emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
         }
-        self.append(TRACE, RECORD);
+        self.append(TRACE, RECORD, asked);
     }
 
     /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
@@ -426,16 +442,17 @@ impl Emitter {
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_tk, {key};");
-        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"]);
+        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false);
     }
 
-    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
-    fn append(&mut self, log: Log, words: Words) {
+    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. `asked`: see `end_run`.
+    fn append(&mut self, log: Log, words: Words, asked: bool) {
         let (full, room) = (self.label(), self.label());
         self.load_log(log);
-        emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
-        self.vote("any", "%wt_r", "%wt_p1");
-        emit!(self, "@%wt_r bra {full};");
+        if !asked {
+            self.ask_full(log);
+        }
+        emit!(self, "@%wt_g bra {full};");
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
@@ -449,26 +466,27 @@ impl Emitter {
         self.store_word("@%wt_w ", log.pointer, 0, log.low);
     }
 
-    /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped, and its entry is
-    /// counted as lost: `%wt_w` no longer holds then.
+    /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped, and what its lane
+    /// keeps is counted as lost: `%wt_w` no longer holds then.
     ///
-    /// A log that has been stopped stays at its link, which has, beside the 0 in its first word, the lost events (words 1 and 3)
-    /// and the time of the first one, with the lowest bit set (word 2).
+    /// A log that has been stopped stays at its link, with the lowest bit set in both addresses. The link has, beside the 0 in its
+    /// first word, the lost events (words 1 and 3) and the time of the first one, with the lowest bit set (word 2).
     fn claim(&mut self, log: Log, words: Words) {
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.link, log.high);
-        emit!(self, "mov.u32 %wt_x0, 0;");
-        emit!(self, "@%wt_p1 ld.global.b32 %wt_x0, [%wt_l+8];");
-        emit!(self, "setp.eq.and.u32 %wt_p2, %wt_x0, 0, %wt_p1;");
+        emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
+        emit!(self, "setp.eq.and.u32 %wt_p2, %wt_x2, 0, %wt_p1;");
+        emit!(self, "xor.b32 %wt_x2, {}, %wt_x2;", log.link);
+        emit!(self, "mov.b64 %wt_l, {{%wt_x2, {}}};", log.high);
         self.claim_entries();
-        // The new link is there before the old one leads to it.
-        emit!(self, "mov.u32 %wt_x2, 0;");
-        emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y2], {{%wt_x2, %wt_x2, %wt_x2, %wt_x2}};");
         emit!(self, "@%wt_p3 st.global.b32 [%wt_l], %wt_x0;");
         emit!(self, "@%wt_p3 mov.b64 {{{}, {}}}, %wt_y1;", log.low, log.high);
         emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
-        self.store_word("@%wt_p3 ", log.pointer, 0, log.low);
-        self.store_word("@%wt_p3 ", log.pointer, 1, log.high);
-        self.store_word("@%wt_p3 ", log.end, 0, log.link);
+        // Stopped are those who asked for a segment and got none.
+        emit!(self, "not.pred %wt_p3, %wt_p3;");
+        emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p3;");
+        emit!(self, "@%wt_p2 or.b32 {low}, {low}, 1;", low = log.low);
+        emit!(self, "@%wt_p2 or.b32 {link}, {link}, 1;", link = log.link);
+        self.store(log.pointer, log.low, log.high);
+        self.store_word("", log.end, 0, log.link);
         self.lose(words);
     }
 
@@ -505,30 +523,35 @@ impl Emitter {
         emit!(self, "mad.wide.u32 %wt_y2, %wt_x1, {ENTRY_BYTES}, %wt_y1;");
     }
 
-    /// Counts the entry as lost where `%wt_p1` holds and `%wt_p3`, for "there is room", does not.
+    /// Counts the entry as lost where `%wt_p1` and `%wt_p3` hold, for "is full" and "has no room", if the lane keeps it. `%wt_p2` says
+    /// that the log has just been stopped; `%wt_l` is the address of the link.
     fn lose(&mut self, [_, key, time_low, time_high]: Words) {
         let none = self.label();
-        emit!(self, "not.pred %wt_p3, %wt_p3;");
         emit!(self, "and.pred %wt_p1, %wt_p1, %wt_p3;");
         self.vote("any", "%wt_r", "%wt_p1");
         emit!(self, "@!%wt_r bra {none};");
-        emit!(self, "not.pred %wt_p3, %wt_p1;");
-        emit!(self, "and.pred %wt_w, %wt_w, %wt_p3;");
-        emit!(self, "and.b32 %wt_x0, {key}, {MAX_KEY_COUNT};");
-        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x0;");
         self.lines(&["mov.u32 %wt_x1, 0;", "mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
-        emit!(self, "@%wt_p1 ld.global.v4.b32 {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}}, [%wt_l];");
+        emit!(self, "not.pred %wt_p3, %wt_p2;");
+        emit!(self, "and.pred %wt_p3, %wt_p3, %wt_p1;");
+        emit!(self, "@%wt_p3 ld.global.v4.b32 {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}}, [%wt_l];");
+        // Only what the lane keeps.
+        emit!(self, "and.pred %wt_p4, %wt_p1, %wt_w;");
+        emit!(self, "and.b32 %wt_x0, {key}, {MAX_KEY_COUNT};");
+        emit!(self, "selp.u32 %wt_x0, %wt_x0, 0, %wt_p4;");
+        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x0;");
         emit!(self, "mov.b64 %wt_y1, {{%wt_x1, %wt_x3}};");
         emit!(self, "add.u64 %wt_y0, %wt_y0, %wt_y1;");
         emit!(self, "mov.b64 {{%wt_x1, %wt_x3}}, %wt_y0;");
         // The first one's time stays.
-        emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p1;");
+        emit!(self, "setp.eq.and.u32 %wt_p4, %wt_x2, 0, %wt_p4;");
         emit!(self, "mov.b64 %wt_y1, {{{time_low}, {time_high}}};");
         emit!(self, "shr.u64 %wt_y1, %wt_y1, {TIME_SHIFT};");
         emit!(self, "cvt.u32.u64 %wt_x0, %wt_y1;");
-        emit!(self, "@%wt_p2 or.b32 %wt_x2, %wt_x0, 1;");
+        emit!(self, "@%wt_p4 or.b32 %wt_x2, %wt_x0, 1;");
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "@%wt_p1 st.global.v4.b32 [%wt_l], {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}};");
+        emit!(self, "not.pred %wt_p3, %wt_p1;");
+        emit!(self, "and.pred %wt_w, %wt_w, %wt_p3;");
         self.place_label(&none);
     }
 
@@ -548,7 +571,7 @@ impl Emitter {
     pub(super) fn loop_leave(&mut self, location: u16) {
         emit!(self, "activemask.b32 %wt_a;");
         self.load(Pair::Record, "%wt_m", "%wt_k");
-        self.end_run();
+        self.end_run(false);
         self.clock("%wt_tl", "%wt_th");
         self.find_run(location);
         self.append_iterations(location);
@@ -558,7 +581,7 @@ impl Emitter {
     }
 
     /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether it keeps the run
-    /// (`%wt_p4`), its length (`%wt_x8`) and time. Times differ by a unit from one run to the next: finding them takes longer than
+    /// (`%wt_p5`), its length (`%wt_x8`) and time. Times differ by a unit from one run to the next: finding them takes longer than
     /// that, so the lanes' next events are later still.
     fn find_run(&mut self, location: u16) {
         let (found, again) = (self.label(), self.label());
@@ -593,7 +616,7 @@ impl Emitter {
         emit!(self, "@%wt_r bra {again};");
         self.place_label(&found);
         emit!(self, "and.b32 %wt_x0, %wt_x4, %wt_lt;");
-        emit!(self, "setp.eq.u32 %wt_p4, %wt_x0, 0;");
+        emit!(self, "setp.eq.u32 %wt_p5, %wt_x0, 0;");
         emit!(self, "sub.u32 %wt_x8, {iterations}, %wt_x5;");
         emit!(self, "mov.b64 %wt_c, {{%wt_tl, %wt_th}};");
         emit!(self, "mad.wide.u32 %wt_c, %wt_x6, {}, %wt_c;", 1 << TIME_SHIFT);
@@ -606,11 +629,11 @@ impl Emitter {
         self.place_label(&piece);
         emit!(self, "min.u32 %wt_k, %wt_x8, {MAX_KEY_COUNT};");
         emit!(self, "sub.u32 %wt_x8, %wt_x8, %wt_k;");
-        emit!(self, "setp.ne.and.u32 %wt_p5, %wt_k, 0, %wt_p4;");
         emit!(self, "or.b32 %wt_k, %wt_k, {};", u32::from(location) << 16);
         for log in self.logs() {
-            emit!(self, "mov.pred %wt_w, %wt_p5;");
-            self.append(*log, RECORD);
+            emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+            emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_p5;");
+            self.append(*log, RECORD, false);
         }
         emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
         self.vote("any", "%wt_r", "%wt_p0");
@@ -621,7 +644,7 @@ impl Emitter {
     pub(super) fn epilogue(&mut self) {
         emit!(self, "activemask.b32 %wt_a;");
         self.load(Pair::Record, "%wt_m", "%wt_k");
-        self.end_run();
+        self.end_run(false);
         self.warp_in_launch();
         self.field(32, "%wt_x5", field::FIRST_ENTRIES);
         for log in self.logs() {
@@ -647,10 +670,13 @@ impl Emitter {
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
         emit!(self, "mov.u32 %wt_x7, 0;");
-        emit!(self, "setp.eq.u32 %wt_p0, {}, {};", log.low, log.link);
+        // A log that has been stopped has something to say.
+        emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
+        emit!(self, "setp.ne.u32 %wt_p0, %wt_x2, 0;");
         self.vote("any", "%wt_r", "%wt_p0");
         emit!(self, "@!%wt_r bra {whole};");
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.link, log.high);
+        emit!(self, "xor.b32 %wt_x2, {}, %wt_x2;", log.link);
+        emit!(self, "mov.b64 %wt_l, {{%wt_x2, {}}};", log.high);
         self.lines(&["mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
         emit!(self, "@%wt_p0 ld.global.v4.b32 {{%wt_x6, %wt_x2, %wt_x7, %wt_x3}}, [%wt_l];");
         emit!(self, "mov.b64 %wt_y1, {{%wt_x2, %wt_x3}};");

@@ -228,6 +228,24 @@ impl Function<'_> {
 /// [`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
 
+/// Directives by which a kernel says itself what registers it may have.
+const LIMITS: [&str; 4] = [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"];
+/// Registers beyond those that are live, for the assembler to reorder instructions with.
+const SPARE_REGISTERS: u32 = 28;
+
+/// How many registers the assembler may use for a traced kernel.
+///
+/// Left to itself it uses few, and where recording takes some, it brings loads down to their uses one by one: N-body's loop then
+/// waits for memory eight times a round where it waited once.
+fn register_target(live_words: u32, style: Style) -> u32 {
+    let own = match (style.placement, style.dual) {
+        (Placement::Registers, false) => 8,
+        (Placement::Registers, true) => 14,
+        (Placement::Shared | Placement::Local, _) => 2,
+    };
+    (live_words + own + SPARE_REGISTERS).next_multiple_of(8).min(255)
+}
+
 /// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those of its own for some
 /// divisions and roots.
 fn waits_or_calls(body: &Body<'_>) -> bool {
@@ -322,7 +340,8 @@ impl Splicer<'_> {
             with_descriptor,
             claim,
             counts_loops: counted && !plan.loops.is_empty(),
-            hot: plan.hot(counted),
+            // Functions would read a record in which the location is another number.
+            hot: if with_descriptor { None } else { plan.hot(counted) },
         }
     }
 
@@ -348,6 +367,10 @@ impl Splicer<'_> {
         }
         let loops: &[u16] = if self.recording.counted { &plan.loops } else { &[] };
         emitter.declarations(loops);
+        if function.is_entry() && !LIMITS.iter().any(|limit| function.directive(limit).is_some()) {
+            let registers = register_target(plan.live_words, style);
+            edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
+        }
         if function.is_entry() {
             emitter.prologue(loops);
         } else {

@@ -2,7 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use warptrace_format::log::{LANES, MAX_KEY_COUNT};
+use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
@@ -199,7 +199,7 @@ impl Traced {
                 );
             }
             all[0].extend(model.trace);
-            all[1].extend(model.twin);
+            all[1].extend(model.marks);
         }
         if self.splicing.marks {
             self.check_marks(outcome, &all);
@@ -219,7 +219,6 @@ impl Traced {
                     (groups + run.count, lanes + run.count * u64::from(run.mask.count_ones()))
                 })
             };
-            // The model has the twin's events even where nothing records them.
             assert_eq!((marks.groups, marks.lanes), at(&all[1]), "marks at location {location}");
             assert_eq!(marks.lanes, at(&all[0]).1, "lanes at location {location}");
         }
@@ -238,9 +237,13 @@ fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, ex
     let recorded = track.recorded(clock);
     let runs: Vec<Run> = recorded.iter().map(Run::from).collect();
     for (lane, thread) in (0..).zip(threads) {
-        let mine: Vec<u32> =
-            recorded.iter().filter(|entry| entry.mask >> lane & 1 != 0).map(|entry| entry.time).collect();
-        let increase = mine.windows(2).all(|pair| pair[0].wrapping_sub(clock) < pair[1].wrapping_sub(clock));
+        let mine: Vec<&Entry> = recorded.iter().filter(|entry| entry.mask >> lane & 1 != 0).collect();
+        let increase = mine.windows(2).all(|pair| {
+            let [first, second] = [pair[0], pair[1]].map(|entry| entry.time.wrapping_sub(clock));
+            // A long run takes several entries, all of one time.
+            let is_one = (pair[0].mask, pair[0].location) == (pair[1].mask, pair[1].location);
+            first < second || first == second && is_one && pair[0].count == MAX_KEY_COUNT
+        });
         assert!(increase, "lane {lane}: times do not tell an order: {mine:?}");
         let (found, model) = (of_lane(&runs, lane), of_lane(expected, lane));
         if track.lost == 0 {

@@ -125,7 +125,9 @@ pub(crate) fn read(
                 let mut last_time = None;
                 loop {
                     let link = first + length - 1;
-                    let next = words[(link * 4) as usize];
+                    // The head says where the log ends.
+                    let is_last = (first..=link).contains(&end);
+                    let next = if is_last { 0 } else { words[(link * 4) as usize] };
                     mark(link, link + 1);
                     let stop = if next == 0 { end } else { link };
                     assert!(

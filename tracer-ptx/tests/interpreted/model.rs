@@ -21,7 +21,7 @@ pub(crate) struct Run {
 pub(crate) enum Step {
     /// Events, on both tracks.
     Event(Run),
-    /// Iterations of a counted loop: the twin records them now, the trace where the loop ends.
+    /// Iterations of a counted loop, which both tracks record where the loop ends.
     Tick(Run),
     /// The end of a counted loop, for these lanes.
     Leave { mask: u32, runs: Vec<Run> },
@@ -76,6 +76,8 @@ fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
 pub(crate) struct Model {
     pub(crate) trace: Vec<Run>,
     pub(crate) twin: Vec<Run>,
+    /// Each execution of a marker of an event.
+    pub(crate) marks: Vec<Run>,
 }
 
 impl Model {
@@ -87,9 +89,10 @@ impl Model {
         for step in steps {
             match step {
                 Step::Event(run) => model.event(&mut runs, *run),
-                Step::Tick(run) => model.twin.push(*run),
+                Step::Tick(run) => model.marks.push(*run),
                 Step::Leave { mask, runs: ended } => {
                     model.trace.extend(ended);
+                    model.twin.extend(ended);
                     lanes(*mask).for_each(|lane| runs[lane as usize] = None);
                 }
             }
@@ -98,6 +101,7 @@ impl Model {
     }
 
     fn event(&mut self, runs: &mut [Option<usize>; 32], event: Run) {
+        self.marks.push(event);
         self.twin.push(event);
         let first = runs[event.mask.trailing_zeros() as usize];
         let same = lanes(event.mask).all(|lane| runs[lane as usize] == first);

@@ -53,8 +53,8 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
                 for step in &warps[warp as usize] {
                     match step {
                         Step::Event(event) => run(Tracks::Both, event),
-                        Step::Tick(event) => run(Tracks::Twin, event),
-                        Step::Leave { runs, .. } => runs.iter().for_each(|ended| run(Tracks::Trace, ended)),
+                        Step::Tick(_) => {}
+                        Step::Leave { runs, .. } => runs.iter().for_each(|ended| run(Tracks::Both, ended)),
                     }
                 }
             });
