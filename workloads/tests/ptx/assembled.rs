@@ -1,4 +1,5 @@
-//! NVIDIA's assembler takes all kernels, untraced and traced, for every architecture, and has registers for all.
+//! NVIDIA's assembler takes all kernels, untraced and traced, for every architecture, and has registers for
+//! all.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! Recording brings no `YIELD` into a program's loops.
 //!
-//! A `YIELD` lets lanes go that wait for others, and so parts lanes that run together in the untraced kernel. The assembler
-//! puts one at the head of a loop with an atomic whose answer is used. Where it would stand in a program's loop, segments are
-//! claimed in a loop of their own, which is entered only when a segment is full.
+//! A `YIELD` lets lanes go that wait for others, and so parts lanes that the untraced kernel keeps in one group. The
+//! assembler puts one at the head of a loop with an atomic whose answer is used. Where it would stand in a program's
+//! loop, segments are claimed in a loop of their own, which is entered only when a segment is full.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn check(recording: Recording, text: &str, machine_code: &str) -> [usize; 2] {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
         let of = |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
         let ((before, _), (now, claiming)) = (of(kernel), of(&traced));
-        // The end of a counted loop records its runs in a loop of its own, which the program's loops do not hold.
+        // The end of a counted loop records its runs in a loop, which is none of the program's.
         let ends = if recording.counted { loops[kernel].leaves } else { 0 };
         assert!(
             now - claiming <= before + ends,

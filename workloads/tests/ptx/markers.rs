@@ -9,7 +9,7 @@ use crate::{PROGRAMS, kernels, ptx, source};
 /// What a comment that is a marker begins with.
 const PREFIX: &str = "// warptrace.";
 
-/// How often each marker stands in each kernel and the functions that it calls: by kind (`loc`, `loop.tick`) and location.
+/// Counts the markers of each kernel and of the functions that it calls, by kind (`loc`, `loop.tick`) and location.
 fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     let module = Module::parse(text).expect("the compiler writes PTX");
     let graph = call_graph(&module);
@@ -36,7 +36,7 @@ fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     found
 }
 
-/// The text with its comments left out, which all begin with `//` and end with their line.
+/// Takes the comments out, which all begin with `//` and end with their line.
 fn without_comments(text: &str) -> String {
     assert!(!text.contains("/*"), "the compiler writes no other comments");
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
@@ -55,8 +55,8 @@ fn every_kernel_is_there_and_no_other() {
     assert_eq!(entries, kernels());
 }
 
-/// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its source, and
-/// none that the source does not have.
+/// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its source,
+/// and none that the source does not have.
 #[test]
 fn each_trace_point_of_a_kernel_is_in_it() {
     let Some(ptx) = ptx() else { return };
@@ -65,18 +65,18 @@ fn each_trace_point_of_a_kernel_is_in_it() {
         for (kernel, _) in program.kernels {
             let mut found = found.get(*kernel).expect("it is compiled").clone();
             let mut written: BTreeMap<(&str, u16), (&str, usize)> = BTreeMap::new();
-            for place in source::places(program, kernel) {
+            for used in source::uses(program, kernel) {
                 let kinds: &[&str] =
-                    if place.is_loop { &["loop.enter", "loop.tick", "loop.leave"] } else { &["loc"] };
+                    if used.is_loop { &["loop.enter", "loop.tick", "loop.leave"] } else { &["loc"] };
                 for kind in kinds {
-                    written.entry((kind, place.point.id)).or_insert((place.point.name, 0)).1 += 1;
+                    written.entry((kind, used.point.id)).or_insert((used.point.name, 0)).1 += 1;
                 }
             }
-            for ((kind, location), (name, places)) in written {
+            for ((kind, location), (name, uses)) in written {
                 let copies = found.remove(&(kind.to_owned(), location)).unwrap_or_default();
                 assert!(
-                    copies >= places,
-                    "{kernel} has {copies} markers `{kind}` of {name} ({location}), its source {places}"
+                    copies >= uses,
+                    "{kernel} has {copies} markers `{kind}` of {name} ({location}), its source {uses}"
                 );
             }
             assert!(found.is_empty(), "{kernel} has markers that its source does not have: {found:?}");
@@ -90,8 +90,8 @@ fn every_declared_trace_point_is_in_some_kernel() {
         let used: BTreeSet<u16> = program
             .kernels
             .iter()
-            .flat_map(|(kernel, _)| source::places(program, kernel))
-            .map(|place| place.point.id)
+            .flat_map(|(kernel, _)| source::uses(program, kernel))
+            .map(|used| used.point.id)
             .collect();
         let declared: BTreeSet<u16> =
             program.points.iter().flat_map(|table| table.points).map(|point| point.id).collect();

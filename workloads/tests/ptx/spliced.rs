@@ -9,7 +9,7 @@ use crate::{RECORDINGS, kernels, ptx};
 
 /// No architecture that is known, one with and one without a `YIELD` where a segment is claimed.
 const ARCHITECTURES: [u32; 3] = [0, 80, 90];
-/// What a device without recording sequences counts events by.
+/// The instruction by which hardware counts events.
 const MARK: &str = "pmevent.mask ";
 
 /// The lines of each kernel that begin with this.

@@ -10,7 +10,7 @@ pub(crate) struct Usage {
     pub(crate) spill_bytes: u32,
 }
 
-/// Reads what `ptxas -v` says of each kernel and function. Lines that it does not know are left alone.
+/// Reads what `ptxas -v` says of each kernel and function. Passes over lines that it does not know.
 pub(crate) fn parse(said: &str) -> BTreeMap<String, Usage> {
     let mut found: BTreeMap<String, Usage> = BTreeMap::new();
     let mut name = "";

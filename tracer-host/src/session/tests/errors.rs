@@ -19,7 +19,11 @@ fn what_came_before_a_launch_that_fails_is_written() {
     assert!(matches!(launch(&mut session, "k"), Err(SessionError::Unusable)));
     assert!(matches!(session.flush(), Err(SessionError::Unusable)));
     drop(session);
-    assert_eq!(device.launched, ["k", "other", "encode 1 of 2"], "logs of the launch that failed are left");
+    assert_eq!(
+        device.launched,
+        ["k", "other", "encode 1 of 2"],
+        "logs of the launch that failed are passed over"
+    );
     assert!(device.memory.is_empty(), "all memory is given back");
     assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
 }

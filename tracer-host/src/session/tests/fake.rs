@@ -40,6 +40,9 @@ pub(super) fn event(location: u8) -> Vec<u8> {
     vec![location, 0, 1, 0, 0, 0]
 }
 
+/// Kernels that a call of `prepare` names, and how they are to be traced.
+pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>)>);
+
 /// Memory, and what was asked of the device.
 #[derive(Debug)]
 pub(super) struct FakeDevice {
@@ -55,7 +58,7 @@ pub(super) struct FakeDevice {
     /// What each launch was told, and its tracks and threads of a block.
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
     /// What calls of `prepare` asked for.
-    pub(super) prepared: Vec<(Vec<String>, Option<(Recording, Option<Placement>)>)>,
+    pub(super) prepared: Vec<Prepared>,
     /// The placements that launches asked for.
     pub(super) placements: Vec<Option<Placement>>,
     script: VecDeque<Script>,
@@ -125,7 +128,7 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // The slices lie behind all that was reserved and claimed before, and claims go on behind the slices.
+        // The slices lie behind all that was reserved and claimed before, and claims continue behind the slices.
         assert!(u64::from(logs.slices) >= self.taken, "entry {} is taken", logs.slices);
         assert!(logs.slices >= RESERVED_ENTRIES && logs.slices.is_multiple_of(MAX_FIRST_ENTRIES));
         let claims = self.claims(logs.claims);

@@ -10,7 +10,7 @@ use crate::session::{Session, SessionError, SessionOptions};
 
 #[test]
 fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
-    // Kernels have 8 MiB of the smallest log memory: 524,288 entries, which are 4,096 of the longest segments.
+    // Kernels have 8 MiB of the smallest log memory: 524,288 entries, or 4,096 of the longest segments.
     let claims = |segments| Script { segments, ..script(&[(0, 0, 1)]) };
     let mut device = FakeDevice::of([1407, 0, 1328, 1, 3070, 1].map(claims));
     let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
