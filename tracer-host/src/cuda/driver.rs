@@ -50,7 +50,9 @@ struct Compiling {
 impl Compiling {
     fn start(what: &str) -> Self {
         let (ended, end) = mpsc::channel();
-        let text = format!("note: the driver is compiling {what} for this GPU; it keeps the result for the next time");
+        let text = format!(
+            "note: the driver is compiling {what} for this GPU; it keeps the result for the next time"
+        );
         let thread = std::thread::spawn(move || {
             if end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("{text}");

@@ -164,7 +164,16 @@ fn launch_bytes(launch: &LoggedLaunch) -> [u8; size_of::<LoggedLaunch>()] {
     bytes[..8].copy_from_slice(&accounts.to_le_bytes());
     let (words, _) = bytes[8..].as_chunks_mut();
     let values = [
-        slices, first_entries, segment_entries, warps, block_threads, launch, first_stream, tracks, first, second,
+        slices,
+        first_entries,
+        segment_entries,
+        warps,
+        block_threads,
+        launch,
+        first_stream,
+        tracks,
+        first,
+        second,
     ];
     for (word, value) in words.iter_mut().zip(values) {
         *word = value.to_le_bytes();

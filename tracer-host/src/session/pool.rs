@@ -95,7 +95,8 @@ impl Pool {
             chunk_bytes,
             chunk_count,
             claims,
-            logs: device.allocate((times * options.pool_bytes).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES) + LOG_ALIGNMENT)?,
+            logs: device
+                .allocate((times * options.pool_bytes).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES) + LOG_ALIGNMENT)?,
             claimed_entries: 0,
             reserved_entries: RESERVED_ENTRIES,
             max_claimed: vec![0; kernels],
