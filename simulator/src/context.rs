@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use corosensei::{Coroutine, Yielder};
 use warptrace_device::simt::WARP_LANES;
-use warptrace_device::simt::host::{Lane, Recording, Site, Tracks, WarpOp};
+use warptrace_device::simt::host::{Lane, Recording, Site, WarpOp};
 
 use crate::error::op_mask;
 use crate::launch::Launch;
@@ -269,8 +269,8 @@ impl Lane for Context<'_> {
         self.launch.recording
     }
 
-    fn record(&self, tracks: Tracks, location: u16, mask: u32, count: u32) {
-        self.here().0.recorder.borrow_mut().record(tracks, location, mask, count);
+    fn record(&self, location: u16, mask: u32, count: u32) {
+        self.here().0.recorder.borrow_mut().record(location, mask, count);
     }
 
     #[cold]

@@ -220,7 +220,10 @@ mod tests {
     #[test]
     fn a_blocks_last_warp_may_lack_lanes() {
         let launch = LoggedLaunch { block_threads: 70, ..LoggedLaunch::default() };
-        assert_eq!([0, 1, 2, 3, 5].map(|warp| launch.lanes(warp)), [u32::MAX, u32::MAX, 0x3f, u32::MAX, 0x3f]);
+        assert_eq!(
+            [0, 1, 2, 3, 5].map(|warp| launch.lanes(warp)),
+            [u32::MAX, u32::MAX, 0x3f, u32::MAX, 0x3f]
+        );
         let whole = LoggedLaunch { block_threads: 64, ..LoggedLaunch::default() };
         assert_eq!(whole.lanes(1), u32::MAX);
     }

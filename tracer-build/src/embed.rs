@@ -91,9 +91,7 @@ fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     let skips = std::env::var_os(SKIP_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
     let text = match Compiler::find() {
         _ if skips => String::new(),
-        Ok(compiler) => {
-            run(&compiler, crate_folder, &out, name).unwrap_or_else(|error| panic!("{error}"))
-        }
+        Ok(compiler) => run(&compiler, crate_folder, &out, name).unwrap_or_else(|error| panic!("{error}")),
         Err(error) => {
             println!("cargo::warning=building without GPU code: {error}");
             String::new()

@@ -58,6 +58,20 @@ pub enum BuildError {
         /// The assembler's words.
         output: String,
     },
+    /// `cuobjdump` or `nvdisasm` is not installed.
+    #[error("no cuobjdump and nvdisasm: not in {}, not on the PATH; run `cargo xtask setup`", .folder.display())]
+    NoDisassembler {
+        /// Where the project keeps its own.
+        folder: PathBuf,
+    },
+    /// `cuobjdump` refused a file.
+    #[error("cuobjdump refuses {}:\n{output}", .file.display())]
+    Disassemble {
+        /// The file.
+        file: PathBuf,
+        /// The disassembler's words.
+        output: String,
+    },
 }
 
 impl BuildError {

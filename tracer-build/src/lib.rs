@@ -20,12 +20,14 @@
 
 mod compile;
 mod compiler;
+mod disassembler;
 mod embed;
 mod error;
 mod ptxas;
 
 pub use compile::{Build, Compiled};
 pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
+pub use disassembler::Disassembler;
 pub use embed::{embed, embed_assembled};
 pub use error::BuildError;
 pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};

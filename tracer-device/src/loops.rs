@@ -108,7 +108,7 @@ impl<L: Location> Drop for LoopTrace<L> {
 /// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::simt::host::{Site, Tracks, with_lane};
+    use crate::simt::host::{Site, with_lane};
     use crate::simt::{active_mask, ballot, rejoin, shuffle};
     use crate::trace::host::record;
 
@@ -130,7 +130,7 @@ mod host {
         #[track_caller]
         pub(super) fn tick(&mut self, location: u16, iterations: u32) {
             if !self.counted {
-                return record(Tracks::Both, location, active_mask(), iterations);
+                return record(location, active_mask(), iterations);
             }
             self.count = self.count.wrapping_add(iterations);
             self.site = Some(core::panic::Location::caller());
@@ -162,7 +162,7 @@ mod host {
                 next = shuffle(group, iterations, below.trailing_zeros());
             }
             if inside >> crate::simt::lane() & 1 != 0 {
-                record(Tracks::Both, location, inside, next - recorded);
+                record(location, inside, next - recorded);
             }
             recorded = next;
             inside = ballot(group, iterations > recorded);

@@ -32,21 +32,21 @@ pub fn trace_loc<L: Location>(location: L) {
 /// Trace points on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod host {
-    use crate::simt::host::{Tracks, with_lane};
+    use crate::simt::host::with_lane;
     use crate::simt::{active_mask, is_leader};
 
     /// Records that the lanes that are here came to a location.
     #[track_caller]
     pub(crate) fn trace(location: u16) {
-        record(Tracks::Both, location, active_mask(), 1);
+        record(location, active_mask(), 1);
     }
 
     /// Records `count` events of the lanes of `mask`, which are all here and call this.
     #[track_caller]
-    pub(crate) fn record(tracks: Tracks, location: u16, mask: u32, count: u32) {
+    pub(crate) fn record(location: u16, mask: u32, count: u32) {
         // The leader comes first, and nobody runs before it has returned.
         if count != 0 && is_leader(mask) {
-            with_lane(|lane| lane.record(tracks, location, mask, count));
+            with_lane(|lane| lane.record(location, mask, count));
         }
     }
 }

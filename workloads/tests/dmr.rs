@@ -237,8 +237,13 @@ fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &La
     assert_eq!(at(init::at::FIND_BAD.id()), bad_before);
     assert_eq!(at(init::at::ENQUEUE_BAD.id()), bad_before);
 
-    for enter in [mark::at::ENTER.id(), claim::at::CHECK.id(), claim::at::RECLAIM.id(), claim::at::VERIFY.id(), commit::at::ENTER.id()]
-    {
+    for enter in [
+        mark::at::ENTER.id(),
+        claim::at::CHECK.id(),
+        claim::at::RECLAIM.id(),
+        claim::at::VERIFY.id(),
+        commit::at::ENTER.id(),
+    ] {
         assert_eq!(at(enter), threads);
     }
     assert_eq!(at(mark::at::OUTSIDE.id()), threads - items);
@@ -247,7 +252,10 @@ fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &La
     assert_eq!(at(mark::at::TRY_CENTRE.id()), items - dropped);
     assert_eq!(at(mark::at::RETRY.id()), at(mark::at::ENCROACHED.id()));
     assert_eq!(at(mark::at::TRY_SPLIT.id()), at(mark::at::RETRY.id()) - at(mark::at::TOO_SHORT.id()));
-    assert_eq!(at(mark::at::TRY_SPLIT.id()), at(mark::at::SPLIT_INSIDE.id()) + at(mark::at::SPLIT_BOUNDARY.id()));
+    assert_eq!(
+        at(mark::at::TRY_SPLIT.id()),
+        at(mark::at::SPLIT_INSIDE.id()) + at(mark::at::SPLIT_BOUNDARY.id())
+    );
     assert_eq!(at(mark::at::EDGE.id()), at(mark::at::SEGMENT.id()) + at(mark::at::INNER.id()));
     assert_eq!(at(mark::at::INNER.id()), at(mark::at::CROSS.id()) + at(mark::at::FRONTIER.id()));
     assert_eq!(at(mark::at::FULL.id()), total(|r| r.too_large));

@@ -143,8 +143,14 @@ fn adds_up(graph: &Graph, outcome: &MstOutcome, lanes: &LaneCounts) {
     assert_eq!(lanes.at(at::LIGHTEST_EDGE.id()), lanes.at(at::INSIDE.id()) + lanes.at(at::BETWEEN.id()));
     // Every edge ends up inside a tree, and is dropped once.
     assert_eq!(lanes.at(at::INSIDE.id()), edges);
-    assert_eq!(lanes.at(at::LIGHTER_AT_FIRST.id()) + lanes.at(at::HEAVIER_AT_FIRST.id()), lanes.at(at::BETWEEN.id()));
-    assert_eq!(lanes.at(at::LIGHTER_AT_SECOND.id()) + lanes.at(at::HEAVIER_AT_SECOND.id()), lanes.at(at::BETWEEN.id()));
+    assert_eq!(
+        lanes.at(at::LIGHTER_AT_FIRST.id()) + lanes.at(at::HEAVIER_AT_FIRST.id()),
+        lanes.at(at::BETWEEN.id())
+    );
+    assert_eq!(
+        lanes.at(at::LIGHTER_AT_SECOND.id()) + lanes.at(at::HEAVIER_AT_SECOND.id()),
+        lanes.at(at::BETWEEN.id())
+    );
 
     assert_eq!(lanes.at(at::MERGE_ENTER.id()), threads * merge);
     assert_eq!(lanes.at(at::MERGE_DONE.id()), threads * merge);

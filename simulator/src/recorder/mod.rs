@@ -11,7 +11,7 @@
 mod track;
 
 use warptrace_device::simt::WARP_LANES;
-use warptrace_device::simt::host::{Recording, Tracks};
+use warptrace_device::simt::host::Recording;
 use warptrace_format::log::{Entry, LOCATION_SHIFT, LaunchLogs, MAX_KEY_COUNT};
 
 use self::track::TrackLogs;
@@ -79,17 +79,13 @@ impl WarpRecorder {
     }
 
     /// Records that the lanes of `mask` came to `location` `count` times in a row.
-    pub(crate) fn record(&mut self, tracks: Tracks, location: u16, mask: u32, count: u32) {
+    pub(crate) fn record(&mut self, location: u16, mask: u32, count: u32) {
         if self.trace.is_none() || location == 0 || mask == 0 || count == 0 {
             return;
         }
         self.clock = self.clock.wrapping_add(1);
-        if tracks != Tracks::Twin {
-            self.record_run(location, mask, count);
-        }
-        if tracks != Tracks::Trace
-            && let Some(twin) = &mut self.twin
-        {
+        self.record_run(location, mask, count);
+        if let Some(twin) = &mut self.twin {
             append_run(twin, mask, location, count, self.clock);
         }
     }

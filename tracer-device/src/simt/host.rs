@@ -72,23 +72,12 @@ pub trait Lane {
     fn dynamic_shared(&self) -> (*mut u8, usize);
     /// What the launch records.
     fn recording(&self) -> Recording;
-    /// Records that the lanes of `mask` came to `location` `count` times in a row. One lane of them calls it for all,
+    /// Records that the lanes of `mask` came to `location` `count` times in a row, on all tracks. One lane of them calls it for all,
     /// and no other lane of the warp runs before it returns. Records nothing if the launch is not traced, or if
     /// `location`, `mask` or `count` is 0.
-    fn record(&self, tracks: Tracks, location: u16, mask: u32, count: u32);
+    fn record(&self, location: u16, mask: u32, count: u32);
     /// Ends the launch with an error that names block, warp and lane.
     fn fail(&self, message: &str, site: Site) -> !;
-}
-
-/// The tracks for which an event is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tracks {
-    /// The trace, and in a dual recording its raw twin.
-    Both,
-    /// The trace only.
-    Trace,
-    /// The raw twin of a dual recording only.
-    Twin,
 }
 
 /// What a launch records.

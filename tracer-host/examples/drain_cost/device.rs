@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use warptrace_device::KernelCall;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::Claims;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
 };
 
 use crate::data::{Launch, Numbers};
@@ -23,10 +24,10 @@ struct Left {
 /// The device.
 pub(crate) struct Replay {
     launches: Vec<Left>,
-    /// Launches of the program up to the last drain, and now.
+    /// Launches before those that are being drained, and all up to now.
     drained: usize,
     launched: usize,
-    /// The address of the first chunk, and of the first account since the last drain.
+    /// The address of the first chunk, and of the first account of the launches that are being drained.
     chunks: u64,
     accounts: u64,
     allocated: u64,
@@ -146,32 +147,31 @@ impl Device for Replay {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &str, _: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn encode(
+        &mut self,
+        _: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError> {
+        // These are all launches since the last drain.
+        self.drained = self.launched - launches.len();
+        self.chunks = pool.chunks;
+        self.accounts = launches.first().map_or(0, |first| first.accounts);
+        let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
+        Ok(Encoded { claims, time: Duration::ZERO })
     }
 
     unsafe fn launch(
         &mut self,
-        call: &KernelCall,
+        _: &KernelCall,
         _: &LaunchShape,
-        tracing: Option<&Tracing>,
+        _: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let pool = tracing.expect("sessions trace").pool;
-        match call.name() {
-            "warptrace_merge" | "warptrace_encode" | "warptrace_encode_together" => {}
-            _ => {
-                // The first launch behind a drain: its accounts lie where the memory for them begins.
-                if pool.slices == FIRST_SLICE {
-                    (self.drained, self.accounts) = (self.launched, pool.accounts);
-                }
-                self.chunks = pool.chunks;
-                self.launched += 1;
-            }
-        }
-        let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
-        Ok(LaunchTime { kernel: Duration::ZERO, claims })
+        self.launched += 1;
+        Ok(LaunchTime::default())
     }
 }
-
-/// The first unit of log memory that a launch can be given.
-const FIRST_SLICE: u32 = 16;

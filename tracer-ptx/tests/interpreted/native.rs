@@ -1,7 +1,7 @@
 //! The recorder of the simulator, given the same events of the same groups in the same order.
 
 use warptrace_device::simt;
-use warptrace_device::simt::host::{Tracks, with_lane};
+use warptrace_device::simt::host::with_lane;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_ptx::splice::Placement;
@@ -46,15 +46,15 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
         let all = simt::active_mask();
         if simt::lane() == 0 {
             with_lane(|lane| {
-                let run = |tracks, run: &Run| {
+                let run = |run: &Run| {
                     let count = u32::try_from(run.count).expect("a count of a test");
-                    lane.record(tracks, run.location, run.mask, count);
+                    lane.record(run.location, run.mask, count);
                 };
                 for step in &warps[warp as usize] {
                     match step {
-                        Step::Event(event) => run(Tracks::Both, event),
+                        Step::Event(event) => run(event),
                         Step::Tick(_) => {}
-                        Step::Leave { runs, .. } => runs.iter().for_each(|ended| run(Tracks::Both, ended)),
+                        Step::Leave { runs, .. } => runs.iter().for_each(run),
                     }
                 }
             });

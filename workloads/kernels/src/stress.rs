@@ -6,7 +6,9 @@
 //! does depends on its own draws alone, so its sequence of trace points is known in advance, whatever the order in which
 //! the groups of a warp run.
 
-use warptrace_device::{Global, Location, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{
+    Global, Location, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points,
+};
 
 use crate::hash::scramble;
 

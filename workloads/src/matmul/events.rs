@@ -83,7 +83,10 @@ mod tests {
         // Eight rows and columns lie in the first warp: its upper left quadrant alone has lanes inside.
         assert_eq!(warp_events(8, 0), 1 + 1 + 4 + 2 + 3);
         assert_eq!(expected_events(8), 4 * (1 + 1 + 4 + 4) + 1);
-        assert_eq!(lane_locations(8, 0)[..4], [at::ENTER.id(), at::STEP.id(), at::QUADRANT.id(), at::STORE.id()]);
+        assert_eq!(
+            lane_locations(8, 0)[..4],
+            [at::ENTER.id(), at::STEP.id(), at::QUADRANT.id(), at::STORE.id()]
+        );
         assert_eq!(lane_locations(8, 0)[4..], [at::QUADRANT.id(), at::OUTSIDE.id()].repeat(3));
         assert_eq!(lane_locations(8, 127)[2..], [at::QUADRANT.id(), at::OUTSIDE.id()].repeat(4));
     }

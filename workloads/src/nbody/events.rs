@@ -70,7 +70,10 @@ impl EventCounts {
 
     /// The locations that thread `thread` passes in a launch of `nbody_integrate`, in order.
     pub fn integrate_lane(&self, thread: u64) -> Vec<u16> {
-        vec![at::MOVE_ENTER.id(), if thread < u64::from(self.bodies) { at::MOVE.id() } else { at::MOVE_OUTSIDE.id() }]
+        vec![
+            at::MOVE_ENTER.id(),
+            if thread < u64::from(self.bodies) { at::MOVE.id() } else { at::MOVE_OUTSIDE.id() },
+        ]
     }
 
     /// Whether warp `warp` has lanes with a body, and lanes without.

@@ -123,8 +123,16 @@ impl Way {
     }
 
     fn fan_out(&mut self) {
-        const WAYS: [u16; 8] =
-            [at::FAN_0.id(), at::FAN_1.id(), at::FAN_2.id(), at::FAN_3.id(), at::FAN_4.id(), at::FAN_5.id(), at::FAN_6.id(), at::FAN_7.id()];
+        const WAYS: [u16; 8] = [
+            at::FAN_0.id(),
+            at::FAN_1.id(),
+            at::FAN_2.id(),
+            at::FAN_3.id(),
+            at::FAN_4.id(),
+            at::FAN_5.id(),
+            at::FAN_6.id(),
+            at::FAN_7.id(),
+        ];
         let way = self.draw();
         self.pass(WAYS[(way % 8) as usize]);
         match way % 8 {
