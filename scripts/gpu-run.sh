@@ -10,6 +10,7 @@
 #   step       does                                                                 writes
 #   check      proves results, events and lanes right                               check.md
 #   sanitizer  compute-sanitizer's memcheck and racecheck on small inputs           sanitizer.log
+#   markers    untraced kernels beside the same without markers ($folder/no-markers.ptx)   markers.md
 #   baseline   untraced Rust beside CUDA C++, compiled by nvcc where there is one   baseline.csv, baseline.md
 #   fidelity   Nsight Compute counts what traced and untraced kernels do            fidelity.md, fidelity*.csv
 #   profile    Nsight Compute on one launch of the traced fractal and N-body        ncu-*.txt, ncu-*.csv
@@ -150,8 +151,6 @@ sanitize() {
     read -ra input <<< "$(small "$program")"
     if [ "$DEVICE" != sim ]; then
         prefix=(compute-sanitizer --tool "$checker" --error-exitcode 1 --log-file "$traces/sanitizer.log")
-        # Its warnings are hazards inside one warp, which are by design: see docs/device.md.
-        [ "$checker" = racecheck ] && prefix+=(--racecheck-detect-level error)
     fi
     step "$checker: $program, $name" 60 "${prefix[@]}" \
         "$tool" record "${input[@]}" --device "$DEVICE" --pool-mib 64 -o "$traces/small.wtrc" "$@"
@@ -167,8 +166,8 @@ if wants sanitizer; then
     if [ "$DEVICE" = sim ] || has compute-sanitizer; then
         for checker in ${CHECKERS:-memcheck racecheck}; do
             sanitize "$checker" fractal raw --codec raw
-            sanitize "$checker" fractal "ecl, state in global memory" --codec ecl --state global
-            sanitize "$checker" fractal "ecl, state in shared memory" --codec ecl --state shared
+            sanitize "$checker" fractal "ecl, records in local memory" --codec ecl --records local
+            sanitize "$checker" fractal "ecl, records in shared memory" --codec ecl --records shared
             sanitize "$checker" fractal "ecl beside raw" --codec ecl --dual
             for program in fractal mis mst dmr stress; do
                 sanitize "$checker" "$program" predict --codec predict
@@ -178,6 +177,17 @@ if wants sanitizer; then
         done
     else
         missing sanitizer compute-sanitizer
+    fi
+fi
+
+if wants markers; then
+    if [ "$DEVICE" = sim ]; then
+        echo "SKIPPED markers: times of the simulator say nothing"
+    else
+        inputs=()
+        [ -d "$folder/inputs" ] && inputs=(--inputs "$folder/inputs")
+        step markers 120 "$evaluation" markers --without "$folder/no-markers.ptx" --runs "$RUNS" --out "$OUT" \
+            ${PROGRAMS:+--programs "$PROGRAMS"} "${inputs[@]}"
     fi
 fi
 

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Time the untraced programs in Rust beside the same in CUDA C++
     Baseline(Baseline),
+    /// Time the untraced programs beside the same compiled without markers at their trace points
+    Markers(Markers),
     /// Compare how often warps come to each trace point: untraced, traced, and as the trace says
     Fidelity(Fidelity),
     /// Run a program once, for `fidelity`, which starts it under Nsight Compute
@@ -129,6 +131,34 @@ pub(crate) struct Bench {
     /// Leave the other compressors out
     #[arg(long)]
     pub(crate) no_compressors: bool,
+}
+
+/// Arguments of `markers`.
+#[derive(Debug, Args)]
+pub(crate) struct Markers {
+    /// PTX of the kernels without markers: compiled with the feature `no-markers` of warptrace-device
+    #[arg(long, value_name = "FILE")]
+    pub(crate) without: PathBuf,
+
+    /// Only these programs, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Folder with real inputs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Measured runs of each program; one more goes before them
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Folder for markers.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
 }
 
 /// Arguments of `baseline`.

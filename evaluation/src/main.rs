@@ -19,6 +19,7 @@ mod date;
 mod fidelity;
 mod figures;
 mod machine;
+mod markers;
 mod memory;
 mod progress;
 mod record;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Check(command) => check::run(&command),
         Command::Bench(command) => bench::run(&command).map(|()| true),
         Command::Baseline(command) => baseline::run(&command),
+        Command::Markers(command) => markers::run(&command).map(|()| true),
         Command::Fidelity(command) => fidelity::run(&command),
         Command::FidelityRun(command) => fidelity::run_child(&command).map(|()| true),
         Command::Figures(command) => figures::run(&command).map(|()| true),

@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
         placement,
+        registers: &[],
         architecture: if has("old") { 80 } else { 90 },
         marks: has("marks"),
     };

@@ -80,7 +80,6 @@ mod instruction;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
 mod lexer;
-mod live;
 mod module;
 mod parse;
 mod span;
@@ -94,6 +93,5 @@ pub use edits::{EditError, Edits};
 pub use error::ParseError;
 pub use function::{Function, FunctionKind, HeaderDirective};
 pub use instruction::{Guard, Instruction, Operand};
-pub use live::live_words;
 pub use module::{Item, ItemKind, Module};
 pub use span::{Position, Span};

@@ -13,6 +13,11 @@ use crate::{DeviceError, Recording};
 /// loaded. `warptrace-evaluation fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
+/// The least that a traced kernel may have: a multiprocessor then holds 32 warps.
+const MIN_REGISTER_LIMIT: u32 = 64;
+/// The most that a thread can have.
+const MAX_REGISTERS: u32 = 255;
+
 /// How a kernel is recorded; the codec comes later, so it makes no difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Way {
@@ -70,10 +75,15 @@ impl Code {
         if kernels.is_empty() {
             return Ok(());
         }
+        let limits = match way {
+            Some(_) => self.register_limits(&kernels)?,
+            None => Vec::new(),
+        };
         let options = Options {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
             placement: way.and_then(|way| way.placement),
+            registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
         };
@@ -82,9 +92,8 @@ impl Code {
         let module = driver::load_ptx(&kernels.join(", "), &text)?;
         self.modules.push(module);
         for kernel in kernels {
-            if !self.untraced.contains_key(kernel) {
-                self.untraced.insert(kernel.to_owned(), function(module, kernel)?);
-            }
+            // From now on the untraced kernel is that of the module with the traced one: they share its variables.
+            self.untraced.insert(kernel.to_owned(), function(module, kernel)?);
         }
         if let Some(way) = way {
             for kernel in traced {
@@ -96,6 +105,23 @@ impl Code {
             }
         }
         Ok(())
+    }
+
+    /// How many registers traced kernels may have: as many as the untraced ones take, and up to half of what lets a
+    /// multiprocessor hold as many warps as it can.
+    fn register_limits<'k>(&mut self, kernels: &[&'k str]) -> Result<Vec<(&'k str, u32)>, DeviceError> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
+        self.load(kernels, None)?;
+        let limit = |kernel: &&'k str| {
+            // SAFETY: the function is loaded.
+            let taken = unsafe {
+                result::function::get_function_attribute(self.untraced[*kernel], CU_FUNC_ATTRIBUTE_NUM_REGS)
+            };
+            let taken = taken.called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
+            let taken = u32::try_from(taken).unwrap_or(0).next_multiple_of(8);
+            Ok((*kernel, taken.max(MIN_REGISTER_LIMIT).min(MAX_REGISTERS)))
+        };
+        kernels.iter().map(limit).collect()
     }
 
     /// The untraced kernel, loaded when it is first asked for.

@@ -55,6 +55,10 @@ pub struct Options<'a> {
     pub recording: Option<Recording>,
     /// Where lanes keep their records; `None` chooses for each kernel.
     pub placement: Option<Placement>,
+    /// How many registers traced copies of kernels may have; the assembler chooses for those that are not named. Left to itself
+    /// it uses few, and where recording takes some, it may bring loads down to their uses one by one: a loop then waits for
+    /// memory at each of them.
+    pub registers: &'a [(&'a str, u32)],
     /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes differs.
     pub architecture: u32,
     /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels: hardware counters then
@@ -228,22 +232,11 @@ impl Function<'_> {
 /// [`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
 
-/// Directives by which a kernel says itself what registers it may have.
-const LIMITS: [&str; 4] = [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"];
-/// Registers beyond those that are live, for the assembler to reorder instructions with.
-const SPARE_REGISTERS: u32 = 28;
-
-/// How many registers the assembler may use for a traced kernel.
-///
-/// Left to itself it uses few, and where recording takes some, it brings loads down to their uses one by one: N-body's loop then
-/// waits for memory eight times a round where it waited once.
-fn register_target(live_words: u32, style: Style) -> u32 {
-    let own = match (style.placement, style.dual) {
-        (Placement::Registers, false) => 8,
-        (Placement::Registers, true) => 14,
-        (Placement::Shared | Placement::Local, _) => 2,
-    };
-    (live_words + own + SPARE_REGISTERS).next_multiple_of(8).min(255)
+/// Whether a kernel says itself what registers it may have.
+fn says_registers(function: &Function<'_>) -> bool {
+    [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"]
+        .iter()
+        .any(|limit| function.directive(limit).is_some())
 }
 
 /// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those of its own for some
@@ -367,9 +360,16 @@ impl Splicer<'_> {
         }
         let loops: &[u16] = if self.recording.counted { &plan.loops } else { &[] };
         emitter.declarations(loops);
-        if function.is_entry() && !LIMITS.iter().any(|limit| function.directive(limit).is_some()) {
-            let registers = register_target(plan.live_words, style);
-            edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
+        let limit = self.options.registers.iter().find(|(kernel, _)| *kernel == function.name);
+        if let Some((_, registers)) = limit.filter(|_| !says_registers(function)) {
+            edits.insert(
+                body.open - start,
+                format!(
+                    "
+.maxnreg {registers}
+"
+                ),
+            );
         }
         if function.is_entry() {
             emitter.prologue(loops);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::SpliceError;
 use super::marker::Marker;
-use crate::{Body, Cfg, Function, Module, StatementKind, Terminator, live_words};
+use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
 const PARTING: [&str; 16] = [
@@ -47,8 +47,6 @@ pub(super) struct Plan {
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
-    /// Registers that hold something at once, at most, as the compiler left them.
-    pub(super) live_words: u32,
 }
 
 /// Locations from here on are not kept as they are in a function that has a hot one.
@@ -72,7 +70,6 @@ impl Plan {
         };
         let mut plan =
             Self { falls_off_its_end: flow.blocks().iter().enumerate().any(ends), ..Self::default() };
-        plan.live_words = live_words(body, &flow);
         let mut loops = BTreeSet::new();
         // Where events of which location can join.
         let mut open: Option<(usize, u16)> = None;

@@ -98,6 +98,7 @@ impl Traced {
             recording: Some(splicing.recording),
             placement,
             architecture,
+            registers: &[],
             marks: splicing.marks,
         };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");

@@ -13,7 +13,14 @@ fn module(kernel: &str) -> String {
 
 fn options(placement: Placement) -> Options<'static> {
     let recording = Some(Recording { counted: true, dual: false });
-    Options { kernels: None, recording, placement: Some(placement), architecture: 90, marks: false }
+    Options {
+        kernels: None,
+        recording,
+        placement: Some(placement),
+        architecture: 90,
+        registers: &[],
+        marks: false,
+    }
 }
 
 /// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
