@@ -8,6 +8,9 @@ use std::process::ExitCode;
 /// What was found or done for one tool.
 type Found = Result<String, Missing>;
 
+/// Finds or installs a tool.
+type SetUp = fn() -> Found;
+
 /// A tool that is not there and could not be installed.
 struct Missing {
     /// What was tried, a line each.
@@ -29,7 +32,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// The names of the tools that are missing.
 pub(crate) fn all() -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    let tools: [(&str, fn() -> Found); 3] = [
+    let tools: [(&str, SetUp); 3] = [
         ("device compiler", compiler::set_up),
         ("assembler", cuda::set_up_assembler),
         ("disassembler", cuda::set_up_disassembler),
