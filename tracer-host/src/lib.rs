@@ -21,7 +21,7 @@ mod threads;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{CudaDevice, MARKS_VARIABLE};
+pub use cuda::{CudaDevice, MARKS_VARIABLE, traced_registers};
 pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};

@@ -18,6 +18,12 @@ const MIN_REGISTER_LIMIT: u32 = 64;
 /// The most that a thread can have.
 const MAX_REGISTERS: u32 = 255;
 
+/// Answers how many registers a traced kernel may have whose untraced one takes so many: as many, and at least so many that
+/// a multiprocessor holds half of the warps that it can.
+pub fn traced_registers(untraced: u32) -> u32 {
+    untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
+}
+
 /// How a kernel is recorded; the codec comes later, so it makes no difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Way {
@@ -107,8 +113,7 @@ impl Code {
         Ok(())
     }
 
-    /// How many registers traced kernels may have: as many as the untraced ones take, and up to half of what lets a
-    /// multiprocessor hold as many warps as it can.
+    /// Asks how many registers the untraced kernels take, and answers how many the traced ones may have.
     fn register_limits<'k>(&mut self, kernels: &[&'k str]) -> Result<Vec<(&'k str, u32)>, DeviceError> {
         use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
         self.load(kernels, None)?;
@@ -118,8 +123,7 @@ impl Code {
                 result::function::get_function_attribute(self.untraced[*kernel], CU_FUNC_ATTRIBUTE_NUM_REGS)
             };
             let taken = taken.called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
-            let taken = u32::try_from(taken).unwrap_or(0).next_multiple_of(8);
-            Ok((*kernel, taken.max(MIN_REGISTER_LIMIT).min(MAX_REGISTERS)))
+            Ok((*kernel, traced_registers(u32::try_from(taken).unwrap_or(0))))
         };
         kernels.iter().map(limit).collect()
     }

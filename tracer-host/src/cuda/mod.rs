@@ -21,8 +21,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
-pub use self::code::MARKS_VARIABLE;
 use self::code::{Code, Way};
+pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;

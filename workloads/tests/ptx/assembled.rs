@@ -9,7 +9,7 @@ use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 
 use crate::usage::{self, Usage};
-use crate::{RECORDINGS, assembler, kernels, ptx, traced};
+use crate::{RECORDINGS, assembler, kernels, ptx, registers, traced};
 
 /// All recordings for one architecture, and one recording for each of the others.
 fn work() -> Vec<(&'static str, Recording)> {
@@ -23,6 +23,10 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
     let folder = tempfile::tempdir().expect("a folder for the assembler");
     let work = work();
     assert_eq!(work.len(), 8);
+    let limits: BTreeMap<_, _> = ARCHITECTURES
+        .into_iter()
+        .map(|architecture| (architecture, registers(&assembler, folder.path(), ptx, architecture)))
+        .collect();
     let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -31,7 +35,7 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some((architecture, recording)) = work.get(number) else { break };
                     let path = folder.path().join(format!("{number}.ptx"));
-                    std::fs::write(&path, traced(ptx, *recording, architecture))
+                    std::fs::write(&path, traced(ptx, *recording, architecture, &limits[architecture]))
                         .expect("the folder takes files");
                     let said = assembler
                         .assemble(&path, architecture)

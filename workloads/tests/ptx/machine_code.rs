@@ -10,7 +10,7 @@ use warptrace_build::Disassembler;
 use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 use warptrace_ptx::{Cfg, Module};
 
-use crate::{RECORDINGS, assembler, kernels, ptx, sass, traced, workspace};
+use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, workspace};
 
 const ARCHITECTURE: &str = "sm_90";
 /// Instructions from the head of a claim's own loop to its atomic, at most.
@@ -79,12 +79,13 @@ fn no_loop_of_a_program_lets_waiting_lanes_go() {
         }
     };
     let folder = tempfile::tempdir().expect("a folder for the assembler");
+    let limits = registers(&assembler, folder.path(), ptx, ARCHITECTURE);
     std::thread::scope(|scope| {
         for (number, recording) in RECORDINGS.into_iter().enumerate() {
             let path = folder.path().join(format!("{number}.ptx"));
-            let (assembler, disassembler) = (&assembler, &disassembler);
+            let (assembler, disassembler, limits) = (&assembler, &disassembler, &limits);
             scope.spawn(move || {
-                let text = traced(ptx, recording, ARCHITECTURE);
+                let text = traced(ptx, recording, ARCHITECTURE, limits);
                 std::fs::write(&path, &text).expect("the folder takes files");
                 assembler.assemble(&path, ARCHITECTURE).unwrap_or_else(|error| panic!("{error}"));
                 let cubin = warptrace_build::Ptxas::cubin(&path, ARCHITECTURE);

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use warptrace_build::{ARCHITECTURES, Ptxas};
+use warptrace_host::traced_registers;
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_workloads::{PTX, ProgramInfo, dmr, fractal, matmul, mis, mst, nbody, stress};
 
@@ -84,9 +85,26 @@ fn number(architecture: &str) -> u32 {
     number.unwrap_or_else(|| panic!("`{architecture}` is one of {ARCHITECTURES:?}"))
 }
 
-/// All kernels, untraced and traced, as a device of this architecture gets them.
-fn traced(text: &str, recording: Recording, architecture: &str) -> String {
-    let options =
-        Options { recording: Some(recording), architecture: number(architecture), ..Options::default() };
+/// Makes all kernels, untraced and traced, as a device of this architecture gets them.
+fn traced(text: &str, recording: Recording, architecture: &str, registers: &[(&str, u32)]) -> String {
+    let options = Options {
+        recording: Some(recording),
+        registers,
+        architecture: number(architecture),
+        ..Options::default()
+    };
     splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text
+}
+
+/// How many registers traced kernels may have on this architecture.
+fn registers(assembler: &Ptxas, folder: &Path, text: &str, architecture: &str) -> Vec<(&'static str, u32)> {
+    let path = folder.join(format!("untraced-{architecture}.ptx"));
+    std::fs::write(&path, text).expect("the folder takes files");
+    let said = assembler.assemble(&path, architecture).unwrap_or_else(|error| panic!("{error}"));
+    let usage = usage::parse(&said);
+    let limit = |kernel: &'static str| {
+        let used = usage.get(kernel).unwrap_or_else(|| panic!("{architecture}: `{kernel}` is not assembled"));
+        (kernel, traced_registers(used.registers))
+    };
+    kernels().into_iter().map(limit).collect()
 }

@@ -58,8 +58,13 @@ fn all_kernels_can_be_recorded_in_all_ways() {
             for (marks, architecture) in
                 [false, true].into_iter().flat_map(|it| ARCHITECTURES.map(|a| (it, a)))
             {
-                let options =
-                    Options { kernels: None, recording: Some(recording), placement, architecture, marks };
+                let options = Options {
+                    recording: Some(recording),
+                    placement,
+                    architecture,
+                    marks,
+                    ..Options::default()
+                };
                 let spliced = splice(ptx, &options).unwrap_or_else(|error| panic!("{options:?}: {error}"));
                 let names = spliced.kernels.iter().map(|kernel| kernel.name.as_str());
                 assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), kernels(), "{options:?}");
@@ -83,8 +88,13 @@ fn all_kernels_can_be_recorded_in_all_ways() {
 fn what_is_spliced_reads_as_any_module() {
     let Some(ptx) = ptx() else { return };
     for (recording, placement) in RECORDINGS.into_iter().zip([None, None, Some(Placement::Shared), None]) {
-        let options =
-            Options { recording: Some(recording), placement, architecture: 80, marks: true, kernels: None };
+        let options = Options {
+            recording: Some(recording),
+            placement,
+            architecture: 80,
+            marks: true,
+            ..Options::default()
+        };
         let spliced = splice(ptx, &options).expect("it can be spliced");
         assert!(fuzzing::check(&spliced.text), "{options:?}: it is no module");
     }
