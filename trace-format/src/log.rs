@@ -39,9 +39,9 @@
 //!                     first run that was lost, with the lowest bit set. The other half is not used
 //!      32 * first     the lanes' first segments
 //! ```
-//! A lane writes its head when it leaves the kernel, and when it finds no memory for another segment. From then on
-//! it counts what it keeps as lost, in the warp's account, and what other lanes of the warp began at that time or
-//! later is lost too: what is recorded of a warp is a beginning.
+//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has counted what it
+//! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
+//! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;

@@ -3,9 +3,9 @@
 //! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by [`Emitter::declarations`].
 //!
 //! What `ptxas` makes of it decides the cost, so each line has its reason:
-//! - A repetition is the path that counts: seven instructions, none of which touches memory where the record is in registers;
+//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record is in registers;
 //!   six at the [hot](super::style::Style::hot) location.
-//! - An event that begins a run takes nine more. The words of an entry are the registers in which they are kept, in their order,
+//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they are kept, in their order,
 //!   so that one store of 16 bytes takes them as they are.
 //! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first finds out whether
 //!   those lanes are here. PTX has the plain one up to version 6.3. Between `activemask` and the votes there is no branch, so

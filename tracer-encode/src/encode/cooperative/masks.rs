@@ -72,11 +72,11 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
     let mut stack = Stack::EMPTY;
     let mut level = 0;
     while level < DEPTH {
-        // If there is none, some word nearby is read in vain.
-        let number = 31_u32.wrapping_sub(enclosing.leading_zeros());
-        let mask = memory.get32(at.wrapping_add(4_u32.wrapping_mul(number)));
+        // If there is none, the first is read in vain.
+        let number = 31 - (enclosing | 1).leading_zeros();
+        let mask = memory.get32(at + 4 * number);
         stack.0[level] = if valid > level as u32 { mask } else { u32::MAX };
-        enclosing &= !1_u32.wrapping_shl(number);
+        enclosing &= !(1 << number);
         level += 1;
     }
     stack

@@ -132,15 +132,15 @@ pub(super) fn outcome(
 ) -> Outcome {
     let slot_at = params.slot_at(item.last);
     let turn = turn(params, slot_at, member);
-    // Who has nothing to do makes nobody wait.
-    let turn = if item.is_run | item.again { turn } else { 0 };
+    // From 1 on. Who has nothing to do has none: it makes nobody wait, and reads nothing that others write.
+    let turn = if item.is_run | item.again { turn + 1 } else { 0 };
     let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
     let before = Relations::of(Relation::SAME, true, item.mask_before, item.mask_before);
     // A chunk's first event changes no slot.
     let learns = item.is_run & !item.is_first();
     simt::sync_warp(ALL);
     meanwhile();
-    let mut now = 0;
+    let mut now = 1;
     loop {
         if turn == now {
             let [expected, seen] = memory.get64(slot_at);
