@@ -173,6 +173,8 @@ mod tests {
         assert!(message("cuda:first").starts_with("`first` is not the number of a GPU"));
     }
 
+    type OpenGpu = fn(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>;
+
     /// A driver that has one GPU, which the simulator stands for.
     fn one_gpu(ordinal: u32, _: &'static str) -> Result<Box<dyn Device>, DeviceError> {
         match ordinal {
@@ -185,10 +187,7 @@ mod tests {
         Err(DeviceError::NoDriver)
     }
 
-    fn open(
-        choice: DeviceChoice,
-        gpu: fn(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>,
-    ) -> Result<Opened, OpenError> {
+    fn open(choice: DeviceChoice, gpu: OpenGpu) -> Result<Opened, OpenError> {
         let simulator = SimOptions { threads: Some(2), ..SimOptions::default() };
         choice.open_with(|| Ok(""), gpu, simulator)
     }
