@@ -210,7 +210,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
         if !self.pending.is_empty() && !self.pool.has_room(&info) {
-            self.drain(None)?;
+            self.drain()?;
         }
         let logs = self.pool.prepare(self.device, &info)?;
         let tracing = Tracing { recording: self.recording, placement: self.placement, logs };
@@ -220,7 +220,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             Err(error) => {
                 // What came before may still be there: on the simulator it is, on a GPU mostly not.
                 self.pool.failed();
-                let _ = self.drain(Some(info.number()));
+                let _ = self.drain();
                 return Err(error.into());
             }
         };
@@ -229,13 +229,13 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.pool.launched(&info, time.claims);
         self.total.kernel += time.kernel;
         if self.pool.should_drain() {
-            self.drain(None)?;
+            self.drain()?;
         }
         Ok(time)
     }
 
     /// Brings what is on the device to the writer.
-    fn drain(&mut self, skip: Option<u32>) -> Result<(), SessionError> {
+    fn drain(&mut self) -> Result<(), SessionError> {
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
@@ -243,7 +243,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let claimed = self.encode()?;
         let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
-        drain::drain(self.device, &mut self.pool, claimed, pending, skip, worker)?;
+        drain::drain(self.device, &mut self.pool, claimed, pending, worker)?;
         self.total.copy += started.elapsed();
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// If the device or the file fails.
     pub fn flush(&mut self) -> Result<(), SessionError> {
         self.guarded(|session| {
-            session.drain(None)?;
+            session.drain()?;
             if let Some(worker) = &mut session.worker {
                 let written = worker.flush()?;
                 session.total.written(&written);
@@ -283,7 +283,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier call failed.
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
-        self.guarded(|session| session.drain(None))?;
+        self.guarded(|session| session.drain())?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
         self.pool.free(self.device)?;
@@ -301,7 +301,7 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
         // Errors have nowhere to go here. After `finish` there is no worker, and the pool is free.
         if self.worker.is_some() {
             if !self.failed {
-                let _ = self.drain(None);
+                let _ = self.drain();
             }
             self.worker = None;
             let _ = self.pool.free(self.device);
