@@ -10,26 +10,30 @@
 #   step       does                                                                 writes
 #   check      proves results, events and lanes right                               check.md
 #   sanitizer  compute-sanitizer's memcheck and racecheck on small inputs           sanitizer.log
+#   markers    untraced kernels beside the same without markers ($folder/no-markers.ptx)   markers.md
 #   baseline   untraced Rust beside CUDA C++, compiled by nvcc where there is one   baseline.csv, baseline.md
+#   fidelity   Nsight Compute counts what traced and untraced kernels do            fidelity.md, fidelity*.csv
 #   profile    Nsight Compute on one launch of the traced fractal and N-body        ncu-*.txt, ncu-*.csv
 #   bench      times, sizes, other compressors                                      bench.csv, bench.md
 #   grid192    the bench of MIS, MST and DMR on the thesis's grid                   grid192/bench.*
 #   figures    the pictures of the bench                                            figure-*, overview-*
 #
 # A step that fails or takes too long does not keep the next from running; the exit code is that of the first
-# failure. What a step printed until then is in run.log, and check and bench also write their tables as they go.
+# failure. A run that is cut off leaves what it had: what was printed until then is in run.log, and check, fidelity and bench
+# write their tables after each program and input.
 # Variables:
 #   OUT        folder for the results
 #   DEVICE     cuda (default), cuda:N or sim; sim takes small inputs and leaves NVIDIA's tools out
 #   LIMIT      seconds for everything (default 510)
 #   CHECK_LIMIT  seconds for the checks (default 420); half a minute before, checks that have not begun are left out, and fail
-#   STEPS      which steps to run, always in the order above (default "check sanitizer baseline bench figures")
+#   STEPS      which steps to run, always in the order above (default "check sanitizer baseline fidelity bench figures")
+#   FIDELITY_LIMIT  seconds for fidelity (default 180); 40 s before, what has not begun is left out, and fails
 #   RUNS       measured runs of each codec, and of each baseline (default 5)
 #   CHECKERS   compute-sanitizer's tools (default "memcheck racecheck")
 #   PROFILE_CODECS  codecs to profile (default "predict")
 #   GRID       grid of the step grid192 (default 192x256, on the simulator 6x64)
 #   PREFIX_MIB most MiB of a raw trace that other compressors are given (default 256)
-#   PROGRAMS   check and bench only these programs, separated by commas; stress is only checked
+#   PROGRAMS   check, compare and measure only these programs, separated by commas
 #   CODECS     check and bench only these codecs and `raw`, separated by semicolons, as in "predict;predict, counted loops"
 #   SCRATCH    folder for traces; the system's if not given
 #   WARPTRACE_COMMIT   commit of the binaries, for the tables; the checkout's if not given
@@ -39,7 +43,7 @@ folder=${1:-.device}
 OUT=${OUT:-out}
 DEVICE=${DEVICE:-cuda}
 LIMIT=${LIMIT:-510}
-STEPS=${STEPS:-check sanitizer baseline bench figures}
+STEPS=${STEPS:-check sanitizer baseline fidelity bench figures}
 RUNS=${RUNS:-5}
 export WARPTRACE_COMMIT=${WARPTRACE_COMMIT:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
 
@@ -147,8 +151,6 @@ sanitize() {
     read -ra input <<< "$(small "$program")"
     if [ "$DEVICE" != sim ]; then
         prefix=(compute-sanitizer --tool "$checker" --error-exitcode 1 --log-file "$traces/sanitizer.log")
-        # Its warnings are hazards inside one warp, which are by design: see docs/device.md.
-        [ "$checker" = racecheck ] && prefix+=(--racecheck-detect-level error)
     fi
     step "$checker: $program, $name" 60 "${prefix[@]}" \
         "$tool" record "${input[@]}" --device "$DEVICE" --pool-mib 64 -o "$traces/small.wtrc" "$@"
@@ -164,8 +166,8 @@ if wants sanitizer; then
     if [ "$DEVICE" = sim ] || has compute-sanitizer; then
         for checker in ${CHECKERS:-memcheck racecheck}; do
             sanitize "$checker" fractal raw --codec raw
-            sanitize "$checker" fractal "ecl, state in global memory" --codec ecl --state global
-            sanitize "$checker" fractal "ecl, state in shared memory" --codec ecl --state shared
+            sanitize "$checker" fractal "ecl, records in local memory" --codec ecl --records local
+            sanitize "$checker" fractal "ecl, records in shared memory" --codec ecl --records shared
             sanitize "$checker" fractal "ecl beside raw" --codec ecl --dual
             for program in fractal mis mst dmr stress; do
                 sanitize "$checker" "$program" predict --codec predict
@@ -175,6 +177,17 @@ if wants sanitizer; then
         done
     else
         missing sanitizer compute-sanitizer
+    fi
+fi
+
+if wants markers; then
+    if [ "$DEVICE" = sim ]; then
+        echo "SKIPPED markers: times of the simulator say nothing"
+    else
+        inputs=()
+        [ -d "$folder/inputs" ] && inputs=(--inputs "$folder/inputs")
+        step markers 120 "$evaluation" markers --without "$folder/no-markers.ptx" --runs "$RUNS" --out "$OUT" \
+            ${PROGRAMS:+--programs "$PROGRAMS"} "${inputs[@]}"
     fi
 fi
 
@@ -201,6 +214,21 @@ if wants baseline; then
     quick=()
     [ "$DEVICE" = sim ] && quick=(--quick)
     step baseline 120 "$evaluation" baseline --device "$DEVICE" "${quick[@]}" --runs "$RUNS" --out "$OUT" "${cuda[@]}"
+fi
+
+if wants fidelity; then
+    if [ "$DEVICE" = sim ]; then
+        echo "SKIPPED fidelity: the simulator has no hardware counters"
+    elif has ncu || compgen -G '/opt/nvidia/nsight-compute/*/ncu' > /dev/null; then
+        limit=${FIDELITY_LIMIT:-180}
+        [ "$limit" -gt "$(left)" ] && limit=$(left)
+        # It ends by itself before it would be stopped.
+        enough=$((limit > 50 ? limit - 40 : limit))
+        step fidelity "$limit" "$evaluation" fidelity --device "$DEVICE" ${PROGRAMS:+--programs "$PROGRAMS"} \
+            ${SCRATCH:+--scratch "$SCRATCH"} --out "$OUT" --time-limit "$((enough > 0 ? enough : 1))"
+    else
+        missing fidelity ncu
+    fi
 fi
 
 # hottest CSV: the instructions at which warps were found most often, from Nsight Compute's source page.
@@ -283,13 +311,7 @@ if wants bench; then
     limit=$(left)
     # Leave time for what comes after.
     wants grid192 && limit=$((limit * 2 / 3))
-    # Stress is checked, not measured.
-    measured=$(tr , '\n' <<< "${PROGRAMS:-}" | grep -vx stress | paste -sd ,)
-    if [ -n "${PROGRAMS:-}" ] && [ -z "$measured" ]; then
-        echo "SKIPPED bench: $PROGRAMS is not measured"
-    else
-        bench bench "$limit" "$OUT" "${common[@]}" ${measured:+--programs "$measured"}
-    fi
+    bench bench "$limit" "$OUT" "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"}
 fi
 
 if wants grid192; then

@@ -26,7 +26,8 @@ use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
-        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 `verify` found the trace incomplete or damaged."
+        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
+        it so, or `record` lost events)."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -134,10 +135,10 @@ pub(crate) struct Decode {
 /// Forms of decoded events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A heading for each warp, a line for each event
+    /// A heading for each warp, a line for each event; of a mask's digits the leftmost is lane 31, the rightmost lane 0
     Text,
-    /// One JSON object a line
+    /// One JSON object a line; bit i of a mask is lane i
     Jsonl,
-    /// Comma-separated values with a header
+    /// Comma-separated values with a header; bit i of a mask is lane i
     Csv,
 }

@@ -17,7 +17,7 @@ use crate::arguments::{Arguments, Command};
 mod exit {
     /// The command could not do its work.
     pub(crate) const ERROR: u8 = 1;
-    /// `verify` read the trace and found it wanting: events lost, a stream cut short, a mismatch.
+    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or `record` lost events.
     pub(crate) const FINDINGS: u8 = 3;
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn codec(codec: CodecSpec) -> String {
             bytes(params.window().into())
         ),
         CodecSpec::Predict(params) => format!("{}: {} slots", codec.name(), params.slots()),
-        CodecSpec::Raw => format!("{}: five bytes an event", codec.name()),
+        CodecSpec::Raw => format!("{}: six bytes an event", codec.name()),
         _ => codec.name().to_owned(),
     }
 }

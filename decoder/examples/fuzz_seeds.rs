@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use warptrace_format::Event;
+use warptrace_format::codec::raw::encode_event;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
@@ -35,8 +36,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for (number, events) in streams.iter().enumerate() {
         // Three bytes of parameters (see `codec::fuzzing`), one of capacity, then events.
+        // The target reads them as `ecl` has them, and as the others do.
         let cut: Vec<u8> = events.iter().flat_map(|event| event.cut()).collect();
-        write("codec_round_trip", &format!("stream-{number}"), &[&[2, 1, 0, 30][..], &cut].concat())?;
+        let wide: Vec<u8> = events.iter().flat_map(|&event| encode_event(event)).collect();
+        for (form, bytes) in [("cut", cut), ("wide", wide)] {
+            let input = [&[2, 1, 0, 30][..], &bytes].concat();
+            write("codec_round_trip", &format!("{form}-{number}"), &input)?;
+        }
         for spec in [CodecSpec::Raw, ecl] {
             for (events, payload) in encode_stream(spec, events, 4096) {
                 let announced = u16::try_from(events)?.to_le_bytes();

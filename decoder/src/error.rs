@@ -73,17 +73,19 @@ pub enum DecodeError {
     /// A frame or an accounting section is damaged.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A frame is sound but not the one that the index announces.
+    /// A frame or an accounting section is sound but not the one that the index announces.
     #[error(
-        "FRAM at offset {offset}: field `{field}` is {found}, the index says {expected}; \
+        "{section} at offset {offset}: field `{field}` is {found}, the index says {expected}; \
          the index belongs to another file or was damaged: record again"
     )]
     IndexMismatch {
-        /// File offset of the frame.
+        /// The kind of section that the index announces.
+        section: &'static str,
+        /// File offset of the section.
         offset: u64,
         /// The field.
         field: &'static str,
-        /// What the frame says.
+        /// What the section says.
         found: u64,
         /// What the index says.
         expected: u64,

@@ -1,8 +1,9 @@
 //! A warp's chunks, one after the other, and their events.
 
+use warptrace_format::Event;
+use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
 use warptrace_format::file::{Chunk, IndexEntry};
-use warptrace_format::{Event, RAW_EVENT_BYTES};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
@@ -221,7 +222,7 @@ impl<F: ChunkFeed> EventReader<F> {
         let Some(chunk) = self.feed.current() else { return Ok(false) };
         let from = self.decoded;
         let buffer = &mut self.buffer;
-        let event_bytes = RAW_EVENT_BYTES as usize;
+        let event_bytes = PAYLOAD_EVENT_BYTES as usize;
         let sliceable =
             self.codec == CodecSpec::Raw && chunk.payload.len() == chunk.events as usize * event_bytes;
         let block = if sliceable { RAW_BLOCK_EVENTS } else { BLOCK_EVENTS };

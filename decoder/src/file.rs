@@ -239,7 +239,13 @@ impl TraceFile {
         if header.kind(offset)? != Some(entry.kind) {
             let (found, expected) = (header.tag.0, entry.kind.tag().0);
             let [found, expected] = [found, expected].map(|tag| u64::from(u32::from_le_bytes(tag)));
-            return Err(DecodeError::IndexMismatch { offset, field: "tag", found, expected });
+            return Err(DecodeError::IndexMismatch {
+                section: entry.kind.name(),
+                offset,
+                field: "tag",
+                found,
+                expected,
+            });
         }
         let body = section.split_off(SECTION_HEADER_BYTES);
         check_body(entry.kind, &header, &body, offset)?;
@@ -289,7 +295,8 @@ impl TraceFile {
 fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
     for &(field, found, expected) in fields {
         if found != expected {
-            return Err(DecodeError::IndexMismatch { offset: entry.offset, field, found, expected });
+            let (section, offset) = (entry.kind.name(), entry.offset);
+            return Err(DecodeError::IndexMismatch { section, offset, field, found, expected });
         }
     }
     Ok(())

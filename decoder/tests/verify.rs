@@ -298,7 +298,7 @@ fn a_missing_chunk_is_named() {
     let recorder = Recorder::new(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &recorder.metadata, WriterOptions::default()).unwrap();
     writer.begin_launch(&launch()).unwrap();
-    let payload = [1, 1, 0, 0, 0];
+    let payload = [1, 0, 1, 0, 0, 0];
     let chunk = |sequence| ChunkRef { track: 0, warp: 1, sequence, events: 1, payload: &payload };
     let offset = writer.summary().bytes;
     writer.write_chunks(0, &[chunk(0), chunk(2)]).unwrap();
@@ -317,8 +317,8 @@ fn a_chunk_that_does_not_decode_is_named_and_the_rest_is_checked() {
     let recorder = Recorder::new(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &recorder.metadata, WriterOptions::default()).unwrap();
     writer.begin_launch(&launch()).unwrap();
-    let payload = [1, 1, 0, 0, 0];
-    let zero_mask = [1, 0, 0, 0, 0];
+    let payload = [1, 0, 1, 0, 0, 0];
+    let zero_mask = [1, 0, 0, 0, 0, 0];
     let chunk = |warp, events, payload| ChunkRef { track: 0, warp, sequence: 0, events, payload };
     writer
         .write_chunks(

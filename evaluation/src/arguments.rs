@@ -17,7 +17,7 @@ use warptrace_workloads::Grid;
         warptrace-evaluation check --device sim --quick\n  \
         warptrace-evaluation bench --device sim --quick --out results/sim\n  \
         warptrace-evaluation figures --csv results/sim/bench.csv --out results/sim\n\n\
-        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 a check failed."
+        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 a check or a comparison failed."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,6 +33,13 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Time the untraced programs in Rust beside the same in CUDA C++
     Baseline(Baseline),
+    /// Time the untraced programs beside the same compiled without markers at their trace points
+    Markers(Markers),
+    /// Compare how often warps come to each trace point: untraced, traced, and as the trace says
+    Fidelity(Fidelity),
+    /// Run a program once, for `fidelity`, which starts it under Nsight Compute
+    #[command(hide = true)]
+    FidelityRun(FidelityRun),
     /// Draw the figures from a table that `bench` wrote
     Figures(Figures),
 }
@@ -48,7 +55,7 @@ pub(crate) struct Target {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr, matmul, and for `check` also stress
+    /// Only these programs, separated by commas: fractal, nbody, mis, mst, dmr, matmul, stress
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) programs: Vec<String>,
 
@@ -99,7 +106,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
 
-    /// Measured runs of each codec; one more goes before them
+    /// Samples of each codec, of one run or of several short ones; one more run goes before them
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
@@ -124,6 +131,34 @@ pub(crate) struct Bench {
     /// Leave the other compressors out
     #[arg(long)]
     pub(crate) no_compressors: bool,
+}
+
+/// Arguments of `markers`.
+#[derive(Debug, Args)]
+pub(crate) struct Markers {
+    /// PTX of the kernels without markers: compiled with the feature `no-markers` of warptrace-device
+    #[arg(long, value_name = "FILE")]
+    pub(crate) without: PathBuf,
+
+    /// Only these programs, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Folder with real inputs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Measured runs of each program; one more goes before them
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Folder for markers.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
 }
 
 /// Arguments of `baseline`.
@@ -152,6 +187,64 @@ pub(crate) struct Baseline {
     /// Commit of the build, for the table
     #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
     pub(crate) commit: String,
+}
+
+/// Arguments of `fidelity`.
+#[derive(Debug, Args)]
+pub(crate) struct Fidelity {
+    /// Where to run; the counters are a GPU's
+    #[arg(long, value_name = "cuda[:N]", default_value = "cuda")]
+    pub(crate) device: DeviceChoice,
+
+    /// Only these programs, separated by commas: fractal, nbody, matmul, stress, dmr, mis, mst
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Folder for fidelity.md, fidelity.csv and fidelity-locations.csv
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Untraced runs of MIS and MST, of which each differs; of the other programs two at most
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Nsight Compute's program; the first on the PATH or in the usual folders if not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ncu: Option<PathBuf>,
+
+    /// Folder for traces while they are needed; the system's if not given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
+
+    /// Seconds after which nothing new is begun; what is left out counts as failed
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) time_limit: Option<u64>,
+}
+
+/// Arguments of `fidelity-run`.
+#[derive(Debug, Args)]
+pub(crate) struct FidelityRun {
+    /// Program and input, as in the tables of `fidelity`
+    pub(crate) subject: String,
+
+    /// `untraced`, or the name of a recording
+    pub(crate) mode: String,
+
+    /// Where to run
+    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "cuda")]
+    pub(crate) device: DeviceChoice,
+
+    /// Device memory for chunks, in MiB; the recording's own if not given
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) pool_mib: Option<u64>,
+
+    /// Folder for the trace and run.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
 /// Arguments of `figures`.

@@ -1,8 +1,7 @@
 //! The codecs that are checked and measured.
 
-use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::Placement;
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement};
 
 /// One way to record.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,23 +10,23 @@ pub(crate) struct Codec {
     pub(crate) name: &'static str,
     /// Codec of the trace.
     pub(crate) spec: CodecSpec,
-    /// Where the kernel keeps each warp's state.
-    pub(crate) placement: Placement,
-    /// Whether kernels are compiled to record a raw twin beside it, so that `check` can compare the two.
+    /// Where lanes keep their records; `None`: what suits the kernel.
+    pub(crate) placement: Option<Placement>,
+    /// Whether `check` records a raw twin beside it, and compares the two.
     pub(crate) dual: bool,
     /// Whether loops are counted, and recorded where they end.
     pub(crate) counted: bool,
 }
 
 impl Codec {
-    /// With states in shared memory, and an event recorded where it happens.
+    /// With records where they suit the kernel, and each event recorded where it happens.
     const fn new(name: &'static str, spec: CodecSpec) -> Self {
-        Self { name, spec, placement: Placement::Shared, dual: false, counted: false }
+        Self { name, spec, placement: None, dual: false, counted: false }
     }
 
-    /// The same with states in global memory.
-    const fn in_global_memory(self) -> Self {
-        Self { placement: Placement::Global, ..self }
+    /// The same with records in a place for all kernels.
+    const fn in_memory(self, placement: Placement) -> Self {
+        Self { placement: Some(placement), ..self }
     }
 
     /// The same with counted loops.
@@ -52,9 +51,11 @@ pub(crate) const MAIN: &str = "ecl";
 pub(crate) const CODECS: &[Codec] = &[
     Codec::new(RAW, CodecSpec::Raw),
     Codec::new(MAIN, CodecSpec::Ecl(DEVICE_ECL)).beside_raw(),
-    Codec::new("ecl, global memory", CodecSpec::Ecl(DEVICE_ECL)).in_global_memory(),
     Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
     Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT)).counting_loops().beside_raw(),
+    Codec::new("predict, registers", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Registers),
+    Codec::new("predict, shared memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Shared),
+    Codec::new("predict, local memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Local),
 ];
 
 /// The codecs of these names, all if none is named; always `raw`, which the others are measured against.
@@ -90,7 +91,7 @@ mod tests {
             super::chosen(&chosen).unwrap().iter().map(|codec| codec.name).collect()
         };
         assert_eq!(names(&[]).len(), CODECS.len());
-        assert_eq!(names(&["ecl, global memory"]), [RAW, "ecl, global memory"]);
+        assert_eq!(names(&["predict, local memory"]), [RAW, "predict, local memory"]);
         let error = chosen(&["zip".to_owned()]).unwrap_err().to_string();
         assert!(error.starts_with("there is no codec `zip`; the codecs are `raw`, `ecl`"), "{error}");
     }

@@ -2,12 +2,12 @@
 
 use warptrace_format::file::DeviceKind;
 use warptrace_host::{Device, DeviceChoice, SimDevice, SimOptions};
-use warptrace_workloads::ptx_table;
+use warptrace_workloads::ptx;
 
 /// Opens the device; `auto` says on stderr why it takes the simulator.
 pub(crate) fn open(choice: DeviceChoice) -> anyhow::Result<Box<dyn Device>> {
     // The error says its cause itself.
-    let opened = choice.open(ptx_table, SimOptions::default()).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let opened = choice.open(ptx, SimOptions::default()).map_err(|error| anyhow::anyhow!("{error}"))?;
     if let Some(reason) = &opened.no_gpu {
         eprintln!("note: running on the simulator: {reason}");
     }

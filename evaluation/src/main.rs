@@ -4,6 +4,7 @@
 //! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
 //! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
 //!                                                     └─ figures               ── SVG, PNG
+//! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
 //! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
@@ -15,8 +16,10 @@ mod bench;
 mod check;
 mod codecs;
 mod date;
+mod fidelity;
 mod figures;
 mod machine;
+mod markers;
 mod memory;
 mod progress;
 mod record;
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
         Command::Check(command) => check::run(&command),
         Command::Bench(command) => bench::run(&command).map(|()| true),
         Command::Baseline(command) => baseline::run(&command),
+        Command::Markers(command) => markers::run(&command).map(|()| true),
+        Command::Fidelity(command) => fidelity::run(&command),
+        Command::FidelityRun(command) => fidelity::run_child(&command).map(|()| true),
         Command::Figures(command) => figures::run(&command).map(|()| true),
     };
     match result {

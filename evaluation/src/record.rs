@@ -43,6 +43,25 @@ pub(crate) struct Times {
     pub(crate) whole: Duration,
 }
 
+impl Times {
+    /// The mean of several runs' times.
+    ///
+    /// # Panics
+    /// If there is no run.
+    pub(crate) fn mean(runs: &[Self]) -> Self {
+        let count = u32::try_from(runs.len()).expect("a sample has few runs");
+        let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
+        Self {
+            setup: mean(|times| times.setup),
+            kernel: mean(|times| times.kernel),
+            encoding: mean(|times| times.encoding),
+            copy: mean(|times| times.copy),
+            write: mean(|times| times.write),
+            whole: mean(|times| times.whole),
+        }
+    }
+}
+
 /// A traced run.
 pub(crate) struct Recorded<'s> {
     /// What the program gave.
@@ -55,6 +74,14 @@ pub(crate) struct Recorded<'s> {
     pub(crate) times: Times,
     /// The trace.
     pub(crate) path: PathBuf,
+}
+
+/// The options of a recording, with a pool of `pool` bytes.
+pub(crate) fn session_options(codec: &Codec, dual: bool, pool: u64) -> SessionOptions {
+    let mut options = SessionOptions::new(codec.spec);
+    (options.dual, options.counted) = (dual, codec.counted);
+    (options.placement, options.pool_bytes) = (codec.placement, pool);
+    options
 }
 
 impl Bench {
@@ -86,9 +113,8 @@ impl Bench {
 
     /// Runs without tracing.
     pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
-        for (kernel, _) in subject.program().kernels {
-            self.device.prepare(kernel, None)?;
-        }
+        let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+        self.device.prepare(&kernels, None)?;
         let started = Instant::now();
         let run = subject.run(&mut Untraced(&mut *self.device)).context("the untraced run failed")?;
         let times = Times { kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
@@ -106,9 +132,7 @@ impl Bench {
     ) -> anyhow::Result<Recorded<'s>> {
         let path = self.folder.path().join(name);
         let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        let mut options = SessionOptions::new(codec.spec);
-        (options.dual, options.counted) = (dual, codec.counted);
-        (options.placement, options.pool_bytes) = (codec.placement, pool);
+        let options = session_options(codec, dual, pool);
 
         let failed = || format!("the run traced with `{}` failed", codec.name);
         let started = Instant::now();

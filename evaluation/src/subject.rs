@@ -76,6 +76,8 @@ pub(crate) struct Case {
     pub(crate) input: String,
     /// The row of the thesis's Table A.1 that it stands for.
     pub(crate) thesis: Option<&'static str>,
+    /// Whether what lanes do depends on the order in which threads run.
+    pub(crate) asynchronous: bool,
     make: Box<dyn Fn() -> anyhow::Result<Box<dyn Subject>> + Send + Sync>,
 }
 
@@ -87,13 +89,20 @@ impl Case {
         make: impl Fn() -> anyhow::Result<S> + Send + Sync + 'static,
     ) -> Self {
         let make = Box::new(move || -> anyhow::Result<Box<dyn Subject>> { Ok(Box::new(make()?)) });
-        Self { program, input: input.into(), thesis: None, make }
+        Self { program, input: input.into(), thesis: None, asynchronous: false, make }
     }
 
     /// The same, to be compared with a row of the thesis's Table A.1.
     #[must_use]
     pub(crate) fn like(mut self, thesis: &'static str) -> Self {
         self.thesis = Some(thesis);
+        self
+    }
+
+    /// The same, of a program whose lanes do another thing in each run.
+    #[must_use]
+    pub(crate) fn asynchronous(mut self) -> Self {
+        self.asynchronous = true;
         self
     }
 

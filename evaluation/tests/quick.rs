@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use assert_cmd::Command;
+use warptrace_decoder::TraceFile;
 
 /// Lines of the list of codecs.
-const CODECS: usize = 5;
+const CODECS: usize = 7;
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
@@ -128,15 +129,44 @@ fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
 }
 
 #[test]
+fn one_run_of_fidelity_leaves_its_trace_and_what_it_launched() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["fidelity-run", "dmr r1M-like, 500 points, grid 4x64"];
+    let on_simulator = ["--device=sim", "--pool-mib=64", "--out"];
+    let launches = |mode: &str| {
+        tool().args(run).arg(mode).args(on_simulator).arg(folder.path()).assert().success();
+        let told = text(folder.path(), "run.json");
+        assert!(told.contains("\"lost\":0"), "{told}");
+        (told.matches("\"dmr_").count(), told)
+    };
+    let (untraced, told) = launches("untraced");
+    assert!(untraced > 10 && told.contains("\"dmr_mark\""), "{told}");
+    assert!(!folder.path().join("trace.wtrc").exists());
+
+    let (traced, told) = launches("predict beside raw");
+    assert_eq!(traced, untraced, "{told}");
+    let trace = TraceFile::open(folder.path().join("trace.wtrc")).unwrap();
+    assert_eq!((trace.launches().len(), trace.metadata().tracks.len()), (traced, 2));
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["bench", "--device=sim", "--codec=zip"], "there is no codec `zip`"),
         (
             &["check", "--device=sim", "--quick", "--programs=fractle"],
             "the programs are fractal, nbody, mis, mst, dmr, matmul, stress\n",
         ),
-        (&["bench", "--device=sim", "--quick", "--programs=stress"], "mis, mst, dmr, matmul\n"),
+        (&["fidelity", "--device=sim"], "the simulator has none: run it with --device cuda"),
+        (
+            &["fidelity", "--programs=walk"],
+            "the programs are fractal, nbody, matmul, stress, dmr, mis, mst\n",
+        ),
+        (
+            &["fidelity-run", "walk", "untraced", "--out=."],
+            "there is no `walk`; there are `fractal 1024 x 1024",
+        ),
         (&["check", "--device=simulator"], "a device is"),
         (&["check", "--device=sim", "--quick", "--grid=0x32"], "a grid has at least one block"),
         (&["figures", "--csv=no-such-file.csv"], "cannot open no-such-file.csv"),

@@ -9,12 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use corosensei::{Coroutine, Yielder};
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::{Lane, Recording, Site, WarpOp};
-use warptrace_format::pool::PoolDescriptor;
 
 use crate::error::op_mask;
 use crate::launch::Launch;
 use crate::loops::{LoopTable, Move};
 use crate::panics::{FailPayload, Failure, describe};
+use crate::recorder::WarpRecorder;
 use crate::shared::{SharedError, SharedMemory};
 use crate::site::{FileOrder, NO_POINT, SiteTable};
 use crate::stack::LaneStack;
@@ -44,6 +44,8 @@ pub(crate) struct WarpCells {
     pub(crate) loops: LoopTable,
     /// Point of the operation that was executed last; 0 before the first.
     pub(crate) last_point: Cell<u64>,
+    /// What the warp records.
+    pub(crate) recorder: RefCell<WarpRecorder>,
     yielder: [Cell<*const Yielder<(), ()>>; LANES],
     stack_floor: [Cell<usize>; LANES],
     thread: [Cell<[u32; 3]>; LANES],
@@ -83,6 +85,7 @@ impl WarpCells {
             files: FileOrder::default(),
             loops: LoopTable::default(),
             last_point: Cell::new(0),
+            recorder: RefCell::new(WarpRecorder::off()),
             yielder: [const { Cell::new(std::ptr::null()) }; LANES],
             stack_floor: [const { Cell::new(0) }; LANES],
             thread: [const { Cell::new([0; 3]) }; LANES],
@@ -91,12 +94,13 @@ impl WarpCells {
     }
 
     /// Prepares the cells for warp number `warp` of a block.
-    pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3]) {
+    pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3], recorder: WarpRecorder) {
         self.block.set(block);
         self.files.clear();
         self.loops.clear();
         self.last_point.set(0);
         self.failure.set(None);
+        self.recorder.replace(recorder);
         for lane in 0..WARP_LANES {
             let linear = warp * WARP_LANES + lane;
             let [x, y, _] = block_size;
@@ -261,12 +265,12 @@ impl Lane for Context<'_> {
         self.block().shared.borrow().dynamic()
     }
 
-    fn pool(&self) -> *const PoolDescriptor {
-        self.launch.pool
-    }
-
     fn recording(&self) -> Recording {
         self.launch.recording
+    }
+
+    fn record(&self, location: u16, mask: u32, count: u32) {
+        self.here().0.recorder.borrow_mut().record(location, mask, count);
     }
 
     #[cold]

@@ -239,13 +239,14 @@ pub(crate) fn op_mask(op: WarpOp) -> Option<u32> {
         | WarpOp::Ballot { mask, .. }
         | WarpOp::Shuffle { mask, .. }
         | WarpOp::MatchAny { mask, .. } => Some(mask),
-        WarpOp::Converge | WarpOp::SyncThreads | WarpOp::Yield => None,
+        WarpOp::Converge | WarpOp::Rejoin | WarpOp::SyncThreads | WarpOp::Yield => None,
     }
 }
 
 fn op_name(op: WarpOp) -> &'static str {
     match op {
         WarpOp::Converge => "a trace point or active_mask",
+        WarpOp::Rejoin => "the end of a counted loop",
         WarpOp::SyncWarp { .. } => "sync_warp",
         WarpOp::SyncThreads => "sync_threads",
         WarpOp::Ballot { .. } => "ballot",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warptrace_device::simt::host::Recording;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::log::LaunchLogs;
 
 use crate::error::SimError;
 
@@ -50,31 +50,13 @@ pub struct Launch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_shared: usize,
-    pub(crate) pool: &'a PoolDescriptor,
+    pub(crate) logs: LaunchLogs,
     pub(crate) recording: Recording,
     pub(crate) interaction: Interaction,
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
-
-static NO_POOL: PoolDescriptor = PoolDescriptor {
-    chunks: 0,
-    claims: 0,
-    accounts: 0,
-    logs: 0,
-    chunk_count: 0,
-    chunk_bytes: 0,
-    warps: 0,
-    launch: 0,
-    enabled: 0,
-    log_units: 0,
-    log_reserved: 0,
-    slices: 0,
-    slice_units: 0,
-    unused: 0,
-    states: 0,
-};
 
 impl<'a> Launch<'a> {
     /// A launch of `grid` blocks of `block` threads along x, y and z. Nothing is traced, there is no dynamic
@@ -85,7 +67,7 @@ impl<'a> Launch<'a> {
             grid,
             block,
             dynamic_shared: 0,
-            pool: &NO_POOL,
+            logs: LaunchLogs::default(),
             recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
             interaction: Interaction::Independent,
             seed: 0,
@@ -101,14 +83,16 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `pool`.
+    /// Traces the launch into `logs`. A launch of another shape than `logs` was made for records only the warps that
+    /// `logs` has.
     ///
     /// # Safety
-    /// Every address in `pool` is a host address of memory of the size that the descriptor implies, which
-    /// stays valid, and is accessed by nobody else but atomically, until the launch has returned.
+    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (two slices for
+    /// each warp in a dual recording, log entries up to `claims_end`), which stays valid until the launch has
+    /// returned. Nobody else touches it meanwhile, but accounts and claims atomically.
     #[must_use]
-    pub unsafe fn traced(mut self, pool: &'a PoolDescriptor, recording: Recording) -> Self {
-        self.pool = pool;
+    pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
+        self.logs = logs;
         self.recording = recording;
         self
     }

@@ -26,6 +26,7 @@
 //! Simulator::launch ── workers (rayon) ── Resident: the blocks that are alive on one thread
 //!                                            ├─ Warp: 32 coroutines; picks the group that goes next
 //!                                            ├─ Context: implements `Lane`, what a kernel sees
+//!                                            ├─ WarpRecorder: the events of a warp, into log memory
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
@@ -40,6 +41,7 @@ mod launch;
 mod loops;
 mod panics;
 mod random;
+mod recorder;
 mod resident;
 mod shared;
 mod simulator;

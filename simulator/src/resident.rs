@@ -12,6 +12,7 @@ use crate::error::SimError;
 use crate::launch::Launch;
 use crate::panics;
 use crate::random::Random;
+use crate::recorder::WarpRecorder;
 use crate::simulator::Watchdog;
 use crate::stack::Arena;
 use crate::warp::{Tally, Turn, Warp, bits};
@@ -122,7 +123,10 @@ impl<'a> Resident<'a> {
                 let lanes = (threads - number * LANES as u32).min(LANES as u32);
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
-                cells.start(block, number, self.launch.block);
+                let warp = linear * u64::from(per_block) + u64::from(number);
+                // SAFETY: the promise of `Launch::traced`; each warp of the launch is started once.
+                let recorder = unsafe { WarpRecorder::new(&self.launch.logs, self.launch.recording, warp) };
+                cells.start(block, number, self.launch.block, recorder);
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {
                     let stack_slot = at * LANES + lane;

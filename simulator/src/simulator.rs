@@ -96,8 +96,7 @@ impl Simulator {
         self
     }
 
-    /// Warps that may be resident at the same time in `launch`: each needs work memory of its own if its codec
-    /// has tables.
+    /// Warps that may be resident at the same time in `launch`.
     #[must_use]
     pub fn resident_warps(&self, launch: &Launch<'_>) -> u64 {
         let blocks = match launch.interaction {

@@ -123,6 +123,7 @@ fn kind(op: WarpOp) -> u64 {
         WarpOp::SyncWarp { .. } => 4,
         WarpOp::SyncThreads => 5,
         WarpOp::Yield => 6,
+        WarpOp::Rejoin => 7,
     }
 }
 

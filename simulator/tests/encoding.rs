@@ -1,20 +1,21 @@
 //! Stretches encoded by several lanes each, compared with what the encoder of one thread writes.
 
-use warptrace_device::{TOGETHER_THREADS, encode_together_call};
+use warptrace_encode::{PREDICT_THREADS, encode_predict_call};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::predict::stack::DEPTH;
-use warptrace_format::codec::{CodecSpec, PredictParams, PredictState};
-use warptrace_format::pool::{LeftLaunch, PoolDescriptor, WarpAccount};
+use warptrace_format::codec::{PredictParams, PredictState};
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{PoolDescriptor, WarpAccount};
 use warptrace_format::{Event, SliceMemory};
-use warptrace_sim::{Launch, Recording, Simulator};
+use warptrace_sim::{Launch, Simulator};
 
 const CHUNK_BYTES: usize = 8192;
 const PAYLOAD_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES as usize;
 /// What stands where nobody has written.
 const UNTOUCHED: u32 = 0xcccc_cccc;
 /// In a chunk's header: its stretch waits for several lanes, or for one.
-const TOGETHER: u32 = u32::MAX - 1;
-const ALONE: u32 = u32::MAX;
+const COOPERATIVE: u32 = u32::MAX - 3;
+const SERIAL: u32 = u32::MAX - 2;
 /// The launch, and its warps.
 const LAUNCH: u32 = 5;
 const WARPS: u32 = 7;
@@ -48,7 +49,7 @@ impl Numbers {
 }
 
 /// The payload of one thread, and its events.
-fn alone(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
+fn serially(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
     let (mut work, mut payload) = (vec![0xa5; params.work_bytes() as usize], vec![0xcc; PAYLOAD_BYTES]);
     let (mut work, mut out) = (SliceMemory(&mut work), SliceMemory(&mut payload));
     let mut state = PredictState::new();
@@ -65,9 +66,9 @@ fn alone(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
     (events, payload)
 }
 
-/// Encodes stretches together, those with these numbers excepted; compares with what one thread writes.
+/// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread writes.
 fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepted: &[usize]) {
-    // Behind each stretch, what nobody may take for a run.
+    // After each stretch, what nobody may take for a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
         .iter()
         .map(|runs| {
@@ -78,9 +79,9 @@ fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepte
     let mut chunks = vec![UNTOUCHED; (stretches.len() + 1) * CHUNK_BYTES / 4];
     for (number, (chunk, runs)) in chunks.chunks_mut(CHUNK_BYTES / 4).zip(&log).enumerate() {
         let at = runs.as_ptr().expose_provenance() as u64;
-        let left = if excepted.contains(&number) { ALONE } else { TOGETHER };
+        let waiting = if excepted.contains(&number) { SERIAL } else { COOPERATIVE };
         let (warp, number) = (number as u32 % WARPS, number as u32);
-        let header = [warp, number, runs.len() as u32 - 1, left, LAUNCH, 0, at as u32, (at >> 32) as u32];
+        let header = [warp, number, runs.len() as u32 - 1, waiting, 0, 0, at as u32, (at >> 32) as u32];
         chunk[..8].copy_from_slice(&header);
     }
     let before = chunks.clone();
@@ -92,22 +93,17 @@ fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepte
         chunk_bytes: CHUNK_BYTES as u32,
         ..PoolDescriptor::default()
     };
-    let mut table = [LeftLaunch {
+    let mut table = [LoggedLaunch {
         accounts: accounts.as_mut_ptr().expose_provenance() as u64,
-        slices: 0,
-        slice_units: 0,
         warps: WARPS,
         launch: LAUNCH,
-        first_stream: 0,
         tracks: 1,
+        ..LoggedLaunch::default()
     }];
     let table_at = table.as_mut_ptr().expose_provenance() as u64;
-    let call = encode_together_call(table_at, 1, stretches.len() as u32);
-    let recording = Recording { codec: CodecSpec::Predict(params), dual: false, counted: false };
-    let shape = Launch::new([blocks, 1, 1], [TOGETHER_THREADS, 1, 1]).threads(1);
-    // SAFETY: all memory has the sizes given and outlives the launch.
-    let launch = unsafe { shape.traced(&pool, recording) };
-    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the tracer");
+    let call = encode_predict_call(&pool, table_at, 1, stretches.len() as u32, params);
+    let launch = Launch::new([blocks, 1, 1], [PREDICT_THREADS, 1, 1]).threads(1);
+    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the encoder");
 
     let mut expected = vec![(0, 0); WARPS as usize];
     for (number, runs) in stretches.iter().enumerate() {
@@ -117,17 +113,17 @@ fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepte
             assert!(found == before, "stretch {number} is for one thread");
             continue;
         }
-        let (events, payload) = alone(params, runs);
+        let (events, payload) = serially(params, runs);
         let warp = number as u32 % WARPS;
         let header = [warp, number as u32, events, payload.len() as u32, LAUNCH, 0, 0, 0];
         assert_eq!(found[..8], header, "the header of stretch {number}");
         let bytes: Vec<_> = found[8..].iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (bytes, behind) = bytes.split_at(payload.len());
+        let (bytes, after) = bytes.split_at(payload.len());
         let wrong = bytes.iter().zip(&payload).position(|(found, expected)| found != expected);
         assert_eq!(wrong, None, "the first wrong byte of stretch {number} of {} runs", runs.len());
-        let (rest, behind) = behind.split_at(payload.len().next_multiple_of(4) - payload.len());
+        let (rest, after) = after.split_at(payload.len().next_multiple_of(4) - payload.len());
         assert!(rest.iter().all(|&byte| byte == 0), "zeros fill the last word");
-        assert!(behind.iter().all(|&byte| byte == 0xcc), "nothing is written behind stretch {number}");
+        assert!(after.iter().all(|&byte| byte == 0xcc), "nothing is written after stretch {number}");
         let account = &mut expected[warp as usize];
         *account = (account.0 + u64::from(events), account.1 + 1);
     }
@@ -184,34 +180,34 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
     let mut outside = vec![(u32::MAX, 1)];
     while runs.len() < length {
         let (mask, location) = *outside.last().expect("the outermost stays");
-        let place = |add: u32| (1 + (location + add) % locations) as u16;
+        let at = |add: u32| (1 + (location + add) % locations) as u16;
         let inside = numbers.inside(mask);
         let count = 1 + if numbers.below(3) == 0 { numbers.below(counts) } else { 0 };
         match numbers.below(10) {
             0..=2 => outside.push((inside, location + 1 + numbers.below(4))),
             3 => {
-                runs.push(Run { mask: inside, location: place(1), count });
+                runs.push(Run { mask: inside, location: at(1), count });
                 if mask != inside {
-                    runs.push(Run { mask: mask & !inside, location: place(2), count: 1 });
+                    runs.push(Run { mask: mask & !inside, location: at(2), count: 1 });
                 }
             }
             4 => {
                 // A loop that lanes leave.
-                let mut left = mask;
+                let mut inside = mask;
                 for _ in 0..numbers.below(20) {
-                    runs.push(Run { mask: left, location: place(3), count });
-                    left = numbers.inside(left);
+                    runs.push(Run { mask: inside, location: at(3), count });
+                    inside = numbers.inside(inside);
                 }
             }
             5..=6 if outside.len() > 1 => drop(outside.pop()),
             7 => outside.truncate(1),
             8 => {
-                // Some places, round and round.
+                // Some locations, again and again.
                 for number in 0..numbers.below(30) {
-                    runs.push(Run { mask, location: place(4 + number % 5), count });
+                    runs.push(Run { mask, location: at(4 + number % 5), count });
                 }
             }
-            _ => runs.push(Run { mask, location: place(0), count }),
+            _ => runs.push(Run { mask, location: at(0), count }),
         }
     }
     runs.truncate(length);
@@ -237,7 +233,8 @@ fn deeper_than_the_stack() {
     let mut numbers = Numbers(3);
     let mut all = Vec::new();
     for length in lengths() {
-        // Deep down and up again, by some levels at a time, so that masks fall out of the stack, are missed, and others come in their places.
+        // Deep down and up again, by some levels at a time, so that masks fall out of the
+        // stack, are missed, and others take their levels.
         let mut levels = vec![u32::MAX];
         let runs = (0..length).map(|_| {
             let deeper = numbers.below(3) != 0 && levels.len() < 20;
@@ -264,7 +261,7 @@ fn deeper_than_the_stack() {
 
 #[test]
 fn second_events_that_miss() {
-    // At each place a step away from it is learned first, or another mask; then the event there is repeated.
+    // At each location a step away from it is learned first, or another mask; then the event there is repeated.
     let mut numbers = Numbers(4);
     let all = stretches(&mut numbers, |numbers, before| {
         let location = match before.last() {

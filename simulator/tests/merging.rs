@@ -1,61 +1,56 @@
-//! Merging logs, made by hand, compared with a sort on the host.
+//! Merging logs that were made by hand, compared with a sort.
 
-use warptrace_device::{SLICE_UNITS, merge_call};
+mod device_memory;
+
+use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use warptrace_encode::native::Schedule;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::pool::{Claims, LeftLaunch, PoolDescriptor, WarpAccount};
-use warptrace_sim::{Launch, Recording, Simulator};
+use warptrace_format::log::{
+    ENTRY_BYTES, Entry, MAX_KEY_COUNT, RESERVED_ENTRIES, first_segment, slice_entries,
+};
 
 const LANES: usize = 32;
 const CHUNK_BYTES: u32 = 1024;
-/// Units that nobody has.
-const FIRST_UNITS: u32 = 16;
-/// Units of the lanes' ends in a slice, of a first segment, and of another, link included.
-const ENDS: u32 = 8;
-const FIRST_SEGMENT: u32 = 8;
-const SEGMENT: u32 = 8;
-/// In a lane's end: the log has been stopped.
-const STOPPED: u32 = 1 << 31;
-/// In an account: the warp has started.
-const STARTED: u32 = 2;
-/// In the header of a chunk that waits for its stretch: half a warp is to encode it, or one thread.
-const TOGETHER: u32 = u32::MAX - 1;
-const ALONE: u32 = u32::MAX;
-/// What stands where nobody has written.
-const UNTOUCHED: u32 = 0xcccc_cccc;
+/// In the header of a chunk that waits for its stretch: who is to encode it.
+const RAW_SERIAL: u32 = u32::MAX;
+const ECL_SERIAL: u32 = u32::MAX - 1;
+const PREDICT_SERIAL: u32 = u32::MAX - 2;
+const PREDICT_COOPERATIVE: u32 = u32::MAX - 3;
 
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
+const ROOM: Room = Room { chunks: 2000, chunk_bytes: CHUNK_BYTES, first: 8, segment: 8, ..AMPLE };
 
 /// A run of a log. Its mask tells it from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     mask: u32,
-    location: u32,
+    location: u16,
+    /// 0: an entry that holds no run.
     count: u32,
-    /// Without going round.
+    /// Without wrapping.
     time: u64,
 }
 
 impl Run {
-    /// As it stands in a log.
-    fn unit(self) -> [u32; 4] {
-        // Some have their count in the key, some in a word of its own.
-        let key = if self.mask.is_multiple_of(3) {
-            1 << 31 | 1 << 9 | self.location
-        } else {
-            self.count << 10 | self.location
-        };
-        [self.mask, key, self.count, self.time as u32]
+    /// The words of its log entry.
+    fn words(self) -> [u32; 4] {
+        if self.count == 0 {
+            // Without a run, an entry's other words mean nothing.
+            return [self.mask, 0, self.mask.wrapping_mul(0x9e37_79b9), 0];
+        }
+        assert!(self.count <= MAX_KEY_COUNT);
+        let (mask, location, time) = (self.mask, self.location, self.time as u32);
+        Entry { mask, location, time, ..Entry::from_words([0, self.count, 0, 0]) }.to_words()
     }
 
-    /// As it is merged.
     fn merged(self) -> [u32; 4] {
-        [self.mask, self.location, self.count, 0]
+        [self.mask, self.location.into(), self.count, 0]
     }
 }
 
-/// What a warp has left.
+/// What a warp leaves.
 #[derive(Clone, Debug)]
 struct Logs {
     lanes: Vec<Vec<Run>>,
@@ -75,9 +70,10 @@ impl Logs {
             .iter()
             .enumerate()
             .flat_map(|(lane, runs)| runs.iter().map(move |&run| ((run.time, lane), run)))
+            .filter(|(_, run)| run.count != 0)
             .collect();
         runs.sort_by_key(|&(key, _)| key);
-        let lost_from = self.lost_from.iter().flatten().min().copied().unwrap_or(u64::MAX);
+        let lost_from = self.lost_from.iter().flatten().min().map_or(u64::MAX, |time| time | 1);
         let (kept, lost): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, run)| run.time < lost_from);
         let events = |runs: &[((u64, usize), Run)]| runs.iter().map(|(_, run)| u64::from(run.count)).sum();
         let (kept_events, lost_events): (u64, u64) = (events(&kept), events(&lost));
@@ -95,17 +91,18 @@ impl Numbers {
     }
 }
 
-/// Logs with so many runs each, that begin at times from `start` on, each at most so much after the one before it in its log.
-fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, most_between: u64) -> Logs {
+/// Logs with so many runs each, that begin at times from `start` on, each at most so much after the one before it in its
+/// log.
+fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
     let mut mask = 0;
     let mut lanes: Vec<Vec<_>> = lengths
         .iter()
         .map(|&length| {
-            let mut time = start + numbers.below(most_between);
+            let mut time = start + numbers.below(max_between);
             let mut run = || {
                 mask += 1;
-                time += 1 + numbers.below(most_between);
-                let (location, count) = (numbers.below(256) as u32, 1 + numbers.below(9) as u32);
+                time += 1 + numbers.below(max_between);
+                let (location, count) = (1 + numbers.below(255) as u16, 1 + numbers.below(9) as u32);
                 Run { mask, location, count, time }
             };
             (0..length).map(|_| run()).collect()
@@ -115,80 +112,73 @@ fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, most_between: u64)
     Logs::new(lanes)
 }
 
-/// Log memory with logs in it.
-struct Memory {
-    units: Vec<[u32; 4]>,
-    /// For each stream its next free unit of the area, and the area's end.
-    free: Vec<(u32, u32)>,
+/// Puts entries without a run into logs: one in `rarity` of all, and at each beginning.
+fn with_gaps(numbers: &mut Numbers, mut logs: Logs, rarity: u64) -> Logs {
+    for runs in &mut logs.lanes {
+        let mut entries = Vec::new();
+        for (number, &run) in runs.iter().enumerate() {
+            while number == 0 && entries.is_empty() || numbers.below(rarity) == 0 {
+                entries.push(Run { location: 0, count: 0, ..run });
+            }
+            entries.push(run);
+        }
+        *runs = entries;
+    }
+    logs
 }
 
-impl Memory {
-    fn new(streams: &[Logs]) -> Self {
-        let slices = FIRST_UNITS as usize + streams.len() * SLICE_UNITS[2] as usize;
-        let mut memory = Self { units: vec![[UNTOUCHED; 4]; slices], free: Vec::new() };
-        for number in 0..streams.len() as u32 {
-            let slice = FIRST_UNITS + number * SLICE_UNITS[2];
-            memory.free.push((slice + ENDS + FIRST_SEGMENT * LANES as u32 + SEGMENT, slice + SLICE_UNITS[2]));
+/// Device memory with logs in it.
+fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
+    let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
+    let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
+    let mut free = memory.claims_from();
+    let (slices, slice) = (RESERVED_ENTRIES, slice_entries(room.first));
+    // As warps do that run at the same time: all runs in the order of their times.
+    let mut all: Vec<_> = Vec::new();
+    for (stream, logs) in streams.iter().enumerate() {
+        for (lane, runs) in logs.lanes.iter().enumerate() {
+            all.extend(runs.iter().enumerate().map(|(number, run)| (run.time, stream, lane, number)));
         }
-        // As warps do that run at the same time: all runs in the order of their times.
-        let mut all: Vec<_> = Vec::new();
-        for (stream, logs) in streams.iter().enumerate() {
-            for (lane, runs) in logs.lanes.iter().enumerate() {
-                all.extend(runs.iter().enumerate().map(|(number, run)| (run.time, stream, lane, number)));
-            }
-        }
-        all.sort_unstable();
-        let first =
-            |stream, lane| FIRST_UNITS + stream as u32 * SLICE_UNITS[2] + ENDS + FIRST_SEGMENT * lane as u32;
-        // For each lane the next unit, and its segment's link.
-        let mut cursors: Vec<Vec<(u32, u32)>> = (0..streams.len())
-            .map(|stream| (0..LANES).map(|lane| (first(stream, lane) + 1, first(stream, lane) + 7)).collect())
-            .collect();
-        for (_, stream, lane, number) in all {
-            // Some logs take a segment when the one before is full, others when they need it.
-            let (mut next, mut link) = cursors[stream][lane];
-            let further = |memory: &mut Self, next: &mut u32, link: &mut u32| {
-                if next == link {
-                    let segment = memory.segment(stream);
-                    memory.units[*link as usize][0] = segment;
-                    (*next, *link) = (segment, segment + SEGMENT - 1);
-                }
-            };
-            further(&mut memory, &mut next, &mut link);
-            memory.units[next as usize] = streams[stream].lanes[lane][number].unit();
-            next += 1;
-            if lane % 2 == 0 {
-                further(&mut memory, &mut next, &mut link);
-            }
-            cursors[stream][lane] = (next, link);
-        }
-        for (stream, logs) in streams.iter().enumerate() {
-            for (lane, cursor) in cursors[stream].iter().enumerate() {
-                let mut end = if logs.lanes[lane].is_empty() { 0 } else { cursor.0 };
-                if let Some(from) = logs.lost_from[lane] {
-                    memory.units[first(stream, lane) as usize] = [end, 0, from as u32, 2];
-                    end |= STOPPED;
-                }
-                let slice = FIRST_UNITS + stream as u32 * SLICE_UNITS[2];
-                memory.units[slice as usize + lane / 4][lane % 4] = end;
-            }
-        }
-        memory
     }
-
-    /// A free segment for a stream.
-    fn segment(&mut self, stream: usize) -> u32 {
-        if self.free[stream].0 == self.free[stream].1 {
-            let area = self.units.len() as u32;
-            self.units.resize(self.units.len() + 256, [UNTOUCHED; 4]);
-            self.free[stream] = (area + SEGMENT, area + 256);
+    all.sort_unstable();
+    // For each lane the next entry, and its segment's link.
+    let mut pointers: Vec<Vec<(u32, u32)>> = (0..streams.len() as u32)
+        .map(|stream| {
+            let first = |lane| first_segment(slices + stream * slice, lane, room.first);
+            (0..LANES as u32).map(|lane| (first(lane), first(lane) + room.first - 1)).collect()
+        })
+        .collect();
+    for (_, stream, lane, number) in all {
+        // Some logs take a segment when the one before is full, others when they need it.
+        let (mut next, mut link) = pointers[stream][lane];
+        let further = |entries: &mut Vec<[u32; 4]>, free: &mut u32, next: &mut u32, link: &mut u32| {
+            if next == link {
+                entries[*link as usize][0] = *free;
+                (*next, *link) = (*free, *free + room.segment - 1);
+                *free += room.segment;
+            }
+        };
+        further(&mut entries, &mut free, &mut next, &mut link);
+        entries[next as usize] = streams[stream].lanes[lane][number].words();
+        next += 1;
+        if lane % 2 == 0 {
+            further(&mut entries, &mut free, &mut next, &mut link);
         }
-        self.free[stream].0 += SEGMENT;
-        self.free[stream].0 - SEGMENT
+        pointers[stream][lane] = (next, link);
     }
+    for (stream, logs) in streams.iter().enumerate() {
+        for (lane, pointer) in pointers[stream].iter().enumerate() {
+            let lost = logs.lost_from[lane].map_or(0, |time| time as u32 | 1);
+            let words = &mut entries[(slices + stream as u32 * slice) as usize + lane / 2];
+            words[lane % 2 * 2..][..2].copy_from_slice(&[pointer.0, lost]);
+        }
+    }
+    let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+    memory.logs.write(&bytes);
+    memory
 }
 
-/// What merging has left of a stream.
+/// What merging makes of a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Merged {
     runs: Vec<[u32; 4]>,
@@ -198,102 +188,94 @@ struct Merged {
     lost: u64,
 }
 
-/// What there is for merging.
-#[derive(Clone, Copy)]
-struct Room {
-    chunks: u32,
-    /// Units for what is merged.
-    merged: u32,
-    /// Threads of a block.
-    threads: u32,
-}
-
-const AMPLE: Room = Room { chunks: 2000, merged: 1 << 16, threads: 128 };
-
-/// Merges the logs in `memory`, of so many streams.
-fn merge(memory: &Memory, streams: usize, codec: CodecSpec, room: Room) -> Vec<Merged> {
-    let for_kernels = memory.units.len() as u32;
-    // Behind the last unit comes one that nobody may write.
-    let mut units = memory.units.clone();
-    units.resize((for_kernels + room.merged) as usize + 1, [UNTOUCHED; 4]);
-    let mut chunks = vec![[UNTOUCHED; 4]; (room.chunks * CHUNK_BYTES / 16) as usize];
-    // Aligned, as `[u64; 2]` on the host may not be.
-    let mut accounts =
-        vec![WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: STARTED }; streams];
-    let mut claims = Claims { chunks: 0, log_units: 0, merged_units: 0, alone: 0 };
-    let pool = PoolDescriptor {
-        chunks: chunks.as_mut_ptr().expose_provenance() as u64,
-        claims: (&raw mut claims).expose_provenance() as u64,
-        logs: units.as_mut_ptr().expose_provenance() as u64,
-        chunk_count: room.chunks,
-        chunk_bytes: CHUNK_BYTES,
-        log_units: for_kernels + room.merged,
-        log_reserved: for_kernels,
-        ..PoolDescriptor::default()
-    };
-    let mut table = [LeftLaunch {
-        accounts: accounts.as_mut_ptr().expose_provenance() as u64,
-        slices: FIRST_UNITS,
-        slice_units: SLICE_UNITS[2],
-        warps: streams as u32,
-        launch: 3,
-        first_stream: 0,
-        tracks: 1,
-    }];
-    let call = merge_call(table.as_mut_ptr().expose_provenance() as u64, 1, streams as u32);
-    let recording = Recording { codec, dual: false, counted: false };
-    // SAFETY: all memory has the sizes given and outlives the launch.
-    let launch = unsafe { Launch::new([2, 1, 1], [room.threads, 1, 1]).threads(1).traced(&pool, recording) };
-    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the tracer");
-
-    assert!(units[..for_kernels as usize] == memory.units, "merging writes into no log");
-    assert_eq!(units[(for_kernels + room.merged) as usize], [UNTOUCHED; 4], "nor behind its memory");
-    let mut merged: Vec<_> = accounts
-        .iter()
-        .map(|account| Merged {
-            runs: Vec::new(),
-            stretches: Vec::new(),
-            attempted: account.attempted,
-            lost: account.lost,
+/// Merges the logs in memory by the kernel.
+fn merge(memory: &DeviceMemory, codec: CodecSpec, threads: u32) -> Vec<Merged> {
+    let mut memory = memory.clone();
+    let before = memory.logs.contents();
+    drop(memory.merge_by_kernel(codec, 2, threads));
+    let (pool, claims) = (memory.pool(), memory.claims());
+    let after = memory.logs.contents();
+    let end = (pool.merged_from * ENTRY_BYTES) as usize;
+    assert!(after[..end] == before[..end], "merging writes into no log");
+    let word = |at: usize| u32::from_le_bytes(after[at..][..4].try_into().expect("four bytes"));
+    let chunks = memory.chunks.contents();
+    let mut waiting: Vec<[u32; 8]> = chunks
+        .chunks(pool.chunk_bytes as usize)
+        .take(claims.chunks.min(pool.chunk_count) as usize)
+        .map(|chunk| {
+            std::array::from_fn(|at| u32::from_le_bytes(chunk[4 * at..][..4].try_into().expect("four bytes")))
         })
         .collect();
-    let mut found: Vec<_> = chunks
-        .chunks((CHUNK_BYTES / 16) as usize)
-        .take(claims.chunks.min(room.chunks) as usize)
-        .map(|chunk| (chunk[0], chunk[1]))
+    waiting.sort_unstable();
+    let serial = waiting.iter().filter(|header| header[3] != PREDICT_COOPERATIVE).count();
+    assert_eq!(claims.serial as usize, serial, "who encodes knows how many are for one thread");
+    let accounts = memory.accounts();
+    let mut merged: Vec<_> = accounts
+        .iter()
+        .map(|account| {
+            assert_eq!((account.finished, account.recorded), (1, 0));
+            Merged {
+                runs: Vec::new(),
+                stretches: Vec::new(),
+                attempted: account.attempted,
+                lost: account.lost,
+            }
+        })
         .collect();
-    found.sort_unstable();
-    let alone = found.iter().filter(|(header, _)| header[3] == ALONE).count();
-    assert_eq!(claims.alone as usize, alone, "who encodes knows how many are for one thread");
-    for ([warp, sequence, runs, left], [launch, track, low, high]) in found {
+    for [warp, sequence, runs, waits, launch, track, low, high] in waiting {
         let stream = &mut merged[warp as usize];
-        assert_eq!((launch, track, sequence), (3, 0, stream.stretches.len() as u32));
-        let first = ((u64::from(low) | u64::from(high) << 32) - pool.logs) / 16;
-        assert!(first >= u64::from(for_kernels) && first + u64::from(runs) <= u64::from(pool.log_units));
-        let runs_here = &units[first as usize..][..runs as usize];
-        // With predict all counts together stay below 2^24, if each is below that by the number of runs.
-        let fits = runs_here.iter().all(|run| run[2] < (1 << 24) / 80);
-        assert_eq!(left, if codec == PREDICT && fits { TOGETHER } else { ALONE });
+        assert_eq!((launch, track, sequence), (0, 0, stream.stretches.len() as u32));
+        let first = ((u64::from(low) | u64::from(high) << 32) - pool.logs) / u64::from(ENTRY_BYTES);
+        assert!(first >= pool.merged_from.into() && first + u64::from(runs) <= pool.merged_end.into());
+        let words = |run: u64| std::array::from_fn(|at| word((run * 16) as usize + 4 * at));
+        let runs_here: Vec<[u32; 4]> = (first..first + u64::from(runs)).map(words).collect();
+        // With predict all counts of a chunk stay below 2^24, if each is below that by the number of runs.
+        let most = (1 << 24) / ((pool.chunk_bytes - CHUNK_HEADER_BYTES - 64) / 12 + 1);
+        let fits = runs_here.iter().all(|run| run[3] == 0 && run[2] < most);
+        let expected = match codec {
+            CodecSpec::Raw => RAW_SERIAL,
+            CodecSpec::Ecl(_) => ECL_SERIAL,
+            _ if fits => PREDICT_COOPERATIVE,
+            _ => PREDICT_SERIAL,
+        };
+        assert_eq!(waits, expected);
         stream.runs.extend(runs_here);
         stream.stretches.push(runs);
     }
     merged
 }
 
+/// Encodes natively and by the kernels, which makes the same of it.
+fn encode(memory: &DeviceMemory, codec: CodecSpec) -> Encoded {
+    let native = memory.clone().encode_natively(codec, Schedule::Sequential);
+    let kernels = memory.clone().encode_by_kernels(codec);
+    assert_eq!(native.claims, kernels.claims);
+    for (native, kernel) in native.chunks.iter().zip(&kernels.chunks) {
+        assert_eq!(native, kernel, "a chunk");
+    }
+    assert!(native == kernels, "accounts");
+    native
+}
+
 /// Merges logs, and compares what comes of it with what is to come.
-fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<Merged> {
-    let merged = merge(&Memory::new(streams), streams.len(), codec, room);
+fn check(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec<Merged> {
+    let memory = memory(streams, room);
+    let merged = merge(&memory, codec, threads);
     for (number, (found, logs)) in merged.iter().zip(streams).enumerate() {
         let (runs, attempted, lost) = logs.expected();
         let wrong = found.runs.iter().zip(&runs).position(|(found, expected)| found != expected);
         assert_eq!(wrong, None, "the first run of stream {number} that is wrong");
         assert_eq!(found.runs.len(), runs.len(), "runs of stream {number}");
         assert_eq!((found.attempted, found.lost), (attempted, lost), "events of stream {number}");
-        // 11 bytes an event with ecl, 12 a run with predict.
+        // 12 bytes a run with predict.
         let fits = (CHUNK_BYTES - CHUNK_HEADER_BYTES - 64) / 12;
-        if codec == PREDICT && !runs.is_empty() {
+        if codec == PREDICT && !runs.is_empty() && !found.stretches.contains(&(runs.len() as u32)) {
             assert!(found.stretches.iter().rev().skip(1).all(|&runs| runs == fits), "chunks are full");
         }
+    }
+    let encoded = encode(&memory, codec);
+    for (stream, merged) in encoded.streams.iter().zip(&merged) {
+        assert_eq!((stream.account.attempted, stream.account.lost), (merged.attempted, merged.lost));
     }
     merged
 }
@@ -307,11 +289,12 @@ fn one_log_is_taken_as_it_is() {
         .map(|(stream, runs)| {
             let mut lengths = vec![0; LANES];
             lengths[5 * stream] = runs;
-            logs(&mut numbers, &lengths, 100, 50)
+            let logs = logs(&mut numbers, &lengths, 100, 50);
+            if stream % 2 == 0 { with_gaps(&mut numbers, logs, 5) } else { logs }
         })
         .collect();
     for codec in [PREDICT, ECL, CodecSpec::Raw] {
-        check(&streams, codec, AMPLE);
+        check(&streams, codec, ROOM, 128);
     }
 }
 
@@ -319,7 +302,7 @@ fn one_log_is_taken_as_it_is() {
 fn logs_of_any_lengths_become_one_sequence() {
     let mut numbers = Numbers(2);
     let mut streams = Vec::new();
-    // Alone and together.
+    // For a warp, and for a block.
     for runs in [1, 2, 3, 15, 16, 17, 100] {
         streams.push(logs(&mut numbers, &[runs; LANES], 1 << 20, 64));
     }
@@ -331,17 +314,40 @@ fn logs_of_any_lengths_become_one_sequence() {
     streams.push(logs(&mut numbers, &uneven, 0, 30));
     streams.push(logs(&mut numbers, &[0, 1000, 0, 1000], 0, 30));
     for _ in 0..12 {
-        let lengths: Vec<_> = (0..LANES).map(|_| numbers.below(40) * numbers.below(2)).collect();
-        let lengths: Vec<_> = lengths.into_iter().map(|length| length as usize).collect();
+        let lengths: Vec<_> = (0..LANES).map(|_| (numbers.below(40) * numbers.below(2)) as usize).collect();
         streams.push(logs(&mut numbers, &lengths, 0, 100));
     }
-    check(&streams, PREDICT, AMPLE);
-    check(&streams, ECL, Room { threads: 32, ..AMPLE });
-    check(&streams, CodecSpec::Raw, Room { threads: 64, ..AMPLE });
+    check(&streams, PREDICT, ROOM, 128);
+    check(&streams, ECL, Room { first: 16, segment: 32, ..ROOM }, 32);
+    check(&streams, CodecSpec::Raw, Room { first: 32, segment: 16, ..ROOM }, 64);
+    let streams: Vec<_> = streams.into_iter().map(|logs| with_gaps(&mut numbers, logs, 3)).collect();
+    check(&streams, PREDICT, Room { first: 16, segment: 64, ..ROOM }, 128);
+    check(&streams, ECL, Room { first: 8, segment: 128, claimable: 1 << 17, ..ROOM }, 96);
 }
 
 #[test]
-fn times_may_go_round() {
+fn entries_without_a_run_are_passed_over() {
+    let mut numbers = Numbers(9);
+    let gap = |time| Run { mask: 77, location: 0, count: 0, time };
+    let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
+    let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
+    // One log of gaps only, beside others; and gaps at the end.
+    let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
+    logs.lanes[6] = empty(50);
+    logs.lanes[2].extend(empty(9).into_iter().map(|run| Run { time: run.time + 1000, ..run }));
+    streams.push(logs);
+    for lane in 0..2 {
+        let mut lanes = vec![Vec::new(); LANES];
+        lanes[lane] = empty(1);
+        streams.push(Logs::new(lanes));
+    }
+    for codec in [PREDICT, CodecSpec::Raw] {
+        check(&streams, codec, ROOM, 64);
+    }
+}
+
+#[test]
+fn times_may_wrap() {
     let mut numbers = Numbers(3);
     // Once, in the middle; for half of all there is; and again and again, so that no base is before all.
     let streams = [
@@ -352,7 +358,9 @@ fn times_may_go_round() {
         logs(&mut numbers, &[90; 3], 5, 1 << 30),
         logs(&mut numbers, &[90], 5, 1 << 31),
     ];
-    check(&streams, PREDICT, AMPLE);
+    check(&streams, PREDICT, ROOM, 128);
+    let gaps: Vec<_> = streams.into_iter().map(|logs| with_gaps(&mut numbers, logs, 4)).collect();
+    check(&gaps, PREDICT, ROOM, 128);
 }
 
 #[test]
@@ -371,7 +379,7 @@ fn of_the_same_time_the_lower_lane_comes_first() {
             logs
         })
         .collect();
-    check(&streams, PREDICT, AMPLE);
+    check(&streams, PREDICT, ROOM, 128);
 }
 
 #[test]
@@ -382,22 +390,25 @@ fn from_the_first_loss_on_all_is_lost() {
         let whole = logs(&mut numbers, &lengths, (1 << 32) - 1000, 50);
         let mut times: Vec<_> = whole.lanes.iter().flatten().map(|run| run.time).collect();
         times.sort_unstable();
-        // Before all, at some run, behind all.
+        // Before all, at some run, after all.
         for from in [0, times[0], times[times.len() / 2], times[times.len() - 1], times[times.len() - 1] + 1]
         {
             let mut logs = whole.clone();
             logs.lost_from[0] = Some(from.max(1 << 31));
             logs.lost_from[9] = Some(from.max(1 << 31) + 300);
-            streams.push(logs);
+            streams.push(logs.clone());
+            streams.push(with_gaps(&mut numbers, logs, 6));
         }
     }
-    check(&streams, ECL, AMPLE);
+    check(&streams, ECL, ROOM, 128);
     // Times that are too far from the loss to say what comes after it: each event is recorded or lost all the same.
     let mut logs = logs(&mut numbers, &[40], 0, 1 << 28);
     logs.lost_from[0] = Some(logs.lanes[0][20].time);
-    let found = &merge(&Memory::new(&[logs]), 1, ECL, AMPLE)[0];
+    let memory = memory(&[logs], ROOM);
+    let found = &merge(&memory, ECL, 128)[0];
     let recorded: u64 = found.runs.iter().map(|run| u64::from(run[2])).sum();
     assert_eq!(found.attempted, recorded + found.lost);
+    encode(&memory, ECL);
 }
 
 #[test]
@@ -408,50 +419,89 @@ fn what_finds_no_memory_or_no_chunk_is_lost() {
         logs(&mut numbers, &[50; LANES], 0, 50),
         logs(&mut numbers, &[50], 0, 50),
     ];
-    let memory = Memory::new(&streams);
     // For the first and the third, but not for the second.
-    let few = merge(&memory, 3, PREDICT, Room { merged: 1000, ..AMPLE });
+    let short = memory(&streams, Room { merged: 1000, ..ROOM });
+    let few = merge(&short, PREDICT, 128);
     let [first, second, third] = [0, 1, 2].map(|stream: usize| streams[stream].expected());
     assert_eq!((&few[0].runs, few[0].lost), (&first.0, 0));
     assert_eq!((few[1].runs.len(), few[1].attempted, few[1].lost), (0, second.1, second.1));
     assert_eq!((&few[2].runs, few[2].lost), (&third.0, 0));
+    encode(&short, PREDICT);
     for chunks in 0..12 {
-        let found = merge(&memory, 2, CodecSpec::Raw, Room { chunks, ..AMPLE });
+        let short = memory(&streams[..2], Room { chunks, ..ROOM });
+        let found = merge(&short, CodecSpec::Raw, 128);
         assert!(found.iter().map(|stream| stream.stretches.len()).sum::<usize>() == chunks as usize);
         for (found, expected) in found.iter().zip([&first, &second]) {
             assert!(expected.0.starts_with(&found.runs), "what is there is a beginning");
             let rest: u64 = expected.0[found.runs.len()..].iter().map(|run| u64::from(run[2])).sum();
             assert_eq!((found.attempted, found.lost), (expected.1, rest));
         }
+        let native = short.clone().encode_natively(CodecSpec::Raw, Schedule::Sequential);
+        assert_eq!(native.chunks.len(), chunks as usize);
     }
+}
+
+/// Logs with a run of the most repeats that an entry counts, and some of the same event after it.
+fn with_long_runs(numbers: &mut Numbers) -> Logs {
+    let mut logs = logs(numbers, &[20; LANES], 0, 50);
+    logs.lanes[3][9].count = MAX_KEY_COUNT;
+    let long = logs.lanes[3][9];
+    for _ in 0..300 {
+        logs.lanes[3].insert(9, long);
+    }
+    logs
 }
 
 #[test]
 fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
     let mut numbers = Numbers(7);
-    let mut logs = logs(&mut numbers, &[20; LANES], 0, 50);
-    logs.lanes[3][9].count = 1 << 20;
-    let found = check(&[logs.clone()], ECL, AMPLE);
-    assert_eq!(found[0].stretches, [640]);
-    // With predict it is the counts that may be too many.
-    assert!(merge(&Memory::new(&[logs]), 1, PREDICT, AMPLE)[0].stretches == [640]);
+    let logs = with_long_runs(&mut numbers);
+    // With ecl it may be too long; with predict the counts of large chunks may be too many.
+    for (codec, chunk_bytes) in [(ECL, 1024), (CodecSpec::Raw, 4096), (PREDICT, 64 << 10)] {
+        let room = Room { chunk_bytes, chunks: (64 << 20) / chunk_bytes, merged: 1 << 12, ..ROOM };
+        // 300 long runs of raw are more than there is room for.
+        let found = &merge(&memory(std::slice::from_ref(&logs), room), codec, 128)[0];
+        assert_eq!(found.stretches, [940]);
+        assert_eq!((&found.runs, found.attempted, found.lost), (&logs.expected().0, logs.expected().1, 0));
+        encode(&memory(std::slice::from_ref(&logs), room), codec);
+    }
+    // In small chunks counts are no concern.
+    assert!(check(&[logs], PREDICT, ROOM, 128)[0].stretches.len() > 1);
+}
+
+#[test]
+fn a_full_pool_ends_a_stretch_of_any_length() {
+    let mut numbers = Numbers(10);
+    let logs = with_long_runs(&mut numbers);
+    for chunks in [0, 1, 2, 5, 200] {
+        let memory = memory(std::slice::from_ref(&logs), Room { chunks, ..ROOM });
+        // With one stream, also what is lost is the same.
+        let found = encode(&memory, CodecSpec::Raw);
+        assert_eq!(found.chunks.len(), chunks as usize);
+        assert!(found.lost() > 0);
+    }
 }
 
 #[test]
 fn logs_that_are_damaged_lead_nowhere() {
     let mut numbers = Numbers(8);
     let streams: Vec<_> = (0..4).map(|_| logs(&mut numbers, &[60; LANES], 0, 50)).collect();
-    let whole = Memory::new(&streams);
+    let whole = memory(&streams, Room { claimable: 1 << 14, merged: 1 << 14, ..ROOM });
+    let entries = whole.merged_from();
     for _ in 0..24 {
-        let mut memory = Memory { units: whole.units.clone(), free: Vec::new() };
+        let mut damaged = whole.clone();
+        let mut bytes = damaged.logs.contents();
         for _ in 0..20 {
             // Links, runs and ends, for all of them lie there: out of memory, into other logs, and back.
-            let unit = numbers.below(memory.units.len() as u64) as usize;
-            let near = (unit as u64 + 64).saturating_sub(numbers.below(128)) / 8 * 8;
-            memory.units[unit][0] =
-                [u32::MAX, 0, near as u32, numbers.below(1 << 13) as u32][numbers.below(4) as usize];
+            let entry = numbers.below(entries.into());
+            let near = (entry + 64).saturating_sub(numbers.below(128)) / 8 * 8;
+            let word = [u32::MAX, 0, near as u32, numbers.below(1 << 13) as u32][numbers.below(4) as usize];
+            let at = (entry * 16 + 8 * numbers.below(2)) as usize;
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
+        damaged.logs.write(&bytes);
         // That nothing else is written is checked there.
-        merge(&memory, 4, PREDICT, Room { merged: 1 << 14, ..AMPLE });
+        merge(&damaged, PREDICT, 128);
+        damaged.run_natively(PREDICT, Schedule::Parallel);
     }
 }

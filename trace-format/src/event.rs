@@ -1,7 +1,8 @@
 //! One decision of one warp.
 
-/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first). Every compression
-/// ratio in this project is measured against this size.
+/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first): the input of the codec
+/// `ecl`. Every compression ratio in this project is measured against this size. A chunk of the codec `raw` takes more:
+/// [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
 pub const RAW_EVENT_BYTES: u32 = 5;
 
 /// A location together with the lanes that executed it as one group.
@@ -14,7 +15,8 @@ pub const RAW_EVENT_BYTES: u32 = 5;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event {
-    /// The id passed to `trace_loc`: 1..=255 for the one-byte codecs (`raw`, `ecl`). 0 is never a location.
+    /// The id passed to `trace_loc`: 1..=255 for the codec `ecl`, 1..=65,535 for the others. 0 is never a
+    /// location.
     pub location: u16,
     /// Bit *i* is set when lane *i* executed the trace point in this group. Never 0 in a trace.
     pub mask: u32,

@@ -11,32 +11,37 @@
 //! offset  size  field
 //!      0     4  mask
 //!      4     4  key: location in the upper half, count in the lower half
-//!      8     4  time at which the run began: the multiprocessor's clock in units of 16 cycles, modulo 2^32
-//!     12     4  more: repeats beyond the key's count
+//!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
-//! The run repeats `(key & 0xffff) + more` times. An entry whose location is 0 holds no run and is passed over.
+//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is passed over.
+//! Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane are further from each
+//! other than one unit.
 //!
 //! # Segments
 //! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the first
-//! entry of the next segment, or 0 while there is none. A segment whose link is not 0 is full and is not written any
-//! more. So a reader that follows the links may take full segments while the kernel runs.
+//! entry of the next segment, if the log goes on, which the lane's head says: the log ends in the segment in which its
+//! end lies. A segment behind which the log goes on is full and is not written any more.
 //!
 //! The first segment lies in the launch's slices and has [`LaunchLogs::first_entries`] entries. All others are
 //! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
-//! [`LaunchLogs::segment_entries`] entries. Both numbers are multiples of [`SEGMENT_MULTIPLE`], and log memory begins
-//! at a multiple of 128 bytes: so no segment crosses a multiple of 4 GiB.
+//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to
+//! [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a multiple of its length: so no segment
+//! crosses a multiple of 4 GiB, and the upper half of a write pointer changes only from segment to segment.
+//!
+//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link is the lane's
+//! own: what it has lost, and when that began.
 //!
 //! # A slice
 //! Each stream (a warp's track) has a slice, in the order of `accounts`:
 //! ```text
 //! entries             holds
-//!      16             heads: for each lane 8 bytes: index of the entry after its last one; 0, or the time of the
-//!                     first run that was lost, with the lowest bit set
+//!      32             heads: for each lane 8 bytes: index of the entry after its last one; 0, or the time of the
+//!                     first run that was lost, with the lowest bit set. The other half is not used
 //!      32 * first     the lanes' first segments
 //! ```
-//! A lane writes its head when it leaves the kernel, and when it finds no memory for another segment. From then on
-//! it counts what it keeps as lost, in the warp's account, and what other lanes of the warp began at that time or
-//! later is lost too: what is recorded of a warp is a beginning.
+//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has counted what it
+//! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
+//! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
@@ -45,11 +50,17 @@ pub const LANES: u32 = 32;
 /// Bytes of a lane's head.
 pub const HEAD_BYTES: u32 = 8;
 /// Entries that the heads of a slice take.
-pub const HEADS_ENTRIES: u32 = LANES * HEAD_BYTES / ENTRY_BYTES;
-/// What the lengths of segments, in entries, are multiples of.
+pub const HEADS_ENTRIES: u32 = 32;
+/// Entries of the shortest segments.
 pub const SEGMENT_MULTIPLE: u32 = 8;
+/// Entries of the longest segments.
+pub const MAX_SEGMENT_ENTRIES: u32 = 128;
+/// Entries of the longest first segments.
+pub const MAX_FIRST_ENTRIES: u32 = 32;
 /// Entries at the start of log memory that are nobody's.
-pub const RESERVED_ENTRIES: u32 = 16;
+pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
+/// What the address of log memory is a multiple of.
+pub const LOG_ALIGNMENT: u64 = MAX_SEGMENT_ENTRIES as u64 * ENTRY_BYTES as u64;
 /// The most that a key counts.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
 /// Bits by which a location is shifted in a key.
@@ -63,13 +74,13 @@ pub const TIME_SHIFT: u32 = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LaunchLogs {
-    /// Address of log memory, a multiple of 128.
+    /// Address of log memory, a multiple of [`LOG_ALIGNMENT`].
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
     /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track * warps + warp]`.
     pub accounts: u64,
-    /// Index of the first entry of the launch's slices.
+    /// Index of the first entry of the launch's slices, a multiple of [`MAX_FIRST_ENTRIES`].
     pub slices: u32,
     /// Warps of the launch.
     pub warps: u32,
@@ -77,7 +88,7 @@ pub struct LaunchLogs {
     pub first_entries: u32,
     /// Entries of every other segment.
     pub segment_entries: u32,
-    /// Added to a claim's answer: the index of the segment's first entry.
+    /// Added to a claim's answer: the index of the segment's first entry, a multiple of the segment's length.
     pub claims_from: u32,
     /// Entries of log memory that may be claimed: a segment must end at or before this index.
     pub claims_end: u32,
@@ -114,28 +125,33 @@ pub const fn first_segment(slice: u32, lane: u32, first_entries: u32) -> u32 {
 pub struct Entry {
     /// Lanes that took part.
     pub mask: u32,
-    /// Location id, 1 to 65,535; 0: no run.
+    /// Location id, 1 to 65,535.
     pub location: u16,
-    /// How often the event repeats.
-    pub count: u64,
-    /// When it began.
+    /// How often the event repeats, at most [`MAX_KEY_COUNT`]; 0: no run.
+    pub count: u32,
+    /// When it began, in units of 16 cycles.
     pub time: u32,
 }
 
 impl Entry {
     /// Reads an entry's words.
     #[inline(always)]
-    pub const fn from_words([mask, key, time, more]: [u32; 4]) -> Self {
-        let count = (key & MAX_KEY_COUNT) as u64 + more as u64;
-        Self { mask, location: (key >> LOCATION_SHIFT) as u16, count, time }
+    pub const fn from_words([mask, key, low, high]: [u32; 4]) -> Self {
+        let time = low >> TIME_SHIFT | high << (32 - TIME_SHIFT);
+        Self { mask, location: (key >> LOCATION_SHIFT) as u16, count: key & MAX_KEY_COUNT, time }
     }
 
-    /// The words of an entry that counts in `more` alone.
-    ///
-    /// `count` is at most 2^32 - 1; a longer run takes several entries.
+    /// The words of an entry. Of `count` the lower 16 bits count.
     #[inline(always)]
     pub const fn to_words(self) -> [u32; 4] {
-        [self.mask, (self.location as u32) << LOCATION_SHIFT, self.time, self.count as u32]
+        let key = (self.location as u32) << LOCATION_SHIFT | self.count & MAX_KEY_COUNT;
+        [self.mask, key, self.time << TIME_SHIFT, self.time >> (32 - TIME_SHIFT)]
+    }
+
+    /// Whether this is a run; if not, the entry is passed over.
+    #[inline(always)]
+    pub const fn is_run(self) -> bool {
+        self.count != 0
     }
 }
 
@@ -185,7 +201,9 @@ impl LoggedLaunch {
 const _: () = {
     assert!(size_of::<LaunchLogs>() == 64 && align_of::<LaunchLogs>() == 8);
     assert!(size_of::<LoggedLaunch>() == 48);
-    assert!(HEADS_ENTRIES.is_multiple_of(SEGMENT_MULTIPLE) && RESERVED_ENTRIES.is_multiple_of(SEGMENT_MULTIPLE));
+    assert!(LANES * HEAD_BYTES <= HEADS_ENTRIES * ENTRY_BYTES);
+    // So the first segments of each slice begin at multiples of their length.
+    assert!(HEADS_ENTRIES.is_multiple_of(MAX_FIRST_ENTRIES));
 };
 
 #[cfg(test)]
@@ -193,16 +211,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_counts_in_both_words() {
-        let entry = Entry::from_words([3, 0xffff_0007, 9, 5]);
-        assert_eq!(entry, Entry { mask: 3, location: 0xffff, count: 12, time: 9 });
+    fn an_entry_has_the_clock_in_units() {
+        let entry = Entry::from_words([3, 0xffff_0007, 0x9abc_def5, 0xffff_fff2]);
+        assert_eq!(entry, Entry { mask: 3, location: 0xffff, count: 7, time: 0x29ab_cdef });
         assert_eq!(Entry::from_words(entry.to_words()), entry);
     }
 
     #[test]
     fn a_blocks_last_warp_may_lack_lanes() {
         let launch = LoggedLaunch { block_threads: 70, ..LoggedLaunch::default() };
-        assert_eq!([0, 1, 2, 3, 5].map(|warp| launch.lanes(warp)), [u32::MAX, u32::MAX, 0x3f, u32::MAX, 0x3f]);
+        assert_eq!(
+            [0, 1, 2, 3, 5].map(|warp| launch.lanes(warp)),
+            [u32::MAX, u32::MAX, 0x3f, u32::MAX, 0x3f]
+        );
         let whole = LoggedLaunch { block_threads: 64, ..LoggedLaunch::default() };
         assert_eq!(whole.lanes(1), u32::MAX);
     }

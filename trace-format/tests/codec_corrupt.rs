@@ -6,7 +6,8 @@ use common::{params, stream};
 use proptest::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::{
-    CodecError, CodecSpec, Decoder, EclDecoder, EclParams, decode_chunk, encode_stream, fuzzing,
+    CodecError, CodecSpec, Decoder, EclDecoder, EclParams, PredictParams, decode_chunk, encode_stream,
+    fuzzing,
 };
 
 proptest! {
@@ -98,16 +99,16 @@ fn events_that_no_trace_contains_are_refused() {
         (
             Event { location: 0, mask: 1 },
             CodecError::ZeroLocation { event: 1 },
-            "event 1 of the chunk (byte 5 of its decoded stream) has location 0",
+            "event 1 of the chunk has location 0, which no trace point has",
         ),
         (
             Event { location: 1, mask: 0 },
             CodecError::ZeroMask { event: 1 },
-            "event 1 of the chunk (byte 5 of its decoded stream) has mask 0",
+            "event 1 of the chunk has mask 0: no lane took part in it",
         ),
     ] {
         let events = [Event { location: 9, mask: 3 }, event];
-        for spec in [CodecSpec::Raw, EXACT] {
+        for spec in [CodecSpec::Raw, EXACT, CodecSpec::Predict(PredictParams::DEFAULT)] {
             let chunks = encode_stream(spec, &events, 480);
             let error = decode_chunk(spec, &chunks[0].1, 2).unwrap_err();
             assert_eq!((error, error.to_string().as_str()), (expected, text));
@@ -121,9 +122,9 @@ fn events_that_no_trace_contains_are_refused() {
 #[test]
 fn raw_payloads_have_the_announced_length() {
     let error = |payload: &[u8], events| decode_chunk(CodecSpec::Raw, payload, events).unwrap_err();
-    assert_eq!(error(&[1; 9], 2), CodecError::TooFewEvents { expected: 2, found: 1, stray: 4, offset: 9 });
-    assert_eq!(error(&[1; 11], 2), CodecError::TooManyEvents { expected: 2, offset: 10 });
-    assert_eq!(error(&[1; 15], 2), CodecError::TooManyEvents { expected: 2, offset: 10 });
+    assert_eq!(error(&[1; 11], 2), CodecError::TooFewEvents { expected: 2, found: 1, stray: 5, offset: 11 });
+    assert_eq!(error(&[1; 13], 2), CodecError::TooManyEvents { expected: 2, offset: 12 });
+    assert_eq!(error(&[1; 18], 2), CodecError::TooManyEvents { expected: 2, offset: 12 });
     assert!(matches!(error(&[], u32::MAX), CodecError::TooFewEvents { found: 0, .. }));
 }
 

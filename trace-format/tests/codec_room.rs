@@ -79,11 +79,11 @@ fn room_ends_at_a_gibibyte_of_events() {
 fn raw_has_room_for_whole_events_only() {
     let mut state = RawState::new();
     state.begin_chunk();
-    let mut out = [0; 12];
+    let mut out = [0; 16];
     let mut taken = 0;
-    while state.has_room(12) {
+    while state.has_room(16) {
         state.push(&mut SliceMemory(&mut out), Event { location: 1, mask: 1 });
         taken += 1;
     }
-    assert_eq!((taken, state.finish_chunk()), (2, 10));
+    assert_eq!((taken, state.finish_chunk()), (2, 12));
 }

@@ -3,8 +3,9 @@
 use warptrace_format::codec::ecl::lza2::{Emitted, Lza2State};
 use warptrace_format::codec::ecl::reference;
 use warptrace_format::codec::ecl::rle::{RleReader, RleState};
-use warptrace_format::codec::{CodecSpec, EclParams, decode_chunk, encode_stream};
-use warptrace_format::{Event, SliceMemory};
+use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
+use warptrace_format::codec::{CodecSpec, EclParams, PredictParams, decode_chunk, encode_stream};
+use warptrace_format::{Event, RAW_EVENT_BYTES, SliceMemory};
 
 /// L = 16 and s = 8: the hash is exactly the two bytes before, so nothing collides.
 const EXACT: EclParams = EclParams { hash_bits: 16, shift: 8, window_bits: 8 };
@@ -177,13 +178,31 @@ fn an_ecl_chunk_of_two_equal_events() {
 }
 
 #[test]
-fn a_raw_chunk_is_the_events_cut_to_five_bytes() {
-    let events = [Event { location: 255, mask: 0x8000_0001 }, Event { location: 2, mask: 0x1234_5678 }];
-    let payload = vec![255, 0x01, 0, 0, 0x80, 2, 0x78, 0x56, 0x34, 0x12];
+fn a_raw_chunk_is_six_bytes_an_event() {
+    let events = [Event { location: 65_534, mask: 0x8000_0001 }, Event { location: 2, mask: 0x1234_5678 }];
+    let payload = vec![0xfe, 0xff, 0x01, 0, 0, 0x80, 2, 0, 0x78, 0x56, 0x34, 0x12];
     assert_eq!(decode_chunk(CodecSpec::Raw, &payload, 2).unwrap(), events);
     assert_eq!(encode_stream(CodecSpec::Raw, &events, 480), [(2, payload)]);
-    // Nine bytes hold one event.
-    assert_eq!(encode_stream(CodecSpec::Raw, &events, 9).len(), 2);
+    // Eleven bytes hold one event.
+    assert_eq!(encode_stream(CodecSpec::Raw, &events, 11).len(), 2);
+    assert_eq!(
+        (PAYLOAD_EVENT_BYTES, RAW_EVENT_BYTES),
+        (6, 5),
+        "chunks, and what ratios are measured against"
+    );
+}
+
+#[test]
+fn the_largest_location_of_each_codec_comes_back() {
+    let largest = [CodecSpec::Raw, CodecSpec::Ecl(EXACT), CodecSpec::Predict(PredictParams::DEFAULT)]
+        .map(|spec| (spec.max_location(), spec));
+    assert_eq!(largest.map(|(location, _)| location), [65_535, 255, 65_535]);
+    for (location, spec) in largest {
+        let events = [Event { location, mask: 1 }, Event { location: 1, mask: u32::MAX }];
+        for (count, payload) in encode_stream(spec, &events, 480) {
+            assert_eq!(decode_chunk(spec, &payload, count).unwrap(), events);
+        }
+    }
 }
 
 #[test]

@@ -104,8 +104,8 @@ fn a_run_is_one_item_for_every_codec() {
 #[test]
 fn a_fault_ends_the_items_like_the_events() {
     // Location 1 five times, then a mask of 0.
-    let payload = [[1, 1, 0, 0, 0]; 5].concat();
-    let payload = [&payload[..], &[2, 0, 0, 0, 0]].concat();
+    let payload = [[1, 0, 1, 0, 0, 0]; 5].concat();
+    let payload = [&payload[..], &[2, 0, 0, 0, 0, 0]].concat();
     let mut expanded = Vec::new();
     let mut decoder = Decoder::new(CodecSpec::Raw);
     let result =

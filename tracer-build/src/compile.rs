@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{BuildError, Compiler, Variant};
+use crate::{BuildError, Compiler};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 /// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
-/// scheduling begins here, and the tracer's lock needs it.
+/// scheduling begins here.
 const CPU: &str = "sm_70";
-/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here, without naming them (see
-/// `warptrace_device`'s `space`).
+/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here, without naming them,
+/// which recording takes where it can (see `warptrace-ptx`).
 const ISA: &str = "+ptx63";
 
 /// How many instructions a partially unrolled loop may grow to. LLVM's own limit stops at 2 rounds of the N-body loop where
-/// nvcc makes 4. Loops with a trace point are convergent and stay as they are.
+/// nvcc makes 4.
 const UNROLL: &str = "-unroll-partial-threshold=150";
 
 /// Settings of the outer build that must not reach the inner one.
@@ -41,25 +41,28 @@ pub struct Build {
     pub crate_folder: PathBuf,
     /// Folder for everything that the compilation writes.
     pub output_folder: PathBuf,
+    /// Name of the PTX file, without its ending.
+    pub name: String,
+    /// Features to switch on, of the crate or (`package/feature`) of one that it depends on.
+    pub features: Vec<String>,
 }
 
 /// A compiled module.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The PTX file, named after the variant.
+    /// The PTX file.
     pub ptx: PathBuf,
     /// The sources that went into it, apart from `core`.
     pub sources: Vec<PathBuf>,
 }
 
 impl Build {
-    /// Compiles the crate as `variant` says.
+    /// Compiles the crate.
     ///
     /// # Errors
     /// If the compiler cannot be run or refuses the crate; its words are in the error.
-    pub fn compile(&self, compiler: &Compiler, variant: &Variant) -> Result<Compiled, BuildError> {
+    pub fn compile(&self, compiler: &Compiler) -> Result<Compiled, BuildError> {
         let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
-        // One folder per variant keeps their outputs apart and `core` shared.
         let target_folder = self.output_folder.join("target");
         let mut command = Command::new(&cargo);
         for setting in OUTER_SETTINGS {
@@ -71,13 +74,14 @@ impl Build {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_TARGET_DIR", &target_folder)
             .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
-            .arg("-Zbuild-std=core")
+            // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more where it is traced.
+            .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
             .args(["--config", "profile.release.lto=\"fat\""])
-            .args(["--config", "profile.release.panic=\"abort\""])
+            .args(["--config", "profile.release.panic=\"immediate-abort\""])
             .args(["--config", "profile.release.codegen-units=1"])
             .args(["--config", "profile.release.debug=false"]);
-        for feature in variant.features {
-            command.args(["--features", &format!("warptrace-device/{feature}")]);
+        for feature in &self.features {
+            command.args(["--features", feature]);
         }
         command
             .args(["--", "--emit=asm"])
@@ -89,13 +93,12 @@ impl Build {
         if !output.status.success() {
             return Err(BuildError::Compile {
                 crate_folder: self.crate_folder.clone(),
-                variant: variant.name.to_owned(),
                 output: String::from_utf8_lossy(&output.stderr).into_owned(),
             });
         }
         let release = target_folder.join(TARGET).join("release");
         let assembly = newest(&release.join("deps"), "s")?;
-        let ptx = self.output_folder.join(format!("{}.ptx", variant.name));
+        let ptx = self.output_folder.join(format!("{}.ptx", self.name));
         std::fs::copy(&assembly, &ptx).map_err(BuildError::file(&ptx))?;
         let dep_info = newest(&release, "d")?;
         let text = std::fs::read_to_string(&dep_info).map_err(BuildError::file(&dep_info))?;

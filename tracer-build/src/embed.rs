@@ -1,22 +1,82 @@
-//! For build scripts: compile all variants and write the table that the crate includes.
+//! For build scripts: compiles a crate for the device and leaves the code where the crate can include it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Variant};
+use crate::ptxas::ARCHITECTURES;
+use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas};
 
-/// Skips the compilation: the table stays empty.
+/// Skips the compilation: the text stays empty.
 const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 
-/// Compiles `crate_folder` for the device, once for each variant, and writes `$OUT_DIR/ptx_table.rs`: an
-/// expression of type `&'static [PtxModule]`.
+/// Compiles `crate_folder` for the device and writes `$OUT_DIR/NAME.ptx`.
 ///
-/// Without a device compiler the table is empty and cargo shows a warning. Set `WARPTRACE_NO_DEVICE_CODE=1` to
+/// Without a device compiler the file is empty and cargo shows a warning. Set `WARPTRACE_NO_DEVICE_CODE=1` to
 /// leave it empty on purpose.
 ///
 /// # Panics
 /// In a build script that is the way to fail: when kernels do not compile, or outside a build script.
-pub fn embed(crate_folder: &Path, variants: &[Variant]) {
+pub fn embed(crate_folder: &Path, name: &str) {
+    compile(crate_folder, name);
+}
+
+/// Like [`embed`], and assembles the PTX for the architectures that are in wide use, where NVIDIA's assembler is there: then
+/// the driver need not do it when a program first runs. Writes `$OUT_DIR/NAME.cubins.rs`: an expression of type
+/// `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code, empty without an assembler.
+///
+/// - `limits` names kernels that may have so many registers at most.
+/// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
+///
+/// # Panics
+/// As [`embed`]; also if there is no kernel of such a name.
+pub fn embed_assembled(crate_folder: &Path, name: &str, limits: &[(&str, u32)], workspace: &Path) {
+    let ptx = compile(crate_folder, name);
+    limit_registers(&ptx, limits);
+    let has_code = ptx.metadata().is_ok_and(|file| file.len() != 0);
+    let mut table = String::from("&[\n");
+    println!("cargo::rerun-if-changed={}", workspace.join(crate::TOOLCHAIN_FOLDER).display());
+    match Ptxas::find(workspace) {
+        Ok(ptxas) if has_code => {
+            for architecture in ARCHITECTURES {
+                match ptxas.assemble(&ptx, architecture) {
+                    Ok(_) => {
+                        let number = architecture.trim_start_matches("sm_");
+                        let cubin = Ptxas::cubin(&ptx, architecture);
+                        let cubin = cubin.display();
+                        writeln!(table, "    ({number}, include_bytes!({:?})),", cubin.to_string())
+                            .expect("writing to a string");
+                    }
+                    // An assembler that does not know the architecture: the driver will do it.
+                    Err(error) => println!("cargo::warning=not assembled for {architecture}: {error}"),
+                }
+            }
+        }
+        _ => {}
+    }
+    table.push(']');
+    let path = ptx.with_extension("cubins.rs");
+    std::fs::write(&path, table).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Gives each of these kernels a limit of registers, unless the file is empty.
+fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
+    let problem = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", ptx.display()) };
+    let mut text = std::fs::read_to_string(ptx).unwrap_or_else(|error| problem(&error));
+    if text.is_empty() {
+        return;
+    }
+    for (kernel, registers) in limits {
+        let body = text
+            .find(&format!(".entry {kernel}("))
+            .and_then(|entry| text[entry..].find("\n{").map(|body| entry + body))
+            .unwrap_or_else(|| problem(&format!("there is no kernel `{kernel}`")));
+        text.insert_str(body, &format!("\n.maxnreg {registers}"));
+    }
+    std::fs::write(ptx, text).unwrap_or_else(|error| problem(&error));
+}
+
+/// Writes the PTX, or an empty file; answers where.
+fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     let out: PathBuf =
         std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
     for variable in [DEVICE_COMPILER_VARIABLE, SKIP_VARIABLE, "PATH", "RUSTUP_HOME"] {
@@ -27,41 +87,30 @@ pub fn embed(crate_folder: &Path, variants: &[Variant]) {
     for place in ["/usr/bin/rustc", "/usr/lib/rustlib/src"] {
         println!("cargo::rerun-if-changed={place}");
     }
-    let table = if std::env::var_os(SKIP_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0") {
-        String::from("&[]")
-    } else {
-        match Compiler::find() {
-            Ok(compiler) => {
-                compile_all(&compiler, crate_folder, &out, variants).unwrap_or_else(|error| panic!("{error}"))
-            }
-            Err(error) => {
-                println!("cargo::warning=building without GPU code: {error}");
-                String::from("&[]")
-            }
+    let path = out.join(format!("{name}.ptx"));
+    let skips = std::env::var_os(SKIP_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
+    let text = match Compiler::find() {
+        _ if skips => String::new(),
+        Ok(compiler) => run(&compiler, crate_folder, &out, name).unwrap_or_else(|error| panic!("{error}")),
+        Err(error) => {
+            println!("cargo::warning=building without GPU code: {error}");
+            String::new()
         }
     };
-    let path = out.join("ptx_table.rs");
-    std::fs::write(&path, table).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
 }
 
-fn compile_all(
-    compiler: &Compiler,
-    crate_folder: &Path,
-    out: &Path,
-    variants: &[Variant],
-) -> Result<String, BuildError> {
-    let build = Build { crate_folder: crate_folder.to_owned(), output_folder: out.join("ptx") };
-    let mut table = String::from("&[\n");
-    for variant in variants {
-        let compiled = build.compile(compiler, variant)?;
-        for source in &compiled.sources {
-            println!("cargo::rerun-if-changed={}", source.display());
-        }
-        let name = variant.name;
-        let ptx = compiled.ptx.display().to_string();
-        writeln!(table, "    PtxModule {{ variant: {name:?}, text: include_str!({ptx:?}) }},")
-            .expect("writing to a string");
+fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Result<String, BuildError> {
+    let build = Build {
+        crate_folder: crate_folder.to_owned(),
+        output_folder: out.join("device"),
+        name: name.to_owned(),
+        features: Vec::new(),
+    };
+    let compiled = build.compile(compiler)?;
+    for source in &compiled.sources {
+        println!("cargo::rerun-if-changed={}", source.display());
     }
-    table.push(']');
-    Ok(table)
+    std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }

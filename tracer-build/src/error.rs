@@ -23,12 +23,10 @@ pub enum BuildError {
         source: std::io::Error,
     },
     /// The compiler refused the kernels.
-    #[error("the kernels of {} do not compile for the device as `{variant}`:\n{output}", .crate_folder.display())]
+    #[error("the kernels of {} do not compile for the device:\n{output}", .crate_folder.display())]
     Compile {
         /// The kernels crate.
         crate_folder: PathBuf,
-        /// The variant.
-        variant: String,
         /// The compiler's words.
         output: String,
     },
@@ -58,6 +56,20 @@ pub enum BuildError {
         /// The architecture.
         architecture: String,
         /// The assembler's words.
+        output: String,
+    },
+    /// `cuobjdump` or `nvdisasm` is not installed.
+    #[error("no cuobjdump and nvdisasm: not in {}, not on the PATH; run `cargo xtask setup`", .folder.display())]
+    NoDisassembler {
+        /// Where the project keeps its own.
+        folder: PathBuf,
+    },
+    /// `cuobjdump` refused a file.
+    #[error("cuobjdump refuses {}:\n{output}", .file.display())]
+    Disassemble {
+        /// The file.
+        file: PathBuf,
+        /// The disassembler's words.
         output: String,
     },
 }

@@ -4,11 +4,11 @@
 //!
 //! ```no_run
 //! let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
-//! warptrace_build::embed(&kernels, warptrace_build::VARIANTS);
+//! warptrace_build::embed(&kernels, "kernels");
 //! ```
 //!
-//! and in the crate `include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"))` as the value of a table of modules. The
-//! table is empty, and a warning says what to do, where there is no device compiler.
+//! and in the crate `include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. The text is empty, and a warning says what to do,
+//! where there is no device compiler. Kernels are compiled once: what records is put into the text when a trace is wanted.
 //!
 //! # The device compiler
 //! A `rustc` with its own `rust-src`, looked for in this order ([`Compiler::find`]):
@@ -20,14 +20,14 @@
 
 mod compile;
 mod compiler;
+mod disassembler;
 mod embed;
 mod error;
 mod ptxas;
-mod variant;
 
 pub use compile::{Build, Compiled};
 pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
-pub use embed::embed;
+pub use disassembler::Disassembler;
+pub use embed::{embed, embed_assembled};
 pub use error::BuildError;
 pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};
-pub use variant::{VARIANTS, Variant};

@@ -8,6 +8,9 @@ use crate::BuildError;
 /// Where `cargo xtask setup` puts tools, under the workspace's root.
 pub const TOOLCHAIN_FOLDER: &str = ".toolchain";
 
+/// The folder of NVIDIA's programs in it.
+pub(crate) const PROGRAMS_FOLDER: &str = "cuda/nvidia/cu13/bin";
+
 /// The architectures that the kernels are checked for: Turing, Ampere, Hopper, Blackwell (two).
 pub const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
@@ -25,11 +28,27 @@ impl Ptxas {
     /// [`BuildError::NoPtxas`] where there is none.
     pub fn find(workspace: &Path) -> Result<Self, BuildError> {
         let folder = workspace.join(TOOLCHAIN_FOLDER);
-        [folder.join("cuda/nvidia/cu13/bin/ptxas"), PathBuf::from("ptxas")]
+        [folder.join(PROGRAMS_FOLDER).join("ptxas"), PathBuf::from("ptxas")]
             .into_iter()
             .find(|program| Command::new(program).arg("--version").output().is_ok())
             .map(|program| Self { program })
             .ok_or(BuildError::NoPtxas { folder })
+    }
+
+    /// Names the architectures of [`ARCHITECTURES`] that this assembler is too old for.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub fn unknown_architectures(&self) -> Result<Vec<&'static str>, BuildError> {
+        let output =
+            Command::new(&self.program).arg("--help").output().map_err(BuildError::start(&self.program))?;
+        let help = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(ARCHITECTURES.into_iter().filter(|name| !help.contains(&format!("'{name}'"))).collect())
+    }
+
+    /// Where [`assemble`](Self::assemble) puts what it makes of `ptx`: beside it.
+    pub fn cubin(ptx: &Path, architecture: &str) -> PathBuf {
+        ptx.with_extension(format!("{architecture}.cubin"))
     }
 
     /// Assembles `ptx` for `architecture` (`sm_90`) and answers what the assembler says of registers, shared memory and
@@ -38,7 +57,7 @@ impl Ptxas {
     /// # Errors
     /// If the assembler refuses it.
     pub fn assemble(&self, ptx: &Path, architecture: &str) -> Result<String, BuildError> {
-        let cubin = ptx.with_extension(format!("{architecture}.cubin"));
+        let cubin = Self::cubin(ptx, architecture);
         let output = Command::new(&self.program)
             .arg(format!("-arch={architecture}"))
             .arg("-v")

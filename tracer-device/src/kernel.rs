@@ -2,8 +2,7 @@
 
 /// Defines kernels.
 ///
-/// On `nvptx64` each becomes an entry point of its own name whose body runs under a
-/// [`KernelGuard`](crate::KernelGuard). On the host the same name is a function that takes the same arguments
+/// On `nvptx64` each becomes an entry point of its own name. On the host the same name is a function that takes the same arguments
 /// and returns a `KernelCall`: the name and the packed arguments for a GPU, and a closure that runs one
 /// thread of the kernel for the simulator.
 ///
@@ -18,8 +17,6 @@ macro_rules! kernel {
         /// Launched by a host that gives it valid arguments.
         #[unsafe(no_mangle)]
         $vis unsafe extern "ptx-kernel" fn $name($($arg: $type),*) {
-            // SAFETY: first thing in the kernel, in every thread, alive until the end.
-            let _guard = unsafe { $crate::KernelGuard::open() };
             $body
         }
 
@@ -29,11 +26,7 @@ macro_rules! kernel {
             $crate::KernelCall::new(
                 stringify!($name),
                 vec![$($crate::KernelArg::to_bytes(&$arg)),*],
-                move || {
-                    // SAFETY: first thing in the kernel, in every thread, alive until the end.
-                    let _guard = unsafe { $crate::KernelGuard::open() };
-                    $body
-                },
+                move || $body,
             )
         }
     )+};

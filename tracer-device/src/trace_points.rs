@@ -5,7 +5,7 @@
 pub struct TracePoint {
     /// The id that [`trace_loc`](crate::trace_loc) is given.
     pub id: u16,
-    /// Name of the constant.
+    /// Its name.
     pub name: &'static str,
     /// What the decision is, for people.
     pub what: &'static str,
@@ -50,7 +50,7 @@ impl TracePoints {
     }
 }
 
-/// Declares trace points as constants, and their table for the host.
+/// Declares trace points, each a unit type that is a [`Location`](crate::Location), and their table for the host.
 ///
 /// ```
 /// warptrace_device::trace_points! {
@@ -60,7 +60,7 @@ impl TracePoints {
 ///         LOOP = 2: "one more round",
 ///     }
 /// }
-/// assert_eq!(at::LOOP, 2);
+/// assert_eq!(at::LOOP.id(), 2);
 /// assert_eq!(at::POINTS.points[0].name, "ENTER");
 /// ```
 /// The string after `in` is the path of the source file that uses them, relative to the invoking file.
@@ -71,7 +71,24 @@ macro_rules! trace_points {
     }) => {
         $(#[$doc])*
         $vis mod $module {
-            $(#[doc = $what] pub const $name: u16 = $id;)+
+            $(
+                #[doc = $what]
+                #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+                #[expect(non_camel_case_types, reason = "it is written as the constants are that it stands for")]
+                #[allow(clippy::upper_case_acronyms, reason = "as above")]
+                pub struct $name;
+
+                impl $crate::Location for $name {
+                    const ID: u16 = $id;
+                }
+
+                impl $name {
+                    /// The id that stands in the trace.
+                    pub const fn id(self) -> u16 {
+                        $id
+                    }
+                }
+            )+
 
             /// The table of these points.
             #[cfg(not(target_arch = "nvptx64"))]

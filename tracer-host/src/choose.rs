@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-use crate::{CudaDevice, Device, DeviceError, PtxTable, SimDevice, SimOptions};
+use crate::{CudaDevice, Device, DeviceError, SimDevice, SimOptions};
 
 /// A device by name: `auto`, `cuda`, `cuda:N` or `sim`.
 ///
@@ -115,7 +115,7 @@ impl DeviceChoice {
     /// mistake to mend. [`OpenError::Gpu`] if a GPU was asked for by name and cannot be used.
     pub fn open(
         self,
-        code: impl FnOnce() -> io::Result<PtxTable>,
+        code: impl FnOnce() -> io::Result<&'static str>,
         simulator: SimOptions,
     ) -> Result<Opened, OpenError> {
         let gpu = |ordinal, table| -> Result<Box<dyn Device>, DeviceError> {
@@ -126,8 +126,8 @@ impl DeviceChoice {
 
     fn open_with(
         self,
-        code: impl FnOnce() -> io::Result<PtxTable>,
-        gpu: impl FnOnce(u32, PtxTable) -> Result<Box<dyn Device>, DeviceError>,
+        code: impl FnOnce() -> io::Result<&'static str>,
+        gpu: impl FnOnce(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>,
         simulator: SimOptions,
     ) -> Result<Opened, OpenError> {
         let simulated =
@@ -173,24 +173,23 @@ mod tests {
         assert!(message("cuda:first").starts_with("`first` is not the number of a GPU"));
     }
 
+    type OpenGpu = fn(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>;
+
     /// A driver that has one GPU, which the simulator stands for.
-    fn one_gpu(ordinal: u32, _: PtxTable) -> Result<Box<dyn Device>, DeviceError> {
+    fn one_gpu(ordinal: u32, _: &'static str) -> Result<Box<dyn Device>, DeviceError> {
         match ordinal {
             0 => Ok(Box::new(SimDevice::new(SimOptions { threads: Some(7), ..SimOptions::default() }))),
             _ => Err(DeviceError::NoSuchDevice { ordinal, count: 1 }),
         }
     }
 
-    fn no_driver(_: u32, _: PtxTable) -> Result<Box<dyn Device>, DeviceError> {
+    fn no_driver(_: u32, _: &'static str) -> Result<Box<dyn Device>, DeviceError> {
         Err(DeviceError::NoDriver)
     }
 
-    fn open(
-        choice: DeviceChoice,
-        gpu: fn(u32, PtxTable) -> Result<Box<dyn Device>, DeviceError>,
-    ) -> Result<Opened, OpenError> {
+    fn open(choice: DeviceChoice, gpu: OpenGpu) -> Result<Opened, OpenError> {
         let simulator = SimOptions { threads: Some(2), ..SimOptions::default() };
-        choice.open_with(|| Ok(&[]), gpu, simulator)
+        choice.open_with(|| Ok(""), gpu, simulator)
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 use warptrace_device::KernelCall;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::file::DeviceInfo;
+use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
+pub use warptrace_ptx::splice::Placement;
 
 use crate::DeviceError;
 
@@ -83,22 +85,12 @@ pub struct Allocation {
 /// What a launch records and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracing {
-    /// Codec, and whether a raw twin is recorded.
+    /// What is recorded.
     pub recording: Recording,
-    /// Where the warps' states are.
-    pub placement: Placement,
-    /// The pool.
-    pub pool: PoolDescriptor,
-}
-
-/// Where a traced kernel keeps each warp's state: 896 bytes and more, which every event reads and most write. The simulator ignores it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// At the end of the block's dynamic shared memory, which the launch makes so much larger. Faster.
-    #[default]
-    Shared,
-    /// In global memory: a launch takes no more shared memory than untraced. For kernels that need their shared memory themselves.
-    Global,
+    /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
+    pub placement: Option<Placement>,
+    /// The launch's logs.
+    pub logs: LaunchLogs,
 }
 
 /// How long a launch took.
@@ -108,6 +100,15 @@ pub struct LaunchTime {
     pub kernel: Duration,
     /// What the pool's counters of claims said after the kernel; 0 if it did not trace. Larger than the pool if that is exhausted.
     pub claims: Claims,
+}
+
+/// What merging and encoding took and made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Encoded {
+    /// The counters of claims afterwards; `chunks` may be more than the pool has.
+    pub claims: Claims,
+    /// How long it took.
+    pub time: Duration,
 }
 
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
@@ -165,18 +166,34 @@ pub trait Device {
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
-    /// Prepares what a launch of `kernel` will need (loads and compiles its module), so that the first launch is
-    /// not slower than the next.
+    /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first launch is not slower
+    /// than the next; with `tracing` traced ones, and what merges and encodes their logs.
     ///
     /// # Errors
-    /// If the device has no code for it.
-    fn prepare(&mut self, kernel: &str, tracing: Option<(Recording, Placement)>) -> Result<(), DeviceError>;
+    /// If the device has no code for them, or cannot record so.
+    fn prepare(
+        &mut self,
+        kernels: &[&str],
+        tracing: Option<(Recording, Option<Placement>)>,
+    ) -> Result<(), DeviceError>;
+
+    /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'
+    /// accounts.
+    ///
+    /// # Errors
+    /// If the device cannot encode so, or fails.
+    fn encode(
+        &mut self,
+        recording: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError>;
 
     /// Runs a kernel and waits for it; with `tracing` the variant that records.
     ///
     /// # Safety
     /// The call's arguments name memory of this device that is valid for what the kernel does with it, and the
-    /// pool's addresses are as [`PoolDescriptor`] says.
+    /// addresses of the launch's logs are as [`LaunchLogs`] says.
     ///
     /// # Errors
     /// If the device has no code for it, or the kernel fails.

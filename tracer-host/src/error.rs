@@ -34,21 +34,29 @@ pub enum DeviceError {
         "this binary was built without a device compiler, so it carries no GPU code: run `cargo xtask setup` and build again, or use the simulator"
     )]
     NoDeviceCode,
-    /// The binary carries no PTX of the variant that a launch needs.
+    /// Recording sequences could not be put into the kernels.
+    #[error("cannot make traced copies of {kernels}: {source}")]
+    Splice {
+        /// The kernels.
+        kernels: String,
+        /// Why not.
+        source: warptrace_ptx::splice::SpliceError,
+    },
+    /// The driver is too old.
     #[error(
-        "this binary carries no GPU code for `{variant}` (it has: {available}); build it with that variant"
+        "the driver supports CUDA {found}, and this program needs {needed} or later: update NVIDIA's driver, or use the simulator"
     )]
-    NoSuchVariant {
-        /// The variant needed.
-        variant: String,
-        /// The variants there are.
-        available: String,
+    OldDriver {
+        /// Its version.
+        found: String,
+        /// The oldest that will do.
+        needed: String,
     },
     /// The driver's compiler refused the PTX.
-    #[error("the CUDA driver could not load the GPU code for `{variant}`: {name} ({description})\n{log}")]
+    #[error("the CUDA driver could not load the GPU code for {what}: {name} ({description})\n{log}")]
     Load {
-        /// The variant.
-        variant: String,
+        /// The kernels.
+        what: String,
         /// The driver's name for the error.
         name: String,
         /// The driver's description.
@@ -63,6 +71,14 @@ pub enum DeviceError {
         kernel: String,
         /// What it did wrong, and where. Boxed, because it is far larger than any other variant.
         source: Box<warptrace_sim::SimError>,
+    },
+    /// Logs could not be merged and encoded.
+    #[error("the logs of {launches} launches could not be encoded: {source}")]
+    Encode {
+        /// How many launches.
+        launches: usize,
+        /// What is wrong.
+        source: warptrace_encode::native::EncodeError,
     },
     /// A launch that no device can run or that the tracer cannot name the warps of.
     #[error("kernel `{kernel}`: {problem}")]

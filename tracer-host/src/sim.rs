@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
+use warptrace_encode::native::{self, Schedule};
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::Claims;
+use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
 use crate::{
-    Allocation, Blocks, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
+    Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
@@ -62,6 +65,32 @@ impl SimDevice {
 
     fn threads(&self) -> usize {
         self.options.threads.unwrap_or_else(rayon::current_num_threads)
+    }
+
+    /// The counters of claims at an address.
+    fn claims(&mut self, address: u64) -> Result<Claims, DeviceError> {
+        let mut bytes = [0; size_of::<Claims>()];
+        self.read(address, &mut bytes)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        let word = |at: usize| u32::from_le_bytes(words[at]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
+        Ok(Claims { log_entries: long(0), merged_entries: long(2), chunks: word(4), serial: word(5) })
+    }
+
+    /// Checks that the memory that encoding uses lies inside of allocations.
+    fn check_encoding(&self, pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> Result<(), DeviceError> {
+        let chunks = u64::from(pool.chunk_count) * u64::from(pool.chunk_bytes);
+        let logs = u64::from(pool.merged_end) * u64::from(ENTRY_BYTES);
+        let accounts = launches.iter().map(|launch| {
+            let streams = u64::from(launch.warps) * u64::from(launch.tracks);
+            (launch.accounts, streams.saturating_mul(size_of::<WarpAccount>() as u64))
+        });
+        let pool = [(pool.chunks, chunks), (pool.logs, logs), (pool.claims, size_of::<Claims>() as u64)];
+        for (address, bytes) in pool.into_iter().chain(accounts) {
+            let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
+            self.pointer(address, length)?;
+        }
+        Ok(())
     }
 
     fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
@@ -166,8 +195,25 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &str, _: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    /// On the host's own threads: with one, streams are encoded in their order.
+    fn encode(
+        &mut self,
+        recording: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError> {
+        let started = Instant::now();
+        self.check_encoding(pool, launches)?;
+        let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
+        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch is under way, and
+        // nobody else uses this device meanwhile.
+        let claims = unsafe { native::encode(pool, launches, recording.codec, schedule) };
+        let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
+        Ok(Encoded { claims, time: started.elapsed() })
     }
 
     unsafe fn launch(
@@ -186,7 +232,7 @@ impl Device for SimDevice {
             .threads(self.threads());
         if let Some(tracing) = tracing {
             // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
-            launch = unsafe { launch.traced(&tracing.pool, tracing.recording) };
+            launch = unsafe { launch.traced(tracing.logs, tracing.recording) };
         }
         let progress = self.options.progress.clone();
         let report = move |done: Progress| {
@@ -199,13 +245,10 @@ impl Device for SimDevice {
             DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
         })?;
         let kernel = started.elapsed();
-        let mut claims = [0; size_of::<Claims>()];
+        let mut claims = Claims::default();
         if let Some(tracing) = tracing {
-            self.read(tracing.pool.claims, &mut claims)?;
+            claims = self.claims(tracing.logs.claims)?;
         }
-        let word =
-            |at: usize| u32::from_le_bytes([claims[at], claims[at + 1], claims[at + 2], claims[at + 3]]);
-        let claims = Claims { chunks: word(0), log_units: word(4), merged_units: word(8), alone: word(12) };
         Ok(LaunchTime { kernel, claims })
     }
 }

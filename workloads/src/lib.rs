@@ -21,38 +21,24 @@ mod run;
 pub mod stress;
 mod words;
 
-use warptrace_host::{PtxModule, PtxTable};
-
 pub use grid::Grid;
 pub use program::{ProgramInfo, WorkloadError};
 
-/// The programs' kernels as PTX, one module for each variant; empty when this was built without a device
-/// compiler.
-pub const PTX: PtxTable = include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"));
+/// The programs' kernels as PTX; empty when this was built without a device compiler.
+pub const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 
-/// Names a folder of `VARIANT.ptx` files to take instead of [`PTX`], for experiments with kernels and codecs.
-pub const PTX_FOLDER_VARIABLE: &str = "WARPTRACE_PTX_DIR";
+/// Names a PTX file to take instead of [`PTX`], for experiments with kernels.
+pub const PTX_VARIABLE: &str = "WARPTRACE_PTX";
 
-/// The modules to run: those in the folder that [`PTX_FOLDER_VARIABLE`] names, or [`PTX`].
+/// The kernels to run: those in the file that [`PTX_VARIABLE`] names, or [`PTX`].
 ///
-/// The texts of a folder stay in memory until the program ends.
+/// The text of a file stays in memory until the program ends.
 ///
 /// # Errors
-/// If the folder or a file in it cannot be read.
-pub fn ptx_table() -> std::io::Result<PtxTable> {
-    let Some(folder) = std::env::var_os(PTX_FOLDER_VARIABLE).filter(|value| !value.is_empty()) else {
-        return Ok(PTX);
-    };
-    let mut modules = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if let (Some("ptx"), Some(variant)) = (
-            path.extension().and_then(|found| found.to_str()),
-            path.file_stem().and_then(|found| found.to_str()),
-        ) {
-            let text = std::fs::read_to_string(&path)?;
-            modules.push(PtxModule { variant: variant.to_owned().leak(), text: text.leak() });
-        }
+/// If the file cannot be read.
+pub fn ptx() -> std::io::Result<&'static str> {
+    match std::env::var_os(PTX_VARIABLE).filter(|value| !value.is_empty()) {
+        Some(path) => Ok(std::fs::read_to_string(path)?.leak()),
+        None => Ok(PTX),
     }
-    Ok(modules.leak())
 }

@@ -1,8 +1,7 @@
 //! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use warptrace_device::DEVICE_ECL;
-use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{DEVICE_ECL, Session, SessionOptions, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::fractal::{self, FractalOptions};
 
 use warptrace_format::codec::{CodecSpec, PredictParams};

@@ -33,6 +33,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     let seeds = ["run", "--quiet", "--package", "warptrace-decoder", "--example", "fuzz_seeds"];
     process::run(workspace::cargo().args(seeds))?;
+    copy_ptx_seeds()?;
     let chosen = if options.targets.is_empty() { known } else { options.targets.clone() };
     let mut failed = Vec::new();
     for name in &chosen {
@@ -54,6 +55,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     bail!("findings in {}: the inputs are in fuzz/artifacts", failed.join(", "))
+}
+
+/// Copies the golden PTX to where the fuzzer of the PTX reader starts from.
+fn copy_ptx_seeds() -> anyhow::Result<()> {
+    let corpus = workspace::root().join("fuzz/corpus/ptx_parse");
+    std::fs::create_dir_all(&corpus).with_context(|| format!("cannot create {}", corpus.display()))?;
+    let golden = workspace::root().join("tracer-ptx/tests/golden");
+    let files = std::fs::read_dir(&golden).with_context(|| format!("cannot read {}", golden.display()))?;
+    for path in files.flatten().map(|entry| entry.path()) {
+        if let Some(name) = path.file_name().filter(|_| path.extension().is_some_and(|it| it == "ptx")) {
+            std::fs::copy(&path, corpus.join(name))
+                .with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The names of the files in `fuzz/fuzz_targets`.

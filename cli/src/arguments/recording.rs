@@ -42,9 +42,9 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) counted: bool,
 
-    /// Where a kernel keeps each warp's state
-    #[arg(long, value_enum, default_value = "shared")]
-    pub(crate) state: State,
+    /// Where a traced kernel keeps each lane's record, on a GPU
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) records: Records,
 
     /// Device memory for the trace of one launch, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
@@ -70,7 +70,7 @@ pub(crate) struct Recording {
 /// The codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Codec {
-    /// Five bytes an event
+    /// Six bytes an event, nothing compressed
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis
     Ecl,
@@ -78,13 +78,17 @@ pub(crate) enum Codec {
     Predict,
 }
 
-/// Where a kernel keeps each warp's state.
+/// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum State {
-    /// The block's shared memory: faster
+pub(crate) enum Records {
+    /// What suits the kernel
+    Auto,
+    /// Registers
+    Registers,
+    /// The block's shared memory
     Shared,
-    /// Global memory: for kernels that need their shared memory themselves
-    Global,
+    /// Local memory: for kernels that need their registers and their shared memory themselves
+    Local,
 }
 
 impl Recording {
@@ -110,9 +114,11 @@ impl Recording {
         let mut options = SessionOptions::new(self.codec()?);
         options.dual = self.dual;
         options.counted = self.counted;
-        options.placement = match self.state {
-            State::Global => Placement::Global,
-            State::Shared => Placement::Shared,
+        options.placement = match self.records {
+            Records::Auto => None,
+            Records::Registers => Some(Placement::Registers),
+            Records::Shared => Some(Placement::Shared),
+            Records::Local => Some(Placement::Local),
         };
         options.chunk_bytes = self.chunk_bytes;
         options.pool_bytes = self.pool_mib << 20;

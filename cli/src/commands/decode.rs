@@ -96,12 +96,22 @@ fn print(
     let total: u64 = launches.iter().map(|(info, _)| trace.totals(info.number(), command.track).events).sum();
     // Only where the events do not go to the same terminal.
     let bar = command.output.is_some().then(|| progress::events("decoding", total));
-    if command.format == Format::Csv {
-        writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask")?;
+    match command.format {
+        Format::Csv => {
+            writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask")?;
+        }
+        // Above the digits of a mask: which lanes stand on its left and on its right.
+        Format::Text => {
+            writeln!(out, "{:>10}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?;
+        }
+        Format::Jsonl => {}
     }
+    let names = Names::new(trace, command.format);
     for (info, filter) in launches {
         let mut result = Ok(());
-        let printer = Printer { trace, info, format: command.format };
+        let kernel = trace.metadata().kernels.get(info.kernel() as usize).map_or("?", |kernel| &kernel.name);
+        let printer =
+            Printer { kernel: written(kernel, command.format), names: &names, format: command.format };
         let _ = trace.decode_all(info.number(), command.track, filter, &mut |block| {
             let id = info.stream_id(block.warp).expect("the decoder gives warps of this launch");
             if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
@@ -122,30 +132,46 @@ fn print(
     Ok(())
 }
 
+/// The names of locations, as a format writes them.
+struct Names {
+    /// By id; `None` for an id that the table lacks.
+    by_id: Vec<Option<String>>,
+    unknown: String,
+}
+
+impl Names {
+    fn new(trace: &TraceFile, format: Format) -> Self {
+        let locations = &trace.metadata().locations;
+        let ids = locations.iter().map(|location| usize::from(location.id) + 1).max().unwrap_or(0);
+        let mut by_id = vec![None; ids];
+        for location in locations {
+            by_id[usize::from(location.id)] = Some(written(&location.name, format));
+        }
+        Self { by_id, unknown: written("?", format) }
+    }
+
+    fn get(&self, location: u16) -> &str {
+        self.by_id.get(usize::from(location)).and_then(Option::as_ref).unwrap_or(&self.unknown)
+    }
+}
+
 /// Prints the events of one launch.
 struct Printer<'a> {
-    trace: &'a TraceFile,
-    info: &'a LaunchInfo,
+    /// The kernel's name, as the format writes it.
+    kernel: String,
+    names: &'a Names,
     format: Format,
 }
 
 impl Printer<'_> {
-    fn kernel(&self) -> &str {
-        self.trace.metadata().kernels.get(self.info.kernel() as usize).map_or("?", |kernel| &kernel.name)
-    }
-
-    fn name(&self, event: Event) -> &str {
-        self.trace.metadata().location(event.location).map_or("?", |location| &location.name)
-    }
-
     fn block(&self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
         let [x, y, z] = id.block;
-        let (launch, kernel, warp) = (id.launch, self.kernel(), id.warp_in_block);
+        let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
         if self.format == Format::Text && block.first_event == 0 {
             writeln!(out, "launch {launch} {kernel} block {x},{y},{z} warp {warp}")?;
         }
-        for (number, &event) in (block.first_event..).zip(block.events) {
-            let (location, mask, name) = (event.location, event.mask, self.name(event));
+        for (number, &Event { location, mask }) in (block.first_event..).zip(block.events) {
+            let name = self.names.get(location);
             match self.format {
                 Format::Text => writeln!(
                     out,
@@ -158,9 +184,7 @@ impl Printer<'_> {
                 )?,
                 Format::Jsonl => writeln!(
                     out,
-                    "{{\"launch\":{launch},\"kernel\":{},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{number},\"location\":{location},\"name\":{},\"mask\":{mask}}}",
-                    json(kernel),
-                    json(name)
+                    "{{\"launch\":{launch},\"kernel\":{kernel},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{number},\"location\":{location},\"name\":{name},\"mask\":{mask}}}"
                 )?,
             }
         }
@@ -168,7 +192,48 @@ impl Printer<'_> {
     }
 }
 
-/// A JSON string.
-fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Writes a name as a field of the format: once for each name, since the events of a trace are many.
+fn written(name: &str, format: Format) -> String {
+    match format {
+        // A name must not move the cursor, nor begin a line.
+        Format::Text if name.contains(char::is_control) => name.escape_debug().to_string(),
+        Format::Text => name.to_owned(),
+        Format::Csv => csv_field(name),
+        Format::Jsonl => serde_json::Value::from(name).to_string(),
+    }
+}
+
+/// Writes a field of comma-separated values, in quotes where RFC 4180 asks for them.
+fn csv_field(text: &str) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // A second field, because a record that is one empty field would be written in quotes.
+    writer.write_record([text, ""]).expect("a vector takes all bytes");
+    let record = writer.into_inner().expect("a vector takes all bytes");
+    let record = String::from_utf8(record).expect("quotes and commas are added to UTF-8");
+    record.strip_suffix(",\n").expect("a record of two fields ends like this").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_csv_are_quoted_where_they_must_be() {
+        for (text, field) in [
+            ("ENTER", "ENTER"),
+            ("", ""),
+            ("a,b", "\"a,b\""),
+            ("k,\"x\"", "\"k,\"\"x\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("\r", "\"\r\""),
+        ] {
+            assert_eq!(csv_field(text), field);
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_break_a_line_of_text() {
+        assert_eq!(written("a\nlaunch 1 \u{1b}[2J", Format::Text), "a\\nlaunch 1 \\u{1b}[2J");
+        assert_eq!(written("µ \"quoted\"", Format::Text), "µ \"quoted\"");
+    }
 }

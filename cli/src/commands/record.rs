@@ -9,7 +9,7 @@ use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{Device, DeviceChoice, LaunchReport, Session, SessionOptions, SimOptions};
-use warptrace_workloads::ptx_table;
+use warptrace_workloads::ptx;
 
 use crate::arguments::{self, Record, Recorded, Recording};
 use crate::output::say;
@@ -69,7 +69,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
 
 /// Opens the device; `auto` says on stderr why it takes the simulator.
 fn open(choice: DeviceChoice, simulator: SimOptions) -> anyhow::Result<Box<dyn Device>> {
-    let opened = choice.open(ptx_table, simulator)?;
+    let opened = choice.open(ptx, simulator)?;
     if let Some(reason) = &opened.no_gpu {
         eprintln!("note: running on the simulator: {reason}");
     }
@@ -115,7 +115,7 @@ impl Made {
         say!("events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
         let compared = match codec {
-            CodecSpec::Raw => "five bytes an event".to_owned(),
+            CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };
         say!("on device  {}, {compared}", output::bytes(report.payload_bytes))?;

@@ -1,9 +1,14 @@
 //! `warptrace decode`.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::DeviceInfo;
+use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, WARPS, run, text, tool};
 
@@ -20,9 +25,21 @@ fn text_has_a_heading_for_each_warp_and_a_line_for_each_event() {
     let lines = lines(&["decode", text(&path)]);
     let headings: Vec<&String> = lines.iter().filter(|line| line.starts_with("launch ")).collect();
     assert_eq!(headings.len(), WARPS);
-    assert_eq!(lines[0], "launch 0 fractal block 0,0,0 warp 0");
-    let first: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(lines[1], "launch 0 fractal block 0,0,0 warp 0");
+    let first: Vec<&str> = lines[2].split_whitespace().collect();
     assert_eq!(first, ["0", &"1".repeat(32), "32", "lanes", "ENTER"]);
+}
+
+#[test]
+fn text_says_which_digit_of_a_mask_is_which_lane() {
+    let folder = Folder::new();
+    let lines = lines(&["decode", text(&folder.recorded("a.wtrc", &[]))]);
+    let column = |line: &str, part: &str| line.find(part).unwrap_or_else(|| panic!("no {part} in {line}"));
+    let full = "1".repeat(32);
+    let mask = column(&lines[2], &full);
+    assert_eq!(column(&lines[0], "lane 31"), mask, "the leftmost digit is lane 31");
+    assert_eq!(column(&lines[0], "lane 0") + "lane 0".len(), mask + 32, "the rightmost digit is lane 0");
+    assert_eq!(column(&lines[0], "location"), column(&lines[2], "ENTER"));
 }
 
 #[test]
@@ -33,7 +50,7 @@ fn the_three_formats_agree() {
     assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask");
     let json = lines(&["decode", text(&path), "--format", "jsonl"]);
     let plain = lines(&["decode", text(&path), "--format", "text"]);
-    let plain: Vec<&String> = plain.iter().filter(|line| !line.starts_with("launch ")).collect();
+    let plain: Vec<&String> = plain[1..].iter().filter(|line| !line.starts_with("launch ")).collect();
     assert_eq!((csv.len() - 1, json.len()), (plain.len(), plain.len()));
     for ((csv, json), plain) in csv[1..].iter().zip(&json).zip(plain) {
         let json: Value = serde_json::from_str(json).unwrap();
@@ -58,6 +75,47 @@ fn the_three_formats_agree() {
         assert_eq!(words[1], format!("{mask:032b}"));
         assert_eq!(words[4], json["name"]);
     }
+}
+
+/// Writes a trace of one warp whose names need quotes, and that has an event at a location without a name.
+fn with_odd_names(path: &Path) {
+    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+        .with_kernel("k,\"x\"", "")
+        .with_location(1, "a,b", "")
+        .with_location(65_535, "two\nlines", "");
+    let mut writer =
+        TraceWriter::create(File::create(path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let payload = [[1, 0, 1, 0, 0, 0x80], [0xff, 0xff, 2, 0, 0, 0], [9, 0, 4, 0, 0, 0]].concat();
+    writer
+        .write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 3, payload: &payload }])
+        .unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn names_with_commas_quotes_and_line_ends_keep_their_column() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    with_odd_names(&path);
+    let (code, output, _) = run(&["decode", text(&path), "--format", "csv"]);
+    assert_eq!(code, 0);
+    let mut reader = csv::Reader::from_reader(output.as_bytes());
+    let mut columns = |name: &str| {
+        let number = reader.headers().unwrap().iter().position(|header| header == name).unwrap();
+        csv::Reader::from_reader(output.as_bytes())
+            .records()
+            .map(|record| record.unwrap()[number].to_owned())
+            .collect::<Vec<_>>()
+    };
+    let [kernels, names, locations, masks] = ["kernel", "name", "location", "mask"].map(&mut columns);
+    assert_eq!(kernels, ["k,\"x\""; 3]);
+    assert_eq!(names, ["a,b", "two\nlines", "?"]);
+    assert_eq!(locations, ["1", "65535", "9"]);
+    assert_eq!(masks, ["0x80000001", "0x00000002", "0x00000004"]);
+    // In text a name stays on its line.
+    let plain = lines(&["decode", text(&path)]);
+    assert_eq!((plain.len(), plain[3].ends_with("two\\nlines")), (5, true), "{plain:?}");
 }
 
 #[test]

@@ -62,6 +62,12 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
     for part in ["record", "info", "decode", "verify", "devices", "First steps", "Exit codes"] {
         assert!(output.contains(part), "no `{part}` in\n{output}");
     }
+    let codes = output.split("Exit codes: ").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        codes,
+        "0 done; 1 could not do it; 2 bad arguments; \
+         3 the trace is incomplete or damaged (`verify` found it so, or `record` lost events)."
+    );
     let (code, output, _) = run(&["--version"]);
     assert_eq!(code, 0);
     assert_eq!(output, format!("warptrace {}\n", env!("CARGO_PKG_VERSION")));

@@ -43,8 +43,8 @@ fn every_way_to_record_verifies() {
         ("four slots", &["--codec", "predict", "--predict", "2"]),
         ("counted", &["--codec", "predict", "--counted"]),
         ("counted beside raw", &["--codec", "predict", "--counted", "--dual"]),
-        ("state in shared memory", &["--state", "shared"]),
-        ("state in global memory", &["--state", "global"]),
+        ("records in shared memory", &["--records", "shared"]),
+        ("records in local memory", &["--records", "local"]),
         ("dual", &["--dual"]),
         ("small chunks", &["--chunk-bytes", "512"]),
         ("not compressed", &["--zstd", "0"]),
@@ -79,7 +79,7 @@ fn raw_is_not_compared_with_itself() {
         assert_eq!(code, 0);
         output.lines().find(|line| line.starts_with("on device")).unwrap().to_owned()
     };
-    assert!(device_line("raw").ends_with(", five bytes an event"), "{}", device_line("raw"));
+    assert!(device_line("raw").ends_with(", six bytes an event"), "{}", device_line("raw"));
     assert!(device_line("ecl").ends_with(" times less than raw"), "{}", device_line("ecl"));
 }
 

@@ -8,6 +8,7 @@ use warptrace_format::codec::Decoder;
 use warptrace_format::file::IndexEntry;
 use warptrace_format::pool::WarpAccount;
 
+use super::overlaps::check_overlaps;
 use super::report::{Place, Problem, VerifyReport};
 use super::stream::{Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
@@ -79,6 +80,9 @@ impl<'a> LaunchCheck<'a> {
             self.check_window(&window, report, checked);
         }
         report.frames += (frames - self.bad_frames.len()) as u64;
+        for track in 0..self.rules.codecs.len() as u32 {
+            check_overlaps(file, self.rules.launch, track, report);
+        }
         self.finish(report);
     }
 
@@ -222,10 +226,8 @@ impl TrackSums {
         found: Option<&StreamCheck>,
         report: &mut VerifyReport,
     ) {
-        let &WarpAccount { attempted, recorded, lost, chunks, finished } = account;
-        if recorded.checked_add(lost) != Some(attempted) {
-            report.add(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost });
-        }
+        let &WarpAccount { recorded, lost, chunks, finished, .. } = account;
+        check_balance((launch, track), warp, account, report);
         // A stream that broke off has been reported; its counts are no news.
         if !found.is_some_and(|found| found.failed) {
             let (events_found, chunks_found) = found.map_or((0, 0), |found| (found.events, found.chunks));
@@ -247,6 +249,19 @@ impl TrackSums {
             }
             self.unfinished += 1;
         }
+    }
+}
+
+/// Reports an account whose events do not add up.
+pub(super) fn check_balance(
+    (launch, track): (u32, u32),
+    warp: u32,
+    account: &WarpAccount,
+    report: &mut VerifyReport,
+) {
+    let &WarpAccount { attempted, recorded, lost, .. } = account;
+    if recorded.checked_add(lost) != Some(attempted) {
+        report.add(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost });
     }
 }
 

@@ -94,6 +94,24 @@ pub enum Problem {
         /// Last of the warps.
         last: u32,
     },
+    /// An accounting section covers warps that another one covers, too.
+    #[error(
+        "launch {launch}, track {track}: ACCT at offset {offset} accounts for warps {first} to {last} a second time; \
+         which of the accounts is right is not known: record again"
+    )]
+    AccountedTwice {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest warp, or
+        /// that stands later in the file.
+        offset: u64,
+        /// First of the warps that were covered before.
+        first: u32,
+        /// Last of them.
+        last: u32,
+    },
     /// A warp's accounting does not add up.
     #[error(
         "launch {launch}, track {track}, warp {warp}: {attempted} events attempted, but {recorded} recorded and {lost} lost"
@@ -283,6 +301,11 @@ impl VerifyReport {
         } else {
             self.problems_left_out += 1;
         }
+    }
+
+    /// Whether the list of problems is full: more are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() == MAX_PROBLEMS
     }
 
     /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was lost,

@@ -88,9 +88,8 @@ pub(crate) fn run(arguments: &arguments::Baseline) -> anyhow::Result<bool> {
 /// Runs the kernels without tracing, once more than is counted.
 fn in_rust(device: &mut dyn Device, pair: &Pair, runs: u32) -> anyhow::Result<Timing> {
     let subject = &*pair.case.make()?;
-    for (kernel, _) in subject.program().kernels {
-        device.prepare(kernel, None)?;
-    }
+    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+    device.prepare(&kernels, None)?;
     let mut times = Vec::new();
     let mut work = None;
     for turn in 0..=runs {

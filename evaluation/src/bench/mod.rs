@@ -7,7 +7,7 @@ mod summary;
 mod writer;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -19,12 +19,19 @@ pub(crate) use self::row::{Kind, Row, read};
 pub(crate) use self::summary::{Measurements, Subject, median};
 use self::writer::{Measured, Writer};
 use crate::codecs::{Codec, RAW};
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::memory;
 use crate::record::{Bench, Recorded, Times};
 use crate::subject::Case;
 use crate::subjects::{self, Selection};
 use crate::{arguments, codecs, progress, table};
+
+/// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are noise.
+const MIN_SAMPLE_KERNEL: Duration = Duration::from_millis(20);
+/// All runs of a sample take at most so long, unless one run does.
+const MAX_SAMPLE: Duration = Duration::from_millis(250);
+/// Maximum of runs of a sample.
+const MAX_AVERAGED: u32 = 64;
 
 /// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
@@ -60,16 +67,15 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
             Ok(_) => {}
             Err(error) => eprintln!("error: {}: {error:#}", case.name()),
         }
+        write_tables(out, &writer.rows)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
 
     compress(&traces, arguments.jobs, time_limit.map(|limit| started + limit), &mut writer)?;
     anyhow::ensure!(!writer.rows.is_empty(), "nothing could be measured");
-    let path = out.join("bench.md");
-    let text = Measurements::new(writer.rows).markdown();
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("\ntables     {} and {}", out.join("bench.csv").display(), path.display());
+    write_tables(out, &writer.rows)?;
+    println!("\ntables     {} and {}", out.join("bench.csv").display(), out.join("bench.md").display());
     println!(
         "pictures   warptrace-evaluation figures --csv {} --out {}",
         out.join("bench.csv").display(),
@@ -78,12 +84,30 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the tables of what was measured so far, so that a run that is cut off leaves them.
+fn write_tables(folder: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let path = folder.join("bench.md");
+    let text = Measurements::new(rows.to_vec()).markdown();
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Runs of a sample, from what the first run took: its kernels, and the whole program.
+fn averaged(kernel: Duration, whole: Duration) -> u32 {
+    let times = |wanted: Duration, one: Duration| wanted.as_secs_f64() / one.as_secs_f64().max(1e-9);
+    let (wanted, affordable) = (times(MIN_SAMPLE_KERNEL, kernel).ceil(), times(MAX_SAMPLE, whole).floor());
+    // A cast of a number that is too large gives the maximum.
+    (wanted.min(affordable) as u32).clamp(1, MAX_AVERAGED)
+}
+
 fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Runs a case untraced and with each codec, in turns so that what drifts hits all alike; fewer turns than `runs`,
-/// but at least one, if the deadline passes. Answers the raw trace of the last turn and its number of events.
+/// Runs a case untraced and with each codec, in turns so that what drifts hits all alike. A turn has a sample of each: a
+/// run, or as many short ones as it takes for a mean that repeats. There are fewer turns than `runs`, but at least one, if the deadline passes. Answers the raw trace of the last turn and its number of events.
 fn measure(
     bench: &mut Bench,
     case: &Case,
@@ -95,40 +119,61 @@ fn measure(
     let subject = &*case.make()?;
     let name = case.name();
     let mut raw = (bench.folder().join(format!("{RAW}.wtrc")), 0);
+    let is_gpu = machine::is_gpu(&*bench.device);
+    // Runs of a sample, untraced and with each codec. On the simulator, whose times say nothing, one is enough.
+    let mut samples = vec![1; codecs.len() + 1];
+    let enough = |times: &Times| if is_gpu { averaged(times.kernel, times.whole) } else { 1 };
     // Turn 0 warms up: it loads the kernels, finds pools that are large enough, and fills the host's caches.
     for turn in 0..=runs {
         if turn > 1 && is_past(deadline) {
-            println!("{name}: {} runs, the time limit is reached", turn - 1);
+            println!("{name}: {} samples, the time limit is reached", turn - 1);
             break;
         }
-        let (run, times) = bench.untraced(subject)?;
-        if turn > 0 {
-            writer.add(case, Measured::untraced(turn, run.launches, times))?;
+        let (mut times, mut launches) = (Vec::new(), 0);
+        for _ in 0..samples[0] {
+            let (run, of_run) = bench.untraced(subject)?;
+            launches = run.launches;
+            times.push(of_run);
+        }
+        let mean = Times::mean(&times);
+        if turn == 0 {
+            samples[0] = enough(&mean);
+        } else {
+            writer.add(case, Measured::untraced(turn, launches, samples[0], mean))?;
         }
         for (number, codec) in codecs.iter().enumerate() {
             let file = if codec.name == RAW { format!("{RAW}.wtrc") } else { format!("codec-{number}.wtrc") };
-            let Recorded { run, report, summary, times, path } =
-                bench.traced_whole(&name, subject, codec, false, &file)?;
+            let averaged = &mut samples[number + 1];
+            let (mut times, mut last) = (Vec::new(), None);
+            for _ in 0..*averaged {
+                let recorded = bench.traced_whole(&name, subject, codec, false, &file)?;
+                times.push(recorded.times);
+                last = Some(recorded);
+            }
+            let Some(Recorded { run, report, summary, path, .. }) = last else { continue };
             if codec.name == RAW {
                 raw = (path, report.recorded);
             }
-            if turn > 0 {
-                let raw_bytes = report.recorded * u64::from(RAW_EVENT_BYTES);
-                writer.add(
-                    case,
-                    Measured {
-                        kind: Kind::Run,
-                        codec: codec.name,
-                        repetition: turn,
-                        launches: run.launches,
-                        events: report.recorded,
-                        raw_bytes,
-                        bytes: report.payload_bytes,
-                        file_bytes: summary.bytes,
-                        times,
-                    },
-                )?;
+            let mean = Times::mean(&times);
+            if turn == 0 {
+                *averaged = enough(&mean);
+                continue;
             }
+            writer.add(
+                case,
+                Measured {
+                    kind: Kind::Run,
+                    codec: codec.name,
+                    repetition: turn,
+                    launches: run.launches,
+                    averaged: *averaged,
+                    events: report.recorded,
+                    raw_bytes: report.recorded * u64::from(RAW_EVENT_BYTES),
+                    bytes: report.payload_bytes,
+                    file_bytes: summary.bytes,
+                    times: mean,
+                },
+            )?;
         }
     }
     println!("{}", Measurements::new(writer.rows.clone()).line(case.program, &case.input));
@@ -176,6 +221,7 @@ fn compress(
                 codec: compressor.name,
                 repetition: 1,
                 launches: 0,
+                averaged: 1,
                 events: *events,
                 raw_bytes,
                 bytes,
@@ -186,4 +232,21 @@ fn compress(
     })?;
     bar.finish_and_clear();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_kernels_run_often_in_a_sample() {
+        let of =
+            |kernel_us, whole_us| averaged(Duration::from_micros(kernel_us), Duration::from_micros(whole_us));
+        assert_eq!(of(30_000, 40_000), 1);
+        assert_eq!(of(5_000, 10_000), 4);
+        assert_eq!(of(50, 1_000), 64);
+        assert_eq!(of(50, 10_000), 25);
+        assert_eq!(of(50, 1_000_000), 1);
+        assert_eq!(of(0, 0), 64);
+    }
 }

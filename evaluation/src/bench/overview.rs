@@ -77,8 +77,15 @@ fn geometric_mean(numbers: &[f64]) -> Option<f64> {
 
 /// Program by codec: times, ratios, and other compressors.
 pub(super) fn table(measurements: &Measurements) -> Table {
-    let mut headings =
-        vec!["program", "codec", "kernels", "and encoding", "whole program", "device ratio", "ratio at rest"];
+    let mut headings = vec![
+        "program",
+        "codec",
+        "kernel",
+        "kernel + encoding",
+        "whole program",
+        "device ratio",
+        "ratio at rest",
+    ];
     headings.extend(COMPRESSORS.iter().map(|compressor| compressor.name));
     let mut table = Table::new(2, headings);
     for program in programs(measurements) {
@@ -127,6 +134,7 @@ mod tests {
             codec: codec.to_owned(),
             repetition: 1,
             launches: 1,
+            averaged: 1,
             events: 20,
             raw_bytes: 100,
             bytes: 10,

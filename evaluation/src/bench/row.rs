@@ -17,6 +17,11 @@ pub(crate) enum Kind {
     Compressor,
 }
 
+/// Older tables have a run in each line.
+fn one() -> u32 {
+    1
+}
+
 /// One line. Times are in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
@@ -42,8 +47,11 @@ pub(crate) struct Row {
     pub(crate) codec: String,
     /// Number of the run, from 1.
     pub(crate) repetition: u32,
-    /// Launches.
+    /// Launches of a run.
     pub(crate) launches: u32,
+    /// Runs whose mean the times are.
+    #[serde(default = "one")]
+    pub(crate) averaged: u32,
     /// Events of the whole trace; 0 if untraced.
     pub(crate) events: u64,
     /// Bytes that were compressed, five an event: of a compressor perhaps only the beginning of the trace.

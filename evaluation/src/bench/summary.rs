@@ -45,6 +45,12 @@ impl Subject {
         median(runs.map(of).collect())
     }
 
+    /// How far the runs of a codec lie from each other: the largest less the smallest, over the median.
+    pub(crate) fn spread(&self, codec: &str, of: impl Fn(&Row) -> f64) -> Option<f64> {
+        let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
+        spread(runs.map(of).collect())
+    }
+
     /// The median of a time of a codec over the same of the untraced program.
     pub(crate) fn overhead(&self, codec: &str, time: impl Fn(&Row) -> f64) -> Option<f64> {
         Some(self.median(codec, &time)? / self.median(UNTRACED, &time)?)
@@ -86,6 +92,21 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
         0 => None,
         odd if odd % 2 == 1 => Some(numbers[middle]),
         _ => Some(f64::midpoint(numbers[middle - 1], numbers[middle])),
+    }
+}
+
+/// The largest number less the smallest, over the median; `None` for no numbers.
+fn spread(numbers: Vec<f64>) -> Option<f64> {
+    let largest = numbers.iter().copied().max_by(f64::total_cmp)?;
+    let smallest = numbers.iter().copied().min_by(f64::total_cmp)?;
+    Some((largest - smallest) / median(numbers)?)
+}
+
+/// A spread as per cent, or a dash where there is none.
+fn percent(spread: Option<f64>) -> String {
+    match spread {
+        Some(spread) if spread.is_finite() => format!("{:.1}%", spread * 100.0),
+        _ => "-".to_owned(),
     }
 }
 
@@ -146,11 +167,20 @@ impl Measurements {
         };
         let kernel = subject.median(UNTRACED, |row| row.kernel_s).unwrap_or(f64::NAN);
         let whole = subject.median(UNTRACED, |row| row.whole_s).unwrap_or(f64::NAN);
-        let mut line = format!("{}: kernel {}, whole {}", subject.name(), seconds(kernel), seconds(whole));
+        let spread = |codec| percent(subject.spread(codec, |row| row.kernel_s));
+        let mut line = format!(
+            "{}: kernel {} (spread {}), whole {}",
+            subject.name(),
+            seconds(kernel),
+            spread(UNTRACED),
+            seconds(whole)
+        );
         for codec in subject.codecs().into_iter().filter(|name| *name != UNTRACED) {
             line += &format!(
-                "; {codec}: kernel x{}, whole x{}, ratio {}",
+                "; {codec}: kernel x{} (spread {}), with encoding x{}, whole x{}, ratio {}",
                 cell(subject.overhead(codec, |row| row.kernel_s)),
+                spread(codec),
+                cell(subject.overhead(codec, Row::kernels_s)),
                 cell(subject.overhead(codec, |row| row.whole_s)),
                 cell(subject.ratio(codec))
             );
@@ -161,7 +191,11 @@ impl Measurements {
     /// All tables.
     pub(crate) fn markdown(&self) -> String {
         let runs = self.subjects.iter().flat_map(|s| &s.rows).map(|row| row.repetition).max().unwrap_or(0);
-        let mut text = format!("# Measurements\n\n{}. Medians of {runs} runs.\n", self.origin());
+        let mut text = format!(
+            "# Measurements\n\n{}. Medians of {runs} samples, each of a run or of the mean of several short ones; a spread is the \
+             largest less the smallest, over the median.\n",
+            self.origin()
+        );
         if self.is_simulated() {
             text += "\n**From the simulator: sizes are real, times are not performance.**\n";
         }
@@ -240,12 +274,15 @@ impl Measurements {
                 "codec",
                 "launches",
                 "kernel",
+                "spread",
                 "over untraced",
-                "encoding",
-                "both over untraced",
+                "kernel + encoding",
+                "spread",
+                "over untraced",
                 "copy",
                 "write",
                 "whole",
+                "spread",
                 "over untraced",
                 "set-up",
             ],
@@ -254,6 +291,7 @@ impl Measurements {
             for codec in subject.codecs() {
                 let time = |of: fn(&Row) -> f64| subject.median(codec, of).map_or_else(String::new, seconds);
                 let over = |of: fn(&Row) -> f64| cell(subject.overhead(codec, of));
+                let spread = |of: fn(&Row) -> f64| percent(subject.spread(codec, of));
                 let launches = subject.median(codec, |row| f64::from(row.launches)).unwrap_or(0.0);
                 let traced = codec != UNTRACED;
                 let if_traced = |text: String| if traced { text } else { "-".to_owned() };
@@ -263,12 +301,15 @@ impl Measurements {
                     codec.to_owned(),
                     count(launches as u64),
                     time(|row| row.kernel_s),
+                    spread(|row| row.kernel_s),
                     over(|row| row.kernel_s),
-                    if_traced(time(|row| row.encoding_s)),
+                    time(Row::kernels_s),
+                    spread(Row::kernels_s),
                     over(Row::kernels_s),
                     if_traced(time(|row| row.copy_s)),
                     if_traced(time(|row| row.write_s)),
                     time(|row| row.whole_s),
+                    spread(|row| row.whole_s),
                     over(|row| row.whole_s),
                     if_traced(time(|row| row.setup_s)),
                 ]);
@@ -346,12 +387,21 @@ impl Measurements {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{median, percent, spread};
 
     #[test]
     fn medians() {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn spreads_are_over_the_median() {
+        assert_eq!(spread(vec![]), None);
+        assert_eq!(spread(vec![3.0]), Some(0.0));
+        assert_eq!(spread(vec![4.0, 5.0, 3.0]), Some(0.5));
+        assert_eq!(percent(Some(0.0312)), "3.1%");
+        assert_eq!([percent(None), percent(spread(vec![0.0, 0.0]))], ["-", "-"]);
     }
 }

@@ -26,6 +26,7 @@ pub(super) struct Measured<'a> {
     pub(super) codec: &'a str,
     pub(super) repetition: u32,
     pub(super) launches: u32,
+    pub(super) averaged: u32,
     pub(super) events: u64,
     pub(super) raw_bytes: u64,
     pub(super) bytes: u64,
@@ -35,12 +36,13 @@ pub(super) struct Measured<'a> {
 
 impl Measured<'_> {
     /// A run without tracing.
-    pub(super) fn untraced(repetition: u32, launches: u32, times: Times) -> Self {
+    pub(super) fn untraced(repetition: u32, launches: u32, averaged: u32, times: Times) -> Self {
         Self {
             kind: Kind::Run,
             codec: UNTRACED,
             repetition,
             launches,
+            averaged,
             events: 0,
             raw_bytes: 0,
             bytes: 0,
@@ -66,6 +68,7 @@ impl Writer {
             codec: String::new(),
             repetition: 0,
             launches: 0,
+            averaged: 1,
             events: 0,
             raw_bytes: 0,
             bytes: 0,
@@ -81,8 +84,18 @@ impl Writer {
     }
 
     pub(super) fn add(&mut self, case: &Case, measured: Measured<'_>) -> anyhow::Result<()> {
-        let Measured { kind, codec, repetition, launches, events, raw_bytes, bytes, file_bytes, times } =
-            measured;
+        let Measured {
+            kind,
+            codec,
+            repetition,
+            launches,
+            averaged,
+            events,
+            raw_bytes,
+            bytes,
+            file_bytes,
+            times,
+        } = measured;
         let row = Row {
             program: case.program.to_owned(),
             input: case.input.clone(),
@@ -91,6 +104,7 @@ impl Writer {
             codec: codec.to_owned(),
             repetition,
             launches,
+            averaged,
             events,
             raw_bytes,
             bytes,

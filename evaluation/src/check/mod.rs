@@ -19,7 +19,7 @@ use crate::{arguments, codecs, progress};
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
     let selection = Selection::of(target);
-    let cases = subjects::checked(&selection)?;
+    let cases = subjects::measured(&selection)?;
     let twins = subjects::twins(&selection);
     let codecs = codecs::chosen(&target.codecs)?;
     let mut bench = Bench::open(target)?;

@@ -35,7 +35,15 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
 
 /// A refinement on a grid that is the same on every device: its number of threads decides the result.
 pub(super) fn twin(quick: bool) -> Case {
-    let points = if quick { 100 } else { 2_000 };
+    on_small_grid(if quick { 100 } else { 2_000 })
+}
+
+/// Few points: only the first launches are profiled.
+pub(super) fn fidelity() -> Case {
+    on_small_grid(500)
+}
+
+fn on_small_grid(points: u64) -> Case {
     let grid = Grid::new(4, 64).expect("a block has two warps");
     Case::new(NAME, format!("r1M-like, {} points, grid {grid}", crate::table::count(points)), move || {
         let options = DmrOptions { grid: Some(grid), ..DmrOptions::default() };

@@ -33,6 +33,12 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     ]
 }
 
+/// An input whose counts are compared with hardware counters.
+pub(super) fn fidelity() -> Case {
+    let make = || Ok(generate::amazon0312_like(100_000, SEED)?);
+    case(&Selection::default(), "amazon0312-like, 100,000 nodes", make).asynchronous()
+}
+
 fn case(
     selection: &Selection<'_>,
     input: &str,

@@ -20,6 +20,7 @@ use crate::subject::Case;
 const SEED: u64 = 1;
 
 /// Which inputs to run on.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Selection<'a> {
     /// Inputs small enough for the simulator; otherwise they are the thesis's, or of their families.
     pub(crate) quick: bool,
@@ -44,29 +45,34 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// What to measure.
+/// What to check and to measure: the thesis's five programs, and after them the others.
 pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
-    selected(measured_lists(selection), selection.programs)
-}
-
-/// What to check: all that is measured, and what is only there to be hard to trace.
-pub(crate) fn checked(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
-    let mut lists = measured_lists(selection);
-    lists.push((stress::NAME, stress::cases(selection.quick)));
-    selected(lists, selection.programs)
-}
-
-/// The thesis's five programs, and after them the others.
-fn measured_lists(selection: &Selection<'_>) -> Vec<(&'static str, Vec<Case>)> {
     let quick = selection.quick;
-    vec![
+    let lists = vec![
         (fractal::NAME, fractal::cases(quick)),
         (nbody::NAME, nbody::cases(quick)),
         (mis::NAME, mis::cases(selection)),
         (mst::NAME, mst::cases(selection)),
         (dmr::NAME, dmr::cases(selection)),
         (matmul::NAME, matmul::cases(quick)),
-    ]
+        (stress::NAME, stress::cases(quick)),
+    ];
+    selected(lists, selection.programs)
+}
+
+/// What is compared with hardware counters, of the chosen `programs`, or of all if none is chosen. The inputs are small: a
+/// profiler runs each kernel twice, and slower.
+pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
+    let lists = vec![
+        (fractal::NAME, vec![fractal::case(1024, 512)]),
+        (nbody::NAME, vec![nbody::fidelity()]),
+        (matmul::NAME, vec![matmul::case(512)]),
+        (stress::NAME, vec![stress::fidelity()]),
+        (dmr::NAME, vec![dmr::fidelity()]),
+        (mis::NAME, vec![mis::fidelity()]),
+        (mst::NAME, vec![mst::fidelity()]),
+    ];
+    selected(lists, programs)
 }
 
 /// The cases of the chosen programs, of all if none is chosen.

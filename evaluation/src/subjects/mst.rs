@@ -24,6 +24,11 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
+/// An input whose counts are compared with hardware counters.
+pub(super) fn fidelity() -> Case {
+    case(&Selection::default(), "rmat12-like", || Ok(generate::rmat12(SEED)?)).asynchronous()
+}
+
 fn case(
     selection: &Selection<'_>,
     input: &str,

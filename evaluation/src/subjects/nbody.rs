@@ -67,6 +67,11 @@ pub(super) fn twin(quick: bool) -> Case {
     case(Size::all_on_all(if quick { 300 } else { 3_000 }))
 }
 
+/// Bodies enough that all locations are passed, in two steps.
+pub(super) fn fidelity() -> Case {
+    case(Size::all_on_all(10_000))
+}
+
 pub(crate) fn case(size: Size) -> Case {
     Case::new(NAME, size.name(), move || Ok(Nbody::new(size)))
 }

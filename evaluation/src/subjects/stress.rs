@@ -1,4 +1,4 @@
-//! Stress: warps that fall apart in every way. It is checked, not measured: it computes nothing that anybody wants.
+//! Stress: warps that fall apart in every way. It computes nothing that anybody wants, and is the hardest to record.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -26,6 +26,11 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
 
 pub(super) fn twin(quick: bool) -> Case {
     case(if quick { StressOptions::new(150, 8) } else { StressOptions::new(2_000, 16) })
+}
+
+/// A quarter of the walks that are measured.
+pub(super) fn fidelity() -> Case {
+    case(StressOptions::new(1 << 17, 64))
 }
 
 fn case(options: StressOptions) -> Case {
@@ -109,7 +114,7 @@ mod tests {
             let mut passed: BTreeMap<(u32, u16), u64> = BTreeMap::new();
             let mut round = 0;
             for location in stress::lane_locations(options, thread) {
-                round += u32::from(location == at::ROUND);
+                round += u32::from(location == at::ROUND.id());
                 *passed.entry((round, location)).or_default() += 1;
             }
             for (place, times) in passed {

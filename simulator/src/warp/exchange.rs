@@ -28,7 +28,7 @@ impl Warp {
                     self.shuffle(cells, group.lanes, lane)?;
                 }
             }
-            WarpOp::Converge | WarpOp::SyncThreads | WarpOp::Yield => {}
+            WarpOp::Converge | WarpOp::Rejoin | WarpOp::SyncThreads | WarpOp::Yield => {}
         }
         Ok(())
     }

@@ -161,7 +161,7 @@ impl Warp {
                     self.at_barrier |= group.lanes;
                     self.runnable = 0;
                 }
-                WarpOp::Converge => {
+                WarpOp::Converge | WarpOp::Rejoin => {
                     answer(cells, group.lanes, group.lanes);
                     self.runnable = group.lanes;
                 }
@@ -207,6 +207,7 @@ impl Warp {
                     context.alone_below.set(0);
                     return Err(self.failed(cells, lane, failure));
                 }
+                cells.recorder.borrow_mut().leave(lane);
             }
         }
         panics::set_in_lane(scheduler);

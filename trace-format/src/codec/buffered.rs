@@ -15,7 +15,7 @@ use crate::memory::SliceMemory;
 /// use warptrace_format::codec::{CodecSpec, Decoder};
 ///
 /// let mut events = Vec::new();
-/// Decoder::new(CodecSpec::Raw).decode_into(&[3, 1, 0, 0, 0], 1, &mut events)?;
+/// Decoder::new(CodecSpec::Raw).decode_into(&[3, 0, 1, 0, 0, 0], 1, &mut events)?;
 /// assert_eq!(events, [Event { location: 3, mask: 1 }]);
 /// # Ok::<(), warptrace_format::codec::CodecError>(())
 /// ```

@@ -1,6 +1,6 @@
 //! What can be wrong with a chunk's payload.
 
-use crate::event::{Event, RAW_EVENT_BYTES};
+use crate::event::Event;
 
 /// Why a payload is not the encoding of the events that its chunk announces.
 ///
@@ -80,21 +80,17 @@ pub enum CodecError {
         field: &'static str,
     },
     /// An event's location is 0, which no trace point has.
-    #[error("event {event} of the chunk (byte {} of its decoded stream) has location 0", byte_of(*.event))]
+    #[error("event {event} of the chunk has location 0, which no trace point has")]
     ZeroLocation {
         /// Number of the event.
         event: u32,
     },
     /// An event's mask is 0: no lane was there to execute it.
-    #[error("event {event} of the chunk (byte {} of its decoded stream) has mask 0", byte_of(*.event))]
+    #[error("event {event} of the chunk has mask 0: no lane took part in it")]
     ZeroMask {
         /// Number of the event.
         event: u32,
     },
-}
-
-fn byte_of(event: u32) -> u64 {
-    u64::from(event) * u64::from(RAW_EVENT_BYTES)
 }
 
 /// Refuses an event that no trace can contain.

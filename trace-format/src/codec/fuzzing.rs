@@ -1,6 +1,7 @@
 //! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
 
 use super::ecl::reference;
+use super::raw::{self, PAYLOAD_EVENT_BYTES};
 use super::{CodecSpec, Decoder, EclParams, MAX_BODY, PredictDecoder, PredictParams, encode_stream};
 use crate::event::{Event, RAW_EVENT_BYTES};
 
@@ -24,8 +25,12 @@ pub fn round_trip(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
     let capacity = 16 + u32::from(*capacity) * 16;
-    let events: Vec<Event> = rest.as_chunks().0.iter().map(|bytes| Event::from_cut(*bytes)).collect();
     for spec in [CodecSpec::Raw, CodecSpec::Ecl(params), CodecSpec::Predict(predict_params(params))] {
+        // `ecl` carries locations of one byte.
+        let events: Vec<Event> = match spec {
+            CodecSpec::Ecl(_) => rest.as_chunks().0.iter().map(|bytes| Event::from_cut(*bytes)).collect(),
+            _ => rest.as_chunks().0.iter().map(|bytes| raw::decode_event(*bytes)).collect(),
+        };
         let chunks = encode_stream(spec, &events, capacity);
         let mut decoder = Decoder::new(spec);
         let mut decoded = Vec::with_capacity(events.len());
@@ -67,23 +72,30 @@ pub fn decode_arbitrary(data: &[u8]) {
     decode_arbitrary_predict(predict_params(params), announced, payload);
     let of_ecl =
         reference::rle_decompress(payload).and_then(|lza2| reference::lza2_decompress(params, &lza2));
-    for (spec, expected) in [(CodecSpec::Raw, Some(payload.to_vec())), (CodecSpec::Ecl(params), of_ecl)] {
+    let of_raw = Some(payload.to_vec());
+    for (spec, expected, event_bytes) in
+        [(CodecSpec::Raw, of_raw, PAYLOAD_EVENT_BYTES), (CodecSpec::Ecl(params), of_ecl, RAW_EVENT_BYTES)]
+    {
+        let event_bytes = event_bytes as usize;
         // The announced number, and the one that fits if there is one.
         let fitting = expected
             .as_ref()
-            .filter(|bytes| bytes.len() % RAW_EVENT_BYTES as usize == 0)
-            .map_or(announced, |bytes| (bytes.len() / RAW_EVENT_BYTES as usize) as u32);
+            .filter(|bytes| bytes.len() % event_bytes == 0)
+            .map_or(announced, |bytes| (bytes.len() / event_bytes) as u32);
         let mut decoder = Decoder::new(spec);
         for events in [announced, fitting, announced] {
             let mut decoded = Vec::new();
             let result = decoder.decode_any(payload, events, &mut |event| decoded.push(event));
             assert!(decoded.len() <= events as usize, "{spec:?}: more events than announced");
-            let cut: Vec<u8> = decoded.iter().flat_map(|event| event.cut()).collect();
+            let plain: Vec<u8> = match spec {
+                CodecSpec::Raw => decoded.iter().flat_map(|&event| raw::encode_event(event)).collect(),
+                _ => decoded.iter().flat_map(|event| event.cut()).collect(),
+            };
             match (&expected, result) {
-                (Some(bytes), Ok(())) => assert_eq!(&cut, bytes, "{spec:?}: differs from the reference"),
+                (Some(bytes), Ok(())) => assert_eq!(&plain, bytes, "{spec:?}: differs from the reference"),
                 (Some(bytes), Err(error)) => assert_ne!(
                     bytes.len(),
-                    events as usize * RAW_EVENT_BYTES as usize,
+                    events as usize * event_bytes,
                     "{spec:?}: {error}, but the reference decodes it"
                 ),
                 (None, Ok(())) => panic!("{spec:?}: accepted what the reference refuses"),

@@ -35,7 +35,7 @@ pub use raw::RawState;
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CodecSpec {
-    /// Five bytes an event.
+    /// Six bytes an event.
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis.
     Ecl(EclParams),
@@ -57,11 +57,11 @@ impl CodecSpec {
         }
     }
 
-    /// The largest location id that the codec can carry.
+    /// The largest location id that the codec can carry. The smallest is always 1.
     pub const fn max_location(self) -> u16 {
         match self {
-            Self::Raw | Self::Ecl(_) => 255,
-            Self::Predict(_) => u16::MAX,
+            Self::Ecl(_) => u8::MAX as u16,
+            Self::Raw | Self::Predict(_) => u16::MAX,
         }
     }
 

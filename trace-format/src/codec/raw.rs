@@ -1,7 +1,37 @@
-//! `raw`: each event as its five CUT bytes, nothing else.
+//! `raw`: each event as six bytes, nothing else.
+//!
+//! ```text
+//! offset  size  field
+//!      0     2  location  1..=65,535, lowest byte first
+//!      2     4  mask      bit i is lane i, lowest byte first; not 0
+//! ```
+//!
+//! A payload is exactly six times its chunk's events long. `docs/codec-raw.md` is the specification.
 
-use crate::event::{Event, RAW_EVENT_BYTES};
+use crate::event::Event;
 use crate::memory::Memory;
+
+/// Bytes of an event in a chunk's payload. (Ratios are measured against
+/// [`RAW_EVENT_BYTES`](crate::RAW_EVENT_BYTES), the five bytes of the thesis's CUT form.)
+pub const PAYLOAD_EVENT_BYTES: u32 = 6;
+
+/// Bits of an event in a payload.
+const EVENT_BITS: u32 = 8 * PAYLOAD_EVENT_BYTES;
+
+/// Gives the event's bytes in a payload.
+#[inline(always)]
+pub const fn encode_event(event: Event) -> [u8; PAYLOAD_EVENT_BYTES as usize] {
+    let [low, high] = event.location.to_le_bytes();
+    let [a, b, c, d] = event.mask.to_le_bytes();
+    [low, high, a, b, c, d]
+}
+
+/// Reads the event that [`encode_event`] wrote. Any bytes are an event, also one that no trace can contain.
+#[inline(always)]
+pub const fn decode_event(bytes: [u8; PAYLOAD_EVENT_BYTES as usize]) -> Event {
+    let [low, high, a, b, c, d] = bytes;
+    Event { location: u16::from_le_bytes([low, high]), mask: u32::from_le_bytes([a, b, c, d]) }
+}
 
 /// State of one warp's encoder: one word that counts, three of padding. It has the methods of
 /// [`EclState`](super::ecl::EclState), but needs neither parameters nor work memory.
@@ -39,16 +69,16 @@ impl RawState {
         self.length = 0;
     }
 
-    /// Appends one event, whose location is 1 to 255 (the high byte is dropped): five bytes of `out`.
+    /// Appends one event: [`PAYLOAD_EVENT_BYTES`] of `out`.
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, event: Event) {
-        let bytes = event.cut();
+        let bytes = encode_event(event);
         let mut i = 0;
-        while i < RAW_EVENT_BYTES {
+        while i < PAYLOAD_EVENT_BYTES {
             out.set8(self.length + i, bytes[i as usize]);
             i += 1;
         }
-        self.length += RAW_EVENT_BYTES;
+        self.length += PAYLOAD_EVENT_BYTES;
     }
 
     /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers how often.
@@ -57,22 +87,21 @@ impl RawState {
     /// is 4-byte aligned.
     #[inline(always)]
     pub fn push_run<O: Memory>(&mut self, out: &mut O, event: Event, count: u32, capacity: u32) -> u32 {
-        let room = (capacity - self.length) / RAW_EVENT_BYTES;
+        let room = (capacity - self.length) / PAYLOAD_EVENT_BYTES;
         let taken = if count < room { count } else { room };
-        let end = self.length + taken * RAW_EVENT_BYTES;
+        let end = self.length + taken * PAYLOAD_EVENT_BYTES;
         // The bytes that come next, lowest first, over and over.
-        let [a, b, c, d, e] = event.cut();
-        let mut next = u64::from(u32::from_le_bytes([a, b, c, d])) | u64::from(e) << 32;
+        let mut next = u64::from(event.location) | u64::from(event.mask) << 16;
         while self.length < end {
-            if self.length.is_multiple_of(4) && self.length + 4 <= end {
+            let bytes = if self.length.is_multiple_of(4) && self.length + 4 <= end {
                 out.set32(self.length, next as u32);
-                self.length += 4;
-                next = (next >> 32 | next << 8) & 0xff_ffff_ffff;
+                4
             } else {
                 out.set8(self.length, next as u8);
-                self.length += 1;
-                next = (next >> 8 | next << 32) & 0xff_ffff_ffff;
-            }
+                1
+            };
+            self.length += bytes;
+            next = (next >> (8 * bytes) | next << (EVENT_BITS - 8 * bytes)) & ((1 << EVENT_BITS) - 1);
         }
         taken
     }
@@ -86,9 +115,13 @@ impl RawState {
     /// Whether one more event fits into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
-        self.length + RAW_EVENT_BYTES <= capacity
+        self.length + PAYLOAD_EVENT_BYTES <= capacity
     }
 }
+
+/// [`PAYLOAD_EVENT_BYTES`] as the length of an array.
+#[cfg(feature = "std")]
+const SIZE: usize = PAYLOAD_EVENT_BYTES as usize;
 
 /// Decodes payloads of the codec `raw`; it has no state.
 #[cfg(feature = "std")]
@@ -114,7 +147,7 @@ impl RawDecoder {
         sink: &mut impl FnMut(Event),
     ) -> Result<(), super::CodecError> {
         for (number, bytes) in Self::split(payload, events)?.iter().enumerate() {
-            let event = Event::from_cut(*bytes);
+            let event = decode_event(*bytes);
             super::error::check_event(number as u32, event)?;
             sink(event);
         }
@@ -132,21 +165,21 @@ impl RawDecoder {
         sink: &mut impl FnMut(Event),
     ) -> Result<(), super::CodecError> {
         for bytes in Self::split(payload, events)? {
-            sink(Event::from_cut(*bytes));
+            sink(decode_event(*bytes));
         }
         Ok(())
     }
 
     /// The payload as events, if it holds as many as announced.
-    fn split(payload: &[u8], events: u32) -> Result<&[[u8; 5]], super::CodecError> {
+    fn split(payload: &[u8], events: u32) -> Result<&[[u8; SIZE]], super::CodecError> {
         use super::CodecError::{TooFewEvents, TooManyEvents};
-        let (whole, stray) = payload.as_chunks::<5>();
+        let (whole, stray) = payload.as_chunks::<SIZE>();
         if whole.len() < events as usize {
             let (found, stray) = (whole.len() as u32, stray.len() as u8);
             return Err(TooFewEvents { expected: events, found, stray, offset: payload.len() });
         }
         if whole.len() > events as usize || !stray.is_empty() {
-            return Err(TooManyEvents { expected: events, offset: events as usize * 5 });
+            return Err(TooManyEvents { expected: events, offset: events as usize * SIZE });
         }
         Ok(whole)
     }

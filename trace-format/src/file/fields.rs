@@ -200,6 +200,9 @@ mod tests {
         let over = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
         assert!(matches!(read(&over), Err(FormatError::Invalid { .. })));
         assert!(matches!(read(&[0x80; 12]), Err(FormatError::Invalid { .. })));
+        // Longer than need be, up to ten bytes.
+        assert_eq!(read(&[0x80, 0]), Ok(0));
+        assert_eq!(read(&[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]), Ok(1));
         let wide = Fields::new("test", &[0x80, 0x80, 0x80, 0x80, 0x10], 0).varint32("number");
         assert!(matches!(wide, Err(FormatError::Invalid { value: 0x1_0000_0000, .. })));
     }

@@ -1,4 +1,4 @@
-//! The index and the trailer that finds it.
+//! The index.
 //!
 //! An `INDX` body:
 //!
@@ -20,25 +20,16 @@
 //! launch      less the one before, as zigzag
 //! track       0 for LNCH
 //! first warp  0 for LNCH
-//! last warp   less the first warp
+//! last warp   less the first warp; 0 for LNCH
 //! chunks      FRAM only, else 0
 //! events      FRAM only, else 0
-//! ```
-//!
-//! The `TAIL` body, always the file's last 24 bytes:
-//!
-//! ```text
-//!      0     8  index offset    of the first INDX header (of TAIL itself when there is no entry)
-//!      8     8  file length     in bytes, TAIL included
-//!     16     4  entries         in all index sections
-//!     20     4  index sections  consecutive, directly before TAIL
 //! ```
 
 use super::error::FormatError;
 use super::fields::{Fields, push_varint, unzigzag, zigzag};
 use super::frame::{Compression, StoredAs, compress, decompress};
-use super::limits::{MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS};
-use super::section::{SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, encode_section};
+use super::limits::MAX_INDEX_ENTRIES;
+use super::section::SectionKind;
 
 /// Bytes of the fixed part of an index section's body.
 pub const INDEX_HEADER_BYTES: usize = 16;
@@ -46,8 +37,6 @@ pub const INDEX_HEADER_BYTES: usize = 16;
 const MOST_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
 const KINDS: [SectionKind; 3] = [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts];
-/// Bytes of the whole trailer section.
-pub const TRAILER_BYTES: usize = SECTION_HEADER_BYTES + 24;
 
 /// Where one section lies, and what it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +66,31 @@ impl IndexEntry {
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
+
+    /// Finds a field that means nothing for this kind of section and is not 0: its name in the file, and its value there.
+    fn unused(&self) -> Option<(&'static str, u64)> {
+        let more_warps = self.last_warp.wrapping_sub(self.first_warp);
+        let of_warps = [
+            ("track", self.track.into()),
+            ("first warp", self.first_warp.into()),
+            ("last warp", more_warps.into()),
+        ];
+        let of_chunks = [("chunks", self.chunks.into()), ("events", self.events)];
+        let no_warps = (self.kind == SectionKind::Launch).then_some(of_warps);
+        let no_chunks = (self.kind != SectionKind::Frame).then_some(of_chunks);
+        no_warps
+            .into_iter()
+            .flatten()
+            .chain(no_chunks.into_iter().flatten())
+            .find(|&(_, value): &(_, u64)| value != 0)
+    }
 }
 
 /// The body of one index section: `entries` are the ones from number `first` on.
 ///
 /// # Errors
 /// No entry or too many of them, sections that overlap or are of a kind that an index does not list, a range of warps
-/// that ends before it begins; the compressor failed.
+/// that ends before it begins, a field that means nothing for the entry's kind and is not 0; the compressor failed.
 pub fn encode_index(
     first: u32,
     entries: &[IndexEntry],
@@ -106,6 +113,9 @@ pub fn encode_index(
         let Some(kind) = KINDS.iter().position(|&kind| kind == entry.kind) else {
             return invalid("kind", 0, "LNCH, FRAM or ACCT");
         };
+        if let Some((field, value)) = entry.unused() {
+            return invalid(field, value, "0 in an entry of this kind");
+        }
         let launch_step = i64::from(entry.launch) - i64::from(launch);
         (end, launch) = (entry.end(), entry.launch);
         let [track, first_warp, last_warp, chunks] =
@@ -156,7 +166,8 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatE
 /// errors about entries count from their start as if they were stored uncompressed.
 ///
 /// # Errors
-/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range.
+/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range, a field
+/// that means nothing for the entry's kind and is not 0.
 pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), FormatError> {
     let section = SectionKind::Index.name();
     let header = &body[..body.len().min(INDEX_HEADER_BYTES)];
@@ -228,73 +239,10 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
         entry.events = fields.varint("events")?;
     }
     fields.end()?;
+    if let Some((field, value)) = entries.iter().find_map(IndexEntry::unused) {
+        return Err(fields.invalid(field, stored_at, value, "0 in an entry of this kind"));
+    }
     Ok((first, entries))
-}
-
-/// The section at the very end of a finished file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trailer {
-    /// File offset of the first index section's header; of the trailer when there is no entry.
-    pub index_offset: u64,
-    /// Length of the file in bytes, trailer included.
-    pub file_length: u64,
-    /// Entries in all index sections.
-    pub entries: u32,
-    /// Index sections.
-    pub index_sections: u32,
-}
-
-impl Trailer {
-    /// The whole section.
-    pub fn encode(&self) -> [u8; TRAILER_BYTES] {
-        let mut body = Vec::with_capacity(24);
-        body.extend_from_slice(&self.index_offset.to_le_bytes());
-        body.extend_from_slice(&self.file_length.to_le_bytes());
-        body.extend_from_slice(&self.entries.to_le_bytes());
-        body.extend_from_slice(&self.index_sections.to_le_bytes());
-        encode_section(SectionKind::Trailer, &body).try_into().expect("24 bytes of header and of body")
-    }
-
-    /// Reads the section whose bytes are `bytes` and which begins at file offset `at`.
-    ///
-    /// # Errors
-    /// Not a trailer, a wrong checksum, a file length that is not `at` + [`TRAILER_BYTES`], an index that
-    /// does not lie before `at`, more entries than the format allows.
-    pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
-        let header = SectionHeader::parse(bytes, at)?;
-        if header.kind(at)? != Some(SectionKind::Trailer) {
-            return Err(FormatError::Invalid {
-                section: SectionKind::Trailer.name(),
-                field: "tag",
-                offset: at,
-                value: u64::from(u32::from_le_bytes(header.tag.0)),
-                expected: "TAIL".into(),
-            });
-        }
-        let body = bytes.get(SECTION_HEADER_BYTES..).unwrap_or_default();
-        check_body(SectionKind::Trailer, &header, body, at)?;
-        let body_at = at.saturating_add(SECTION_HEADER_BYTES as u64);
-        let mut fields = Fields::new(SectionKind::Trailer.name(), body, body_at);
-        let index_offset = fields.u64("index offset")?;
-        if index_offset > at {
-            return Err(fields.invalid("index offset", body_at, index_offset, format!("at most {at}")));
-        }
-        let file_length = fields.u64("file length")?;
-        let expected = at.saturating_add(TRAILER_BYTES as u64);
-        if file_length != expected {
-            let message = format!("{expected}, the length found; bytes were added or removed");
-            return Err(fields.invalid("file length", body_at + 8, file_length, message));
-        }
-        let entries = fields.u32("entries")?;
-        fields.limit("entries", 4, u64::from(entries), u64::from(MAX_INDEXED_SECTIONS))?;
-        let index_sections = fields.u32("index sections")?;
-        if index_sections > entries {
-            let expected = format!("at most the number of entries, {entries}");
-            return Err(fields.invalid("index sections", body_at + 20, u64::from(index_sections), expected));
-        }
-        fields.end()?;
-        Ok(Self { index_offset, file_length, entries, index_sections })
-    }
 }
 
 #[cfg(test)]
@@ -332,7 +280,7 @@ mod tests {
     fn entries_come_back_with_and_without_compression() {
         let entries: Vec<_> = (0..2000u32)
             .map(|number| IndexEntry {
-                kind: KINDS[number as usize % 3],
+                kind: SectionKind::Frame,
                 // Some gaps, for sections that an index does not list.
                 offset: u64::from(number) * 0x400 + 24,
                 length: 0x400 - u64::from(number % 5 / 4),
@@ -343,10 +291,48 @@ mod tests {
                 chunks: u32::MAX - number,
                 events: u64::MAX - u64::from(number),
             })
+            .map(|entry| match entry.offset / 0x400 % 3 {
+                0 => IndexEntry { track: 0, first_warp: 0, last_warp: 0, ..without_chunks(entry, KINDS[0]) },
+                1 => entry,
+                _ => without_chunks(entry, KINDS[2]),
+            })
             .collect();
         for compression in [Compression::None, Compression::Zstd(3)] {
             let body = encode_index(9, &entries, compression).unwrap();
             assert_eq!(decode_index(&body, 0), Ok((9, entries.clone())));
+        }
+    }
+
+    fn without_chunks(entry: IndexEntry, kind: SectionKind) -> IndexEntry {
+        IndexEntry { kind, chunks: 0, events: 0, ..entry }
+    }
+
+    #[test]
+    fn fields_without_a_meaning_are_zero() {
+        // One entry's bytes from its kind on: kind, launch, track, first warp, last warp, chunks, events.
+        let bytes = |kind: u8, rest: [u8; 5]| {
+            let good = encode_index(0, &[entry()], Compression::None).unwrap();
+            [&good[..20], &[kind, 10], &rest].concat()
+        };
+        let refused = |kind, rest| match decode_index(&bytes(kind, rest), 0) {
+            Err(FormatError::Invalid { field, value: 7, .. }) => field,
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            decode_index(&bytes(0, [0; 5]), 0).is_ok() && decode_index(&bytes(2, [1, 1, 1, 0, 0]), 0).is_ok()
+        );
+        for (at, name) in ["track", "first warp", "last warp", "chunks", "events"].into_iter().enumerate() {
+            let mut rest = [0; 5];
+            rest[at] = 7;
+            assert_eq!(refused(0, rest), name);
+            if at >= 3 {
+                assert_eq!(refused(2, rest), name);
+            }
+            assert!(decode_index(&bytes(1, rest), 0).is_ok(), "a frame has {name}");
+        }
+        for kind in [KINDS[0], KINDS[2]] {
+            let error = encode_index(0, &[IndexEntry { kind, ..entry() }], Compression::None).unwrap_err();
+            assert!(matches!(error, FormatError::Invalid { field: "track" | "chunks", .. }), "{error}");
         }
     }
 
@@ -388,25 +374,5 @@ mod tests {
         body[4..8].copy_from_slice(&2u32.to_le_bytes());
         assert!(decode_index(&body, 0).is_err());
         assert!(encode_index(0, &[], Compression::None).is_err());
-    }
-
-    #[test]
-    fn trailer_bytes_are_frozen() {
-        let trailer = Trailer { index_offset: 1000, file_length: 1112, entries: 2, index_sections: 1 };
-        let bytes = trailer.encode();
-        assert_eq!(bytes.len(), 48);
-        assert_eq!(
-            bytes[24..],
-            [0xe8, 3, 0, 0, 0, 0, 0, 0, 0x58, 4, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0]
-        );
-        assert_eq!(Trailer::parse(&bytes, 1064), Ok(trailer));
-        assert!(matches!(
-            Trailer::parse(&bytes, 1065),
-            Err(FormatError::Invalid { field: "file length", .. })
-        ));
-        assert!(matches!(
-            Trailer::parse(&bytes, 999),
-            Err(FormatError::Invalid { field: "index offset", .. })
-        ));
     }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::FormatError;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
+use super::metadata_error::MetadataError;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
 use crate::pool::MAX_TRACKS;
@@ -105,70 +106,16 @@ pub struct LocationInfo {
     pub column: u32,
 }
 
-/// Metadata that contradicts itself or the format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetadataError {
-    /// No track, or more than a launch can record.
-    #[error("{found} tracks are declared; a trace has 1 to {MAX_TRACKS}")]
-    Tracks {
-        /// Tracks found.
-        found: usize,
-    },
-    /// A codec's parameters are out of range.
-    #[error("track {track}: {source}")]
-    Codec {
-        /// The track.
-        track: usize,
-        /// The parameter.
-        source: crate::codec::ParamError,
-    },
-    /// The chunk size is no power of two in the range.
-    #[error(
-        "chunks of {found} bytes; the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
-    )]
-    ChunkBytes {
-        /// Size found.
-        found: u32,
-    },
-    /// A location has id 0.
-    #[error("location {name:?} has the id 0; ids begin at 1")]
-    LocationZero {
-        /// The location's name.
-        name: String,
-    },
-    /// A location's id does not fit a track's codec.
-    #[error("location {name:?} has the id {id}; codec {codec} carries ids up to {largest}")]
-    LocationTooLarge {
-        /// The location's name.
-        name: String,
-        /// Its id.
-        id: u16,
-        /// The codec.
-        codec: &'static str,
-        /// The codec's largest id.
-        largest: u16,
-    },
-    /// Two locations share an id.
-    #[error("locations {first:?} and {second:?} both have the id {id}; give each its own")]
-    LocationTwice {
-        /// The id.
-        id: u16,
-        /// Name of the first.
-        first: String,
-        /// Name of the second.
-        second: String,
-    },
-    /// More of something than the format holds.
-    #[error("{found} {what}; the format holds at most {limit}")]
-    TooMany {
-        /// What there is too much of.
-        what: &'static str,
-        /// How many were found.
-        found: u64,
-        /// The limit.
-        limit: u64,
-    },
+impl LocationInfo {
+    /// Gives the name and, where it is known, the place in the source, as messages say it.
+    fn describe(&self) -> String {
+        let Self { name, file, line, .. } = self;
+        match (file.as_str(), line) {
+            ("", _) => format!("`{name}`"),
+            (file, 0) => format!("`{name}` ({file})"),
+            (file, line) => format!("`{name}` ({file}:{line})"),
+        }
+    }
 }
 
 /// Everything about a recording that is not a launch or an event.
@@ -306,19 +253,19 @@ impl Metadata {
     fn check_locations(&self) -> Result<(), MetadataError> {
         let mut seen = BTreeMap::new();
         for location in &self.locations {
-            let LocationInfo { id, ref name, .. } = *location;
+            let id = location.id;
             if id == 0 {
-                return Err(MetadataError::LocationZero { name: name.clone() });
+                return Err(MetadataError::LocationZero { point: location.describe() });
             }
             for codec in &self.tracks {
                 let largest = codec.max_location();
                 if id > largest {
-                    let codec = codec.name();
-                    return Err(MetadataError::LocationTooLarge { name: name.clone(), id, codec, largest });
+                    let (point, codec) = (location.describe(), codec.name());
+                    return Err(MetadataError::LocationTooLarge { point, id, codec, largest });
                 }
             }
-            if let Some(first) = seen.insert(id, name) {
-                let (first, second) = (first.clone(), name.clone());
+            if let Some(first) = seen.insert(id, location) {
+                let [first, second] = [first, location].map(LocationInfo::describe);
                 return Err(MetadataError::LocationTwice { id, first, second });
             }
         }

@@ -39,6 +39,17 @@ fn every_cut_and_every_byte_more_is_refused() {
 }
 
 #[test]
+fn numbers_longer_than_need_be_are_read_up_to_their_width() {
+    let body = example().encode().unwrap();
+    // The pool's chunks, 300 in 32 bits.
+    let at = body.windows(2).position(|bytes| bytes == [0xac, 2]).unwrap();
+    let with = |bytes: &[u8]| Metadata::decode(&[&body[..at], bytes, &body[at + 2..]].concat(), 0);
+    assert_eq!(with(&[0xac, 0x82, 0x80, 0x80, 0]).unwrap(), example());
+    assert!(with(&[0xac, 0x82, 0x80, 0x80, 0x80, 0]).is_err(), "six bytes");
+    assert!(with(&[0xff, 0xff, 0xff, 0xff, 0x1f]).is_err(), "33 bits");
+}
+
+#[test]
 fn a_huge_announced_length_reserves_nothing() {
     let mut body = b"\x00\x01\x00\x00\x00".to_vec(); // empty tool, simulator
     body.extend_from_slice(b"\xff\xff\xff\xff\x7f"); // 2^35 kernels
@@ -63,12 +74,33 @@ fn contradictions_are_named() {
     let mut bad = example();
     bad.chunk_bytes = 4095;
     assert_eq!(bad.check(), Err(MetadataError::ChunkBytes { found: 4095 }));
-    let bad = example().with_location(0, "zero", "");
-    assert_eq!(bad.check(), Err(MetadataError::LocationZero { name: "zero".into() }));
-    let bad = example().with_location(256, "high", "");
-    assert!(matches!(bad.check(), Err(MetadataError::LocationTooLarge { id: 256, largest: 255, .. })));
-    let bad = example().with_location(1, "again", "");
-    assert!(matches!(bad.encode(), Err(MetadataError::LocationTwice { id: 1, .. })));
+}
+
+#[test]
+fn trace_points_that_cannot_be_are_named_with_what_to_do() {
+    let mut ecl = example();
+    ecl.tracks = vec![CodecSpec::Ecl(crate::codec::EclParams::DEFAULT), CodecSpec::Raw];
+    ecl.locations[0].file = "k.rs".into();
+    let message = |bad: Metadata| {
+        let error = bad.check().unwrap_err();
+        assert_eq!(bad.encode().unwrap_err(), error, "a writer refuses it");
+        error.to_string()
+    };
+    assert_eq!(
+        message(ecl.clone().with_location(0, "zero", "")),
+        "trace point `zero` has the id 0; ids begin at 1: give it one that no other trace point has"
+    );
+    assert_eq!(
+        message(ecl.clone().with_location(256, "high", "")),
+        "trace point `high` has the id 256, but the codec `ecl` carries ids up to 255: give it a smaller id, \
+         or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
+    );
+    assert_eq!(
+        message(ecl.with_location(1, "again", "")),
+        "trace points `entry` (k.rs:12) and `again` both have the id 1; \
+         an id is unique in a program, over all of its kernels: give each its own"
+    );
+    assert_eq!(example().with_location(65_535, "high", "").check(), Ok(()), "raw carries every id");
 }
 
 #[test]

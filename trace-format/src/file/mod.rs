@@ -37,8 +37,10 @@ mod index;
 mod launch;
 pub mod limits;
 mod metadata;
+mod metadata_error;
 mod preamble;
 mod section;
+mod trailer;
 
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
 pub use error::FormatError;
@@ -46,10 +48,12 @@ pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, Compression, EncodedFrame, FRAME_HEADER_BYTES,
     Frame, FrameHeader, RAW_LEVEL, StoredAs, encode_frame, encode_frame_of,
 };
-pub use index::{INDEX_HEADER_BYTES, IndexEntry, TRAILER_BYTES, Trailer, decode_index, encode_index};
+pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
-pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, MetadataError};
+pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata};
+pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
+pub use trailer::{TRAILER_BYTES, Trailer};

@@ -92,16 +92,16 @@ impl SectionKind {
     /// The section version that this build writes.
     pub const fn version(self) -> u16 {
         match self {
-            Self::Frame | Self::Accounts | Self::Index => 2,
-            Self::Metadata | Self::Launch | Self::Trailer => 1,
+            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => 1,
         }
     }
 
     /// The section versions that this build reads.
     pub const fn readable_versions(self) -> &'static [u16] {
         match self {
-            Self::Frame | Self::Accounts | Self::Index => &[2],
-            Self::Metadata | Self::Launch | Self::Trailer => &[1],
+            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => {
+                &[1]
+            }
         }
     }
 }
@@ -264,15 +264,15 @@ mod tests {
     #[test]
     fn tags_and_versions_are_frozen() {
         let frozen = SectionKind::ALL.map(|kind| (kind.tag().0, kind.version(), kind.readable_versions()));
-        let (one, two): (&[u16], &[u16]) = (&[1], &[2]);
+        let one: &[u16] = &[1];
         assert_eq!(
             frozen,
             [
                 (*b"META", 1, one),
                 (*b"LNCH", 1, one),
-                (*b"FRAM", 2, two),
-                (*b"ACCT", 2, two),
-                (*b"INDX", 2, two),
+                (*b"FRAM", 1, one),
+                (*b"ACCT", 1, one),
+                (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),
             ]
         );

@@ -15,6 +15,9 @@ pub type Site = &'static Location<'static>;
 pub enum WarpOp {
     /// Answer: the mask of the group (what `activemask` gives at a point of convergence).
     Converge,
+    /// As `Converge`, for lanes that have left a loop: the site is that of the loop's trace point, where others may still
+    /// come. So the simulator lets those go first.
+    Rejoin,
     /// `__syncwarp(mask)`: waits until every lane of `mask` that has not left the kernel is there. Answer: mask.
     SyncWarp {
         /// Lanes that take part.
@@ -67,15 +70,17 @@ pub trait Lane {
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
     /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
-    /// Address of the launch's [`PoolDescriptor`](warptrace_format::pool::PoolDescriptor).
-    fn pool(&self) -> *const warptrace_format::pool::PoolDescriptor;
-    /// What the launch records (decided at run time here, at compile time on the device).
+    /// What the launch records.
     fn recording(&self) -> Recording;
+    /// Records that the lanes of `mask` came to `location` `count` times in a row, on all tracks. One lane of them calls it for all,
+    /// and no other lane of the warp runs before it returns. Records nothing if the launch is not traced, or if
+    /// `location`, `mask` or `count` is 0.
+    fn record(&self, location: u16, mask: u32, count: u32);
     /// Ends the launch with an error that names block, warp and lane.
     fn fail(&self, message: &str, site: Site) -> !;
 }
 
-/// What a simulated launch records.
+/// What a launch records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// Codec of track 0.

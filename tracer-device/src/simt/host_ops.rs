@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 
-use super::host::{WarpOp, with_lane};
+use super::host::{Site, WarpOp, with_lane};
 
 /// Index of the thread in its block.
 #[inline]
@@ -34,6 +34,12 @@ pub fn grid_size() -> [u32; 3] {
 pub fn active_mask() -> u32 {
     let site = Location::caller();
     with_lane(|lane| lane.warp_op(WarpOp::Converge, site))
+}
+
+/// The lanes that have left a loop together, whose trace point is at `site`.
+#[inline]
+pub(crate) fn rejoin(site: Site) -> u32 {
+    with_lane(|lane| lane.warp_op(WarpOp::Rejoin, site))
 }
 
 /// `__syncwarp(mask)`: waits for the lanes of `mask` and orders their memory accesses.

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use warptrace_device::KernelCall;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::Claims;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
 };
 
 use crate::data::{Launch, Numbers};
 
 /// What a launch leaves, as it comes from a device.
-struct Left {
-    /// The used chunks as `collect` packs them, in any order but for those of a warp.
+struct Recorded {
+    /// The used chunks as `collect` packs them, in any order, but for the chunks of a warp.
     packed: Vec<u8>,
     /// Where each begins.
     starts: Vec<usize>,
@@ -22,11 +23,11 @@ struct Left {
 
 /// The device.
 pub(crate) struct Replay {
-    launches: Vec<Left>,
-    /// Launches of the program up to the last drain, and now.
+    launches: Vec<Recorded>,
+    /// Launches that are drained, and all up to now.
     drained: usize,
     launched: usize,
-    /// The address of the first chunk, and of the first account since the last drain.
+    /// The address of the first chunk, and of the first account of the launches that are being drained.
     chunks: u64,
     accounts: u64,
     allocated: u64,
@@ -34,7 +35,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new(launches: &[Launch]) -> Self {
-        let launches = launches.iter().map(left).collect();
+        let launches = launches.iter().map(recorded).collect();
         Self { launches, drained: 0, launched: 0, chunks: 0, accounts: 0, allocated: 1 << 32 }
     }
 
@@ -43,16 +44,16 @@ impl Replay {
         (self.drained, self.launched) = (0, 0);
     }
 
-    fn pending(&self) -> &[Left] {
+    fn pending(&self) -> &[Recorded] {
         &self.launches[self.drained..self.launched]
     }
 
     fn chunk_count(&self) -> u32 {
-        self.pending().iter().map(|left| left.starts.len() as u32 - 1).sum()
+        self.pending().iter().map(|recorded| recorded.starts.len() as u32 - 1).sum()
     }
 }
 
-fn left(launch: &Launch) -> Left {
+fn recorded(launch: &Launch) -> Recorded {
     // Warps in any order, each as often as it has chunks.
     let mut numbers = Numbers(4);
     let mut order: Vec<usize> = (0..launch.chunks.len()).collect();
@@ -84,7 +85,7 @@ fn left(launch: &Launch) -> Left {
             accounts.extend_from_slice(&word.to_le_bytes());
         }
     }
-    Left { packed, starts, accounts }
+    Recorded { packed, starts, accounts }
 }
 
 impl Device for Replay {
@@ -113,9 +114,9 @@ impl Device for Replay {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         assert_eq!(address, self.accounts, "nothing else is read");
         let mut rest = bytes;
-        for left in self.pending() {
-            let (target, after) = rest.split_at_mut(left.accounts.len());
-            target.copy_from_slice(&left.accounts);
+        for recorded in self.pending() {
+            let (target, after) = rest.split_at_mut(recorded.accounts.len());
+            target.copy_from_slice(&recorded.accounts);
             rest = after;
         }
         Ok(())
@@ -130,11 +131,11 @@ impl Device for Replay {
     ) -> Result<u32, DeviceError> {
         let mut from = ((first - self.chunks) / u64::from(chunk_bytes)) as usize;
         let mut rest = count as usize;
-        for left in self.pending() {
-            let chunks = left.starts.len() - 1;
+        for recorded in self.pending() {
+            let chunks = recorded.starts.len() - 1;
             if from < chunks {
                 let end = chunks.min(from + rest);
-                to.extend_from_slice(&left.packed[left.starts[from]..left.starts[end]]);
+                to.extend_from_slice(&recorded.packed[recorded.starts[from]..recorded.starts[end]]);
                 rest -= end - from;
             }
             from = from.saturating_sub(chunks);
@@ -146,32 +147,31 @@ impl Device for Replay {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &str, _: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
+    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn encode(
+        &mut self,
+        _: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError> {
+        // These are all launches since the last drain.
+        self.drained = self.launched - launches.len();
+        self.chunks = pool.chunks;
+        self.accounts = launches.first().map_or(0, |first| first.accounts);
+        let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
+        Ok(Encoded { claims, time: Duration::ZERO })
     }
 
     unsafe fn launch(
         &mut self,
-        call: &KernelCall,
+        _: &KernelCall,
         _: &LaunchShape,
-        tracing: Option<&Tracing>,
+        _: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let pool = tracing.expect("sessions trace").pool;
-        match call.name() {
-            "warptrace_merge" | "warptrace_encode" | "warptrace_encode_together" => {}
-            _ => {
-                // The first launch behind a drain: its accounts lie where the memory for them begins.
-                if pool.slices == FIRST_SLICE {
-                    (self.drained, self.accounts) = (self.launched, pool.accounts);
-                }
-                self.chunks = pool.chunks;
-                self.launched += 1;
-            }
-        }
-        let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
-        Ok(LaunchTime { kernel: Duration::ZERO, claims })
+        self.launched += 1;
+        Ok(LaunchTime::default())
     }
 }
-
-/// The first unit of log memory that a launch can be given.
-const FIRST_SLICE: u32 = 16;

@@ -1,6 +1,8 @@
 //! Calls of the driver, with errors that name the call and the kernel.
 
 use std::ffi::{CString, c_void};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
@@ -36,21 +38,72 @@ pub(super) fn words(error: DriverError) -> (String, String) {
     (text(error.error_name()), text(error.error_string()))
 }
 
-/// Loads PTX; the error carries the compiler's log.
-pub(super) fn load_module(variant: &str, ptx: &str) -> Result<sys::CUmodule, DeviceError> {
+/// Compiling takes longer than this where the driver has not kept the result of an earlier time: worth a word.
+const WORTH_A_WORD: Duration = Duration::from_millis(700);
+
+/// Says on standard error that the driver compiles, if it has not ended after a while.
+struct Compiling {
+    ended: Option<mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Compiling {
+    fn start(what: &str) -> Self {
+        let (ended, end) = mpsc::channel();
+        let text = format!(
+            "note: the driver is compiling {what} for this GPU; it keeps the result for the next time"
+        );
+        let thread = std::thread::spawn(move || {
+            if end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{text}");
+            }
+        });
+        Self { ended: Some(ended), thread: Some(thread) }
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        self.ended = None;
+        // The thread neither waits any more nor panics.
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// Loads PTX, which the driver compiles unless it has kept the result; the error carries the compiler's log.
+pub(super) fn load_ptx(what: &str, ptx: &str) -> Result<sys::CUmodule, DeviceError> {
     let text = CString::new(ptx).map_err(|_| DeviceError::Unsupported {
-        problem: format!("the GPU code for `{variant}` contains a zero byte; build again"),
+        problem: format!("the GPU code for {what} contains a zero byte; build again"),
     })?;
+    let _compiling = Compiling::start(what);
+    // SAFETY: PTX that ends in zero.
+    unsafe { load(what, text.as_bytes_with_nul()) }
+}
+
+/// Loads assembled code.
+///
+/// # Safety
+/// The image is a cubin.
+pub(super) unsafe fn load_cubin(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
+    // SAFETY: the caller's promise.
+    unsafe { load(what, image) }
+}
+
+/// Loads an image.
+///
+/// # Safety
+/// The image is PTX that ends in zero, or a cubin.
+unsafe fn load(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
     let mut log = vec![0u8; 16 << 10];
     let mut options =
         [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the options and values are two each, the buffer is as long as said, the text ends in zero.
+    // SAFETY: the options and values are two each, the buffer is as long as said; the caller's promise for the image.
     let result = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,
-            text.as_ptr().cast(),
+            image.as_ptr().cast(),
             2,
             options.as_mut_ptr(),
             values.as_mut_ptr(),
@@ -63,7 +116,7 @@ pub(super) fn load_module(variant: &str, ptx: &str) -> Result<sys::CUmodule, Dev
             let (name, description) = words(error);
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
             let log = String::from_utf8_lossy(&log[..end]).into_owned();
-            Err(DeviceError::Load { variant: variant.to_owned(), name, description, log })
+            Err(DeviceError::Load { what: what.to_owned(), name, description, log })
         }
     }
 }

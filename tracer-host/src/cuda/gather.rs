@@ -112,7 +112,7 @@ pub(super) struct Gather {
 impl Gather {
     pub(super) fn new() -> Result<Self, DeviceError> {
         const NAME: &str = "warptrace_gather";
-        let module = driver::load_module(NAME, PTX)?;
+        let module = driver::load_ptx(NAME, PTX)?;
         let name = CString::new(NAME).expect("a constant without zero bytes");
         // SAFETY: the module was just loaded.
         let function =

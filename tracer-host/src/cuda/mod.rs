@@ -3,43 +3,44 @@
 //! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every call
 //! of [`Device`] has finished when it returns.
 
+mod code;
 mod driver;
+mod encoding;
 mod gather;
-mod registers;
 mod staging;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::{CString, c_void};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::time::Duration;
 
 use cudarc::driver::{result, sys};
-use warptrace_device::{DEVICE_ECL, DEVICE_PREDICT, KernelCall};
+use warptrace_device::KernelCall;
+use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::{Claims, POOL_SYMBOL, PoolDescriptor};
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
 
+use self::code::{Code, Way};
+pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
+use self::encoding::Encoding;
 use self::gather::Gather;
 use self::staging::Staging;
 use crate::{
-    Allocation, Device, DeviceError, LaunchShape, LaunchTime, Placement, PtxTable, Recording, Tracing,
-    Variant,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
 };
-
-struct Module {
-    handle: sys::CUmodule,
-    /// Address of the pool's descriptor; `None` in the untraced variant.
-    pool: Option<u64>,
-    functions: HashMap<String, sys::CUfunction>,
-}
 
 /// One GPU of this machine.
 pub struct CudaDevice {
     ordinal: sys::CUdevice,
     info: DeviceInfo,
     multiprocessors: u32,
-    ptx: PtxTable,
-    modules: HashMap<Variant, Module>,
+    /// 90 for `sm_90`.
+    architecture: u32,
+    code: Code,
+    /// Loaded with the first traced kernel.
+    encoding: Option<Encoding>,
     /// Length of each allocation, by address.
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
@@ -68,11 +69,22 @@ fn count_devices() -> Result<u32, DeviceError> {
     Ok(u32::try_from(result::device::get_count().called("cuDeviceGetCount")?).unwrap_or(0))
 }
 
-fn driver_version() -> Result<String, DeviceError> {
+/// The oldest driver that has every function in use: `cuEventElapsedTime_v2` came with CUDA 12.8.
+const OLDEST_DRIVER: i32 = 12_080;
+
+fn driver_number() -> Result<i32, DeviceError> {
     let mut version = 0;
     // SAFETY: writes one integer.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result().called("cuDriverGetVersion")?;
-    Ok(format!("CUDA {}.{}", version / 1000, version % 1000 / 10))
+    Ok(version)
+}
+
+fn version_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn driver_version() -> Result<String, DeviceError> {
+    Ok(format!("CUDA {}", version_text(driver_number()?)))
 }
 
 fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<u32, DeviceError> {
@@ -104,7 +116,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// Without a driver, without such a device, without code, or if the driver fails.
-    pub fn open(ordinal: u32, ptx: PtxTable) -> Result<Self, DeviceError> {
+    pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         let count = count_devices()?;
         if ordinal >= count {
             return Err(DeviceError::NoSuchDevice { ordinal, count });
@@ -112,9 +124,16 @@ impl CudaDevice {
         if ptx.is_empty() {
             return Err(DeviceError::NoDeviceCode);
         }
+        let version = driver_number()?;
+        if version < OLDEST_DRIVER {
+            let (found, needed) = (version_text(version), version_text(OLDEST_DRIVER));
+            return Err(DeviceError::OldDriver { found, needed });
+        }
         use sys::CUdevice_attribute as A;
         let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
         let info = describe(device)?;
+        let architecture = 10 * attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
+            + attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         // SAFETY: the device came from the driver; released in `drop`.
         let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
         // SAFETY: the context was just retained.
@@ -124,8 +143,9 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            ptx,
-            modules: HashMap::new(),
+            architecture,
+            code: Code::new(ptx, architecture),
+            encoding: None,
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
@@ -135,74 +155,6 @@ impl CudaDevice {
             end: event()?,
             counted: event()?,
         })
-    }
-
-    /// The limit for each kernel of a traced module, from what the untraced one takes.
-    fn register_limits(&mut self, ptx: &'static str) -> Result<HashMap<&'static str, u32>, DeviceError> {
-        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
-        let mut limits = HashMap::new();
-        for kernel in registers::kernels(ptx) {
-            let function = self.function(Variant::Untraced, kernel)?;
-            // SAFETY: the function is loaded.
-            let taken =
-                unsafe { result::function::get_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS) }
-                    .called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
-            limits.insert(kernel, registers::limit(u32::try_from(taken).unwrap_or(0)));
-        }
-        limits.insert("warptrace_merge", registers::MERGING);
-        Ok(limits)
-    }
-
-    /// The module for `variant`, loaded when it is first asked for.
-    fn module(&mut self, variant: Variant) -> Result<&mut Module, DeviceError> {
-        if !self.modules.contains_key(&variant) {
-            let Some(found) = self.ptx.iter().find(|module| module.variant == variant.name()) else {
-                let available = self.ptx.iter().map(|module| module.variant).collect::<Vec<_>>().join(", ");
-                return Err(DeviceError::NoSuchVariant { variant: variant.to_string(), available });
-            };
-            let handle = if variant == Variant::Untraced {
-                driver::load_module(found.variant, found.text)?
-            } else {
-                let limits = self.register_limits(found.text)?;
-                let text = registers::limited(found.text, |kernel| limits.get(kernel).copied());
-                driver::load_module(found.variant, &text)?
-            };
-            let pool = if variant == Variant::Untraced {
-                None
-            } else {
-                let name = CString::new(POOL_SYMBOL).expect("a constant without zero bytes");
-                // SAFETY: the module was just loaded.
-                let (address, bytes) =
-                    unsafe { result::module::get_global(handle, name) }.called("cuModuleGetGlobal")?;
-                if bytes != size_of::<PoolDescriptor>() {
-                    return Err(DeviceError::Unsupported {
-                        problem: format!(
-                            "the GPU code for `{variant}` has a pool descriptor of {bytes} bytes, this program one of {}: build both together",
-                            size_of::<PoolDescriptor>()
-                        ),
-                    });
-                }
-                Some(address)
-            };
-            self.modules.insert(variant, Module { handle, pool, functions: HashMap::new() });
-        }
-        Ok(self.modules.get_mut(&variant).expect("inserted above"))
-    }
-
-    fn function(&mut self, variant: Variant, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
-        let module = self.module(variant)?;
-        if let Some(&function) = module.functions.get(kernel) {
-            return Ok(function);
-        }
-        let name = CString::new(kernel).map_err(|_| DeviceError::Shape {
-            kernel: kernel.to_owned(),
-            problem: "the name contains a zero byte".to_owned(),
-        })?;
-        // SAFETY: the module is loaded.
-        let function = unsafe { result::module::get_function(module.handle, name) }
-            .called_for("cuModuleGetFunction", kernel)?;
-        module.functions.insert(kernel.to_owned(), function);
-        Ok(function)
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
@@ -219,23 +171,96 @@ impl CudaDevice {
 /// static part.
 const ASKED_FOR_ABOVE: i32 = 16 << 10;
 
-/// The variant, after a look whether compiled kernels can do what is asked.
-fn variant_of(tracing: Option<(Recording, Placement)>) -> Result<Variant, DeviceError> {
-    if let Some((Recording { codec, .. }, _)) = tracing {
-        let compiled = match codec {
-            CodecSpec::Ecl(_) => CodecSpec::Ecl(DEVICE_ECL),
-            CodecSpec::Predict(_) => CodecSpec::Predict(DEVICE_PREDICT),
-            other => other,
-        };
-        if codec != compiled {
-            return Err(DeviceError::Unsupported {
-                problem: format!(
-                    "compiled kernels record with {compiled:?}, not with {codec:?}; other parameters run on the simulator"
-                ),
-            });
+/// Whether compiled kernels encode so.
+fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
+    let compiled = match codec {
+        CodecSpec::Ecl(_) => CodecSpec::Ecl(DEVICE_ECL),
+        CodecSpec::Predict(_) => CodecSpec::Predict(DEVICE_PREDICT),
+        other => other,
+    };
+    if codec == compiled {
+        return Ok(());
+    }
+    Err(DeviceError::Unsupported {
+        problem: format!(
+            "compiled kernels encode with {compiled:?}, not with {codec:?}; other parameters run on the simulator"
+        ),
+    })
+}
+
+/// What a launch is given beyond the kernel's own arguments.
+struct Launched<'a> {
+    function: sys::CUfunction,
+    kernel: &'a str,
+    arguments: Vec<*mut c_void>,
+    shape: &'a LaunchShape,
+    /// Bytes of dynamic shared memory, all together.
+    dynamic_shared: u64,
+    /// Address of the counters of claims, if they are asked for.
+    claims: Option<u64>,
+}
+
+impl CudaDevice {
+    /// Runs a kernel and waits for it.
+    ///
+    /// # Safety
+    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does with it.
+    unsafe fn run(&mut self, launched: Launched<'_>) -> Result<LaunchTime, DeviceError> {
+        let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
+        let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
+        if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
+            return Err(problem(format!(
+                "a grid of {:?} blocks of {:?} threads cannot run: no dimension is 0, and a block has at most 1,024 threads",
+                shape.grid, shape.block
+            )));
+        }
+        // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
+        let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
+            problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
+        })?;
+        if dynamic_shared > ASKED_FOR_ABOVE {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is loaded.
+            unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
+                .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)?;
+        }
+        let [gx, gy, gz] = shape.grid;
+        let [bx, by, bz] = shape.block;
+        let stream = result::stream::null();
+        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody else's, and read after
+        // the event behind their copy.
+        unsafe {
+            result::event::record(self.start, stream).called("cuEventRecord")?;
+            result::launch_kernel(
+                function,
+                (gx, gy, gz),
+                (bx, by, bz),
+                dynamic_shared as u32,
+                stream,
+                &mut arguments,
+            )
+            .called_for("cuLaunchKernel", kernel)?;
+            result::event::record(self.end, stream).called("cuEventRecord")?;
+            let mut last = self.end;
+            if let Some(claims) = claims {
+                let words = std::slice::from_raw_parts_mut(self.claims.cast::<Claims>(), 1);
+                result::memcpy_dtoh_async(words, claims, stream).called("cuMemcpyDtoHAsync(claims)")?;
+                last = self.counted;
+                result::event::record(last, stream).called("cuEventRecord")?;
+            }
+            result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
+            let milliseconds =
+                result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
+            let claims =
+                if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
+            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
         }
     }
-    Variant::of(tracing).map_err(|problem| DeviceError::Unsupported { problem })
+}
+
+/// Pointers to a call's arguments, as the driver takes them.
+fn pointers(call: &KernelCall) -> Vec<*mut c_void> {
+    call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
 }
 
 impl Device for CudaDevice {
@@ -302,17 +327,34 @@ impl Device for CudaDevice {
         result::ctx::synchronize().called("cuCtxSynchronize")
     }
 
-    fn prepare(&mut self, kernel: &str, tracing: Option<(Recording, Placement)>) -> Result<(), DeviceError> {
-        if tracing.is_some() {
-            // What a drain needs takes milliseconds to make.
-            if self.staging.is_none() {
-                self.staging = Some(Staging::new()?);
-            }
-            if self.gather.is_none() {
-                self.gather = Some(Gather::new()?);
-            }
+    fn prepare(
+        &mut self,
+        kernels: &[&str],
+        tracing: Option<(Recording, Option<Placement>)>,
+    ) -> Result<(), DeviceError> {
+        let Some((recording, placement)) = tracing else { return self.code.load(kernels, None) };
+        check_codec(recording.codec)?;
+        // What a drain needs takes milliseconds to make.
+        if self.staging.is_none() {
+            self.staging = Some(Staging::new()?);
         }
-        self.function(variant_of(tracing)?, kernel).map(|_| ())
+        if self.gather.is_none() {
+            self.gather = Some(Gather::new()?);
+        }
+        if self.encoding.is_none() {
+            self.encoding = Some(Encoding::load(self.architecture)?);
+        }
+        self.code.load(kernels, Some(Way::of(recording, placement)))
+    }
+
+    fn encode(
+        &mut self,
+        recording: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError> {
+        check_codec(recording.codec)?;
+        encoding::encode(self, recording, pool, launches)
     }
 
     unsafe fn launch(
@@ -322,75 +364,24 @@ impl Device for CudaDevice {
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
         let kernel = call.name();
-        let variant = variant_of(tracing.map(|tracing| (tracing.recording, tracing.placement)))?;
-        let function = self.function(variant, kernel)?;
+        let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
-        if variant.shared_bytes() != 0 {
-            dynamic_shared = dynamic_shared.next_multiple_of(16)
-                + shape.warps_per_block() * u64::from(variant.shared_bytes());
-        }
-        let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
-        if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
-            return Err(problem(format!(
-                "a grid of {:?} blocks of {:?} threads cannot run: no dimension is 0, and a block has at most 1,024 threads",
-                shape.grid, shape.block
-            )));
-        }
-        // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
-        let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
-            problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
-        })?;
-        if dynamic_shared > ASKED_FOR_ABOVE {
-            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is loaded.
-            unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
-                .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)?;
-        }
-        if let Some(pool) = self.modules[&variant].pool {
-            let descriptor = tracing.map_or_else(PoolDescriptor::default, |tracing| tracing.pool);
-            // Asynchronous, for a program of short launches: memory that is not pinned is taken over before the call
-            // returns, and the kernel comes after the copy on the same stream.
-            // SAFETY: the global has the descriptor's size, checked when the module was loaded.
-            unsafe {
-                result::memcpy_htod_async(pool, std::slice::from_ref(&descriptor), result::stream::null())
+        let (function, claims) = match tracing {
+            None => (self.code.untraced(kernel)?, None),
+            Some(tracing) => {
+                let traced = self.code.traced(kernel, Way::of(tracing.recording, tracing.placement))?;
+                arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
+                if traced.shared_bytes != 0 {
+                    dynamic_shared = dynamic_shared.next_multiple_of(16)
+                        + shape.warps_per_block() * u64::from(traced.shared_bytes);
+                }
+                (traced.function, Some(tracing.logs.claims))
             }
-            .called("cuMemcpyHtoDAsync(pool descriptor)")?;
-        }
-        let mut arguments: Vec<*mut c_void> =
-            call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-        let [gx, gy, gz] = shape.grid;
-        let [bx, by, bz] = shape.block;
-        let stream = result::stream::null();
-        // SAFETY: events and stream are alive; the argument bytes live in `call` and have the layout that the
-        // kernel was compiled with; the caller promises the memory behind them. The pinned words are nobody else's, and
-        // read after the event behind its copy.
-        unsafe {
-            result::event::record(self.start, stream).called("cuEventRecord")?;
-            result::launch_kernel(
-                function,
-                (gx, gy, gz),
-                (bx, by, bz),
-                dynamic_shared as u32,
-                stream,
-                &mut arguments,
-            )
-            .called_for("cuLaunchKernel", kernel)?;
-            result::event::record(self.end, stream).called("cuEventRecord")?;
-            let mut last = self.end;
-            if let Some(tracing) = tracing {
-                let words = std::slice::from_raw_parts_mut(self.claims.cast::<Claims>(), 1);
-                result::memcpy_dtoh_async(words, tracing.pool.claims, stream)
-                    .called("cuMemcpyDtoHAsync(claims)")?;
-                last = self.counted;
-                result::event::record(last, stream).called("cuEventRecord")?;
-            }
-            result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
-            let milliseconds =
-                result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
-            let claims =
-                if tracing.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
-            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
-        }
+        };
+        let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
+        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
+        // descriptor that traced kernels take. The caller promises the memory behind them.
+        unsafe { self.run(launched) }
     }
 }
 
@@ -405,8 +396,9 @@ impl Drop for CudaDevice {
         }
         // SAFETY: made in `open` and in `module`, used by nobody else.
         unsafe {
-            for module in self.modules.values() {
-                let _ = result::module::unload(module.handle);
+            self.code.unload();
+            if let Some(encoding) = &self.encoding {
+                encoding.unload();
             }
             let _ = result::event::destroy(self.start);
             let _ = result::event::destroy(self.end);

@@ -8,10 +8,7 @@ mod worker;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{
-    Codec, KernelCall, TOGETHER_LANES, TOGETHER_THREADS, TracePoints, encode_call, encode_together_call,
-    encoding_bytes, merge_call,
-};
+use warptrace_device::{KernelCall, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
@@ -20,7 +17,7 @@ pub use self::error::SessionError;
 use self::pool::Pool;
 use self::worker::Worker;
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Blocks, Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Device, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +37,8 @@ pub struct SessionOptions {
     pub dual: bool,
     /// Count the iterations of loops, and record them where the loop ends.
     pub counted: bool,
-    /// Where compiled kernels keep each warp's state.
-    pub placement: Placement,
+    /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
+    pub placement: Option<Placement>,
     /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
@@ -61,7 +58,7 @@ impl SessionOptions {
             codec,
             dual: false,
             counted: false,
-            placement: Placement::default(),
+            placement: None,
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
             compression: Compression::default(),
@@ -115,7 +112,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     worker: Option<Worker<W>>,
     pool: Pool,
     recording: Recording,
-    placement: Placement,
+    placement: Option<Placement>,
     kernels: Vec<String>,
     launches: u32,
     /// Launches since the last drain.
@@ -151,13 +148,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        for (kernel, _) in program.kernels {
-            device.prepare(kernel, Some((recording, options.placement)))?;
-        }
-        let together = is_together(recording).then(|| encode_together_call(0, 0, 0));
-        for call in [merge_call(0, 0, 0), encode_call(0, 0, 0)].into_iter().chain(together) {
-            device.prepare(call.name(), Some((recording, options.placement)))?;
-        }
+        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        device.prepare(&kernels, Some((recording, options.placement)))?;
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
@@ -193,7 +185,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         })
     }
 
-    /// Does something after which, if it fails, nothing more can be recorded.
+    /// Runs `run`; an error makes the session unusable.
     fn guarded<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, SessionError>,
@@ -218,17 +210,17 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
         if !self.pending.is_empty() && !self.pool.has_room(&info) {
-            self.drain(None)?;
+            self.drain()?;
         }
-        let descriptor = self.pool.prepare(self.device, &info)?;
-        let tracing = Tracing { recording: self.recording, placement: self.placement, pool: descriptor };
+        let logs = self.pool.prepare(self.device, &info)?;
+        let tracing = Tracing { recording: self.recording, placement: self.placement, logs };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
             Ok(time) => time,
             Err(error) => {
                 // What came before may still be there: on the simulator it is, on a GPU mostly not.
                 self.pool.failed();
-                let _ = self.drain(Some(info.number()));
+                let _ = self.drain();
                 return Err(error.into());
             }
         };
@@ -237,84 +229,32 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.pool.launched(&info, time.claims);
         self.total.kernel += time.kernel;
         if self.pool.should_drain() {
-            self.drain(None)?;
+            self.drain()?;
         }
         Ok(time)
     }
 
     /// Brings what is on the device to the writer.
-    fn drain(&mut self, skip: Option<u32>) -> Result<(), SessionError> {
+    fn drain(&mut self) -> Result<(), SessionError> {
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        let claimed = self.encode_left_logs()?;
+        let claimed = self.encode()?;
         let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
-        drain::drain(self.device, &mut self.pool, claimed, pending, skip, worker)?;
+        drain::drain(self.device, &mut self.pool, claimed, pending, worker)?;
         self.total.copy += started.elapsed();
         Ok(())
     }
 
-    /// Merges and encodes what warps have left behind (see `warptrace_device`). Answers how many chunks are claimed.
-    fn encode_left_logs(&mut self) -> Result<u32, SessionError> {
-        let (pool, table, launches, streams) = self.pool.left(self.device)?;
-        let tracing = Tracing { recording: self.recording, placement: self.placement, pool };
-        if streams == 0 {
-            return Ok(0);
-        }
-        // A warp for each.
-        let shape = self.shape(streams, MERGING_THREADS, MERGING_THREADS / 32, 0);
-        // SAFETY: the pool is that of the launches before, whose chunks and logs nobody else uses; the table was written for it.
-        let time =
-            unsafe { self.device.launch(&merge_call(table, launches, streams), &shape, Some(&tracing)) }?;
-        self.total.encoding += time.kernel;
-        let count = time.claims.chunks.min(self.pool.chunk_count);
-        if count == 0 {
-            return Ok(0);
-        }
-        let mut claims = time.claims;
-        if is_together(self.recording) && count > claims.alone {
-            let call = encode_together_call(table, launches, count);
-            let shape = self.shape(count, TOGETHER_THREADS, TOGETHER_THREADS / TOGETHER_LANES, 0);
-            // SAFETY: as above.
-            let time = unsafe { self.device.launch(&call, &shape, Some(&tracing)) }?;
-            self.total.encoding += time.kernel;
-        }
-        if claims.alone != 0 {
-            let bytes = encoding_bytes(codec_of(self.recording));
-            let threads = self.encoding_threads(count);
-            let shape = self.shape(count, threads, threads, bytes);
-            // SAFETY: as above.
-            let time =
-                unsafe { self.device.launch(&encode_call(table, launches, count), &shape, Some(&tracing)) }?;
-            self.total.encoding += time.kernel;
-            claims = time.claims;
-        }
+    /// Merges and encodes the logs of all launches since the last drain. Answers how many chunks are claimed.
+    fn encode(&mut self) -> Result<u32, SessionError> {
+        let (pool, launches) = self.pool.logged();
+        let Encoded { claims, time } = self.device.encode(self.recording, &pool, launches)?;
+        self.total.encoding += time;
         self.pool.encoded(claims.chunks);
         Ok(claims.chunks.min(self.pool.chunk_count))
-    }
-
-    /// Threads of a block that encodes, of which each does a chunk alone. They take turns where they go different ways, so as few are together as fill the
-    /// device.
-    fn encoding_threads(&self, chunks: u32) -> u32 {
-        let mut threads = LEAST_ENCODING_THREADS;
-        while threads < 32 && chunks > threads * MOST_BLOCKS * self.device.multiprocessors() {
-            threads *= 2;
-        }
-        threads
-    }
-
-    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `at_once` of them, each thread with so many bytes of shared memory.
-    fn shape(&self, items: u32, threads: u32, at_once: u32, bytes: u32) -> LaunchShape {
-        // Each then does more.
-        let most = MOST_BLOCKS * self.device.multiprocessors();
-        LaunchShape {
-            grid: [items.div_ceil(at_once).min(most), 1, 1],
-            block: [threads, 1, 1],
-            dynamic_shared: threads * bytes,
-            blocks: Blocks::Independent,
-        }
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
@@ -323,7 +263,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// If the device or the file fails.
     pub fn flush(&mut self) -> Result<(), SessionError> {
         self.guarded(|session| {
-            session.drain(None)?;
+            session.drain()?;
             if let Some(worker) = &mut session.worker {
                 let written = worker.flush()?;
                 session.total.written(&written);
@@ -343,7 +283,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier call failed.
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
-        self.guarded(|session| session.drain(None))?;
+        self.guarded(|session| session.drain())?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
         self.pool.free(self.device)?;
@@ -361,7 +301,7 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
         // Errors have nowhere to go here. After `finish` there is no worker, and the pool is free.
         if self.worker.is_some() {
             if !self.failed {
-                let _ = self.drain(None);
+                let _ = self.drain();
             }
             self.worker = None;
             let _ = self.pool.free(self.device);
@@ -377,26 +317,6 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
         // SAFETY: the caller's promise.
         unsafe { self.record(call, shape) }
-    }
-}
-
-/// Threads of a block that merges.
-const MERGING_THREADS: u32 = 128;
-/// Least threads of a block that encodes.
-const LEAST_ENCODING_THREADS: u32 = 4;
-/// Blocks that a multiprocessor can have at once.
-const MOST_BLOCKS: u32 = 32;
-
-/// Whether some stretches are encoded by several lanes each.
-fn is_together(recording: Recording) -> bool {
-    codec_of(recording) == Codec::Predict
-}
-
-fn codec_of(recording: Recording) -> Codec {
-    match recording.codec {
-        CodecSpec::Ecl(_) => Codec::Ecl,
-        CodecSpec::Predict(_) => Codec::Predict,
-        _ => Codec::Raw,
     }
 }
 

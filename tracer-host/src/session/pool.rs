@@ -1,58 +1,53 @@
 //! The session's device memory: chunks, logs and accounts.
 
-use warptrace_device::{SLICE_UNITS, warp_state_bytes};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::pool::{Claims, LOG_UNIT_BYTES, LeftLaunch, PoolDescriptor, WarpAccount};
+use warptrace_format::log::{
+    ENTRY_BYTES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
+    RESERVED_ENTRIES, SEGMENT_MULTIPLE, slice_entries,
+};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use super::worker::Account;
 use super::{SessionError, SessionOptions};
-use crate::{Allocation, Device, Placement};
+use crate::{Allocation, Device};
 
 /// Accounts are kept in a block of at least so many bytes: 524,288 of them.
-const LEAST_ACCOUNT_BYTES: u64 = 16 << 20;
-/// The warps' states are kept in a block of at least so many bytes.
-const LEAST_STATE_BYTES: u64 = 8 << 20;
-/// The table of launches has at least so many bytes: 1,024 launches.
-const LEAST_TABLE_BYTES: u64 = 32 << 10;
-/// Least log memory: a small pool is no reason for short logs.
-const LEAST_LOG_BYTES: u64 = 16 << 20;
-/// Most to which log memory grows for slices that need not be so large.
-const MOST_COMFORT_BYTES: u64 = 4 << 30;
-/// Which part of what kernels have of log memory the slices of one launch may take if they are to be roomy.
-const SHARE_OF_ROOMY_SLICES: u32 = 4;
-/// Most log memory: what 31 bits of a unit's number can say.
-const MOST_LOG_BYTES: u64 = (i32::MAX as u64) * LOG_UNIT_BYTES as u64;
-/// Units of log memory that are nobody's: unit 0 stands for none.
-const FIRST_UNITS: u32 = 16;
+const MIN_ACCOUNT_BYTES: u64 = 16 << 20;
+/// Minimum of log memory: a small pool is no reason for short logs.
+const MIN_LOG_BYTES: u64 = 16 << 20;
+/// Maximum to which log memory grows for slices that need not be so large.
+const MAX_ROOMY_LOG_BYTES: u64 = 4 << 30;
+/// Entries of a lane's first segment, by choice: the largest whose slices take at most this part of log memory.
+const FIRST_ENTRIES: [u32; 3] = [32, 16, 8];
+const ROOMY_SHARE: u32 = 4;
+/// Each lane may leave this part of its share of log memory unused, in its last segment.
+const SEGMENT_SHARE: u64 = 4;
+/// Maximum of log memory: what the index of an entry can say.
+const MAX_LOG_BYTES: u64 = u32::MAX as u64 * ENTRY_BYTES as u64;
 
-/// Device memory of a session: chunks, logs and accounts of the launches since the last drain. Logs and accounts grow with the launches that
-/// need more, and never shrink.
+/// Device memory of a session: chunks, logs and accounts of the launches since the last drain. Logs and accounts grow with the
+/// launches that need more, and never shrink.
 pub(super) struct Pool {
     pub(super) chunks: Allocation,
     pub(super) chunk_bytes: u32,
     pub(super) chunk_count: u32,
     /// The counters of claims.
     claims: Allocation,
-    /// Log memory. Kernels have half of it; the other half is for what is merged out of it.
+    /// Log memory, and what its alignment takes. Kernels have half of it; the other half is for the runs that are merged out of it.
     logs: Allocation,
-    /// Units that were claimed up to the last launch.
-    claimed_units: u32,
-    /// Units that were reserved, for slices.
-    reserved_units: u32,
-    /// Most units that a launch of each kernel has claimed.
-    most_claimed: Vec<u32>,
+    /// Entries that were claimed up to the last launch.
+    claimed_entries: u64,
+    /// Entries that were reserved, for slices.
+    reserved_entries: u32,
+    /// The largest number of entries that a launch of each kernel has claimed.
+    max_claimed: Vec<u64>,
     /// All zero behind `accounts_used`.
     accounts: Option<Allocation>,
     accounts_used: u64,
-    /// Bytes of a warp's state in global memory; 0 if states are in shared memory.
-    state_bytes: u32,
-    /// The states of one launch, which those of the next write over.
-    pub(super) states: Option<Allocation>,
     tracks: u32,
-    /// Launches since the last drain, and where the encoder finds them.
-    left: Vec<LeftLaunch>,
-    table: Option<Allocation>,
+    /// Launches since the last drain.
+    logged: Vec<LoggedLaunch>,
     streams: u32,
     /// Chunks that a stream is taken to need.
     chunks_per_stream: u32,
@@ -80,19 +75,6 @@ pub(super) fn chunk_count(options: &SessionOptions) -> Result<u32, SessionError>
     }
 }
 
-/// Log memory of so many bytes, zero or not.
-fn allocate_logs(device: &mut dyn Device, bytes: u64) -> Result<Allocation, SessionError> {
-    let logs = device.allocate(bytes)?;
-    // A cursor whose high word is 0 says that nothing is recorded.
-    if logs.address >> 32 == 0 {
-        device.free(logs)?;
-        return Err(SessionError::Pool {
-            problem: format!("log memory lies at {:#x}, but must lie above the first 4 GiB", logs.address),
-        });
-    }
-    Ok(logs)
-}
-
 impl Pool {
     pub(super) fn new(
         device: &mut dyn Device,
@@ -101,34 +83,27 @@ impl Pool {
         kernels: usize,
     ) -> Result<Self, SessionError> {
         let chunk_bytes = options.chunk_bytes;
-        // Beside raw each event is a run of its own, of 16 bytes in the log and as many when it is merged, and then takes 5 in a chunk.
+        // Beside a twin each event is an entry of its own, of 16 bytes in the log and as many when it is merged.
         let times = if options.dual { 8 } else { 4 };
         let claims = device.allocate(size_of::<Claims>() as u64)?;
         device.fill(claims.address, claims.bytes, 0)?;
         // What most programs need is there before the first launch, which then does not wait for it.
-        let accounts = device.allocate(LEAST_ACCOUNT_BYTES)?;
+        let accounts = device.allocate(MIN_ACCOUNT_BYTES)?;
         device.fill(accounts.address, accounts.bytes, 0)?;
-        let state_bytes = match options.placement {
-            Placement::Shared => 0,
-            Placement::Global => warp_state_bytes(options.dual, options.counted),
-        };
-        let states = if state_bytes == 0 { None } else { Some(device.allocate(LEAST_STATE_BYTES)?) };
         Ok(Self {
             chunks: device.allocate(u64::from(chunk_count) * u64::from(chunk_bytes))?,
             chunk_bytes,
             chunk_count,
             claims,
-            logs: allocate_logs(device, (times * options.pool_bytes).clamp(LEAST_LOG_BYTES, MOST_LOG_BYTES))?,
-            claimed_units: 0,
-            reserved_units: FIRST_UNITS,
-            most_claimed: vec![0; kernels],
+            logs: device
+                .allocate((times * options.pool_bytes).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES) + LOG_ALIGNMENT)?,
+            claimed_entries: 0,
+            reserved_entries: RESERVED_ENTRIES,
+            max_claimed: vec![0; kernels],
             accounts: Some(accounts),
             accounts_used: 0,
-            state_bytes,
-            states,
             tracks: if options.dual { 2 } else { 1 },
-            left: Vec::new(),
-            table: Some(device.allocate(LEAST_TABLE_BYTES)?),
+            logged: Vec::new(),
             streams: 0,
             chunks_per_stream: 2,
         })
@@ -142,99 +117,96 @@ impl Pool {
         u64::from(self.tracks) * u64::from(info.warps())
     }
 
-    /// Units of log memory that kernels may have.
-    fn log_units(&self) -> u32 {
-        // The number of a unit is a `u32`, as `MOST_LOG_BYTES` says.
-        (self.logs.bytes / 2 / u64::from(LOG_UNIT_BYTES)) as u32
+    /// Entries of log memory that kernels may have.
+    fn log_entries(&self) -> u32 {
+        // The index of an entry is a `u32`, as `MAX_LOG_BYTES` says.
+        ((self.logs.bytes - LOG_ALIGNMENT) / 2 / u64::from(ENTRY_BYTES)) as u32 / MAX_SEGMENT_ENTRIES
+            * MAX_SEGMENT_ENTRIES
     }
 
-    /// Units that are taken.
-    fn taken_units(&self) -> u32 {
-        self.reserved_units.saturating_add(self.claimed_units)
+    /// Address of log memory.
+    fn log_address(&self) -> u64 {
+        self.logs.address.next_multiple_of(LOG_ALIGNMENT)
     }
 
-    /// Units of a slice of a launch with so many streams, if there is room for them: of the large ones the largest that take a small part of log memory.
-    fn wanted_slice_units(&self, streams: u64) -> u32 {
-        let most = u64::from(self.log_units() / SHARE_OF_ROOMY_SLICES);
-        let [roomy @ .., large, _] = SLICE_UNITS;
-        roomy.into_iter().find(|&units| streams * u64::from(units) <= most).unwrap_or(large)
+    /// Entries that are taken.
+    fn taken_entries(&self) -> u64 {
+        u64::from(self.reserved_entries) + self.claimed_entries
     }
 
-    /// Units of a slice of a launch with so many streams: as many as can be, so that logs need fewer areas.
-    fn slice_units(&self, streams: u64) -> u32 {
-        let [.., large, small] = SLICE_UNITS;
-        let left = u64::from(self.log_units().saturating_sub(self.taken_units()));
-        let choices = [self.wanted_slice_units(streams), large];
-        choices.into_iter().find(|&units| streams * u64::from(units) <= left).unwrap_or(small)
+    /// Entries of first segments of a launch with so many streams, if all of log memory were free.
+    fn wanted_first_entries(&self, streams: u64) -> u32 {
+        let most = u64::from(self.log_entries() / ROOMY_SHARE);
+        let fits = |first: &u32| streams * u64::from(slice_entries(*first)) <= most;
+        FIRST_ENTRIES.into_iter().find(fits).unwrap_or(FIRST_ENTRIES[FIRST_ENTRIES.len() - 1])
     }
 
-    /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the same
-    /// kernel are taken to need up to twice as much as one before.)
+    /// The same with what is free now.
+    fn first_entries(&self, streams: u64) -> u32 {
+        let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
+        let wanted = self.wanted_first_entries(streams);
+        let fits = |first: &u32| *first <= wanted && streams * u64::from(slice_entries(*first)) <= free;
+        FIRST_ENTRIES.into_iter().find(fits).unwrap_or(FIRST_ENTRIES[FIRST_ENTRIES.len() - 1])
+    }
+
+    /// Entries of the other segments, where so many are free for a launch with so many streams.
+    fn segment_entries(streams: u64, free: u64) -> u32 {
+        let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
+        let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;
+        // The largest power of two of at most so many.
+        1 << entries.ilog2()
+    }
+
+    /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the
+    /// same kernel are taken to need up to twice as much as one before.)
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
-        let most = self.most_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
+        let most = self.max_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
         let streams = self.streams_of(info);
-        let slices = streams * u64::from(self.wanted_slice_units(streams));
-        let units =
-            u64::from(self.taken_units()) + slices + 2 * u64::from(most) <= u64::from(self.log_units());
+        let slices = streams * u64::from(slice_entries(self.wanted_first_entries(streams)));
+        let entries = self.taken_entries() + slices + 2 * most <= u64::from(self.log_entries());
         let chunks = (u64::from(self.streams) + streams) * u64::from(self.chunks_per_stream);
         let chunks = chunks <= u64::from(self.chunk_count);
         let accounts = self
             .accounts
             .is_some_and(|accounts| self.accounts_used + self.account_bytes(info) <= accounts.bytes);
-        units && chunks && accounts
+        entries && chunks && accounts
     }
 
     /// Takes note of a launch that left the counters of claims so.
     pub(super) fn launched(&mut self, info: &LaunchInfo, claims: Claims) {
-        if let Some(most) = self.most_claimed.get_mut(info.kernel() as usize) {
-            *most = (*most).max(claims.log_units.saturating_sub(self.claimed_units));
+        if let Some(most) = self.max_claimed.get_mut(info.kernel() as usize) {
+            *most = (*most).max(claims.log_entries.saturating_sub(self.claimed_entries));
         }
-        self.claimed_units = claims.log_units;
+        self.claimed_entries = claims.log_entries;
         self.accounts_used += self.account_bytes(info);
         self.streams += self.streams_of(info) as u32;
     }
 
-    /// Takes note of a launch that failed: what it has left is passed over.
+    /// Takes note of a launch that failed: what it has logged is passed over.
     pub(super) fn failed(&mut self) {
-        self.left.pop();
+        self.logged.pop();
     }
 
-    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program goes on.
+    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program
+    /// goes on.
     pub(super) fn should_drain(&self) -> bool {
         let chunks = u64::from(self.streams) * u64::from(self.chunks_per_stream);
-        4 * u64::from(self.taken_units()) >= 3 * u64::from(self.log_units())
+        4 * self.taken_entries() >= 3 * u64::from(self.log_entries())
             || 4 * chunks >= 3 * u64::from(self.chunk_count)
     }
 
-    /// What those who merge and encode the logs that warps have left need to know: nothing of a launch. And the launches: the address of their
-    /// table, how many they are, and the streams that they have together.
-    pub(super) fn left(
-        &mut self,
-        device: &mut dyn Device,
-    ) -> Result<(PoolDescriptor, u64, u32, u32), SessionError> {
-        let bytes: Vec<u8> = self.left.iter().flat_map(left_bytes).collect();
-        let table = match self.table {
-            Some(table) if table.bytes >= bytes.len() as u64 => table,
-            small => {
-                if let Some(small) = small {
-                    device.free(small)?;
-                }
-                self.table = None;
-                *self.table.insert(device.allocate((2 * bytes.len() as u64).max(LEAST_TABLE_BYTES))?)
-            }
-        };
-        device.write(table.address, &bytes)?;
+    /// What merging and encoding need: the pool, and the launches that have left logs.
+    pub(super) fn logged(&self) -> (PoolDescriptor, &[LoggedLaunch]) {
         let pool = PoolDescriptor {
             chunks: self.chunks.address,
             claims: self.claims.address,
-            logs: self.logs.address,
+            logs: self.log_address(),
             chunk_count: self.chunk_count,
             chunk_bytes: self.chunk_bytes,
-            log_units: 2 * self.log_units(),
-            log_reserved: self.log_units(),
-            ..PoolDescriptor::default()
+            merged_from: self.log_entries(),
+            merged_end: 2 * self.log_entries(),
         };
-        Ok((pool, table.address, self.left.len() as u32, self.streams))
+        (pool, &self.logged)
     }
 
     /// Takes note of how many chunks were claimed for the streams since the last drain: others may need as many and one.
@@ -263,30 +235,26 @@ impl Pool {
         if let Some(accounts) = self.accounts {
             device.fill(accounts.address, self.accounts_used, 0)?;
         }
-        (self.claimed_units, self.reserved_units) = (0, FIRST_UNITS);
+        (self.claimed_entries, self.reserved_entries) = (0, RESERVED_ENTRIES);
         (self.accounts_used, self.streams) = (0, 0);
-        self.left.clear();
+        self.logged.clear();
         Ok(())
     }
 
-    /// Launches since the last drain.
-    fn pending(&self) -> usize {
-        self.left.len()
-    }
-
-    /// Makes log memory so large that so many slices fit, and half of it is left for what is merged and as much again for what they cannot hold:
-    /// large ones, if that is not too much.
+    /// Makes log memory so large that the slices of so many streams fit, and half of it is left for what is merged and as much again
+    /// for what they cannot hold: roomy ones, if that is not too much.
     fn grow_logs(&mut self, device: &mut dyn Device, streams: u64) -> Result<(), SessionError> {
-        let needed = |slice: u32| {
-            (u64::from(FIRST_UNITS) + streams * u64::from(slice)) * 2 * u64::from(LOG_UNIT_BYTES) * 5 / 4
+        let needed = |first: u32| {
+            let entries = u64::from(RESERVED_ENTRIES) + streams * u64::from(slice_entries(first));
+            LOG_ALIGNMENT + entries * 2 * u64::from(ENTRY_BYTES) * 5 / 4
         };
-        let [.., large, small] = SLICE_UNITS.map(needed);
-        if large <= MOST_COMFORT_BYTES {
-            if large <= self.logs.bytes {
+        let [.., roomy, small] = FIRST_ENTRIES.map(needed);
+        if roomy <= MAX_ROOMY_LOG_BYTES {
+            if roomy <= self.logs.bytes {
                 return Ok(());
             }
             // If the device has not so much, small ones will do.
-            if let Ok(logs) = allocate_logs(device, large) {
+            if let Ok(logs) = device.allocate(roomy) {
                 device.free(std::mem::replace(&mut self.logs, logs))?;
                 return Ok(());
             }
@@ -294,31 +262,22 @@ impl Pool {
         if small <= self.logs.bytes {
             return Ok(());
         }
-        if small > MOST_LOG_BYTES {
+        if small > MAX_LOG_BYTES {
             return Err(SessionError::Pool {
                 problem: format!(
-                    "a launch of {streams} warps and tracks needs {small} bytes of log memory, of which there can be {MOST_LOG_BYTES}: launch smaller grids"
+                    "a launch of {streams} warps and tracks needs {small} bytes of log memory, of which there can be {MAX_LOG_BYTES}: launch smaller grids"
                 ),
             });
         }
-        let logs = allocate_logs(device, small)?;
+        let logs = device.allocate(small)?;
         device.free(std::mem::replace(&mut self.logs, logs))?;
         Ok(())
     }
 
-    /// Address of memory for the states of so many warps, with any content; 0 if they are in shared memory.
-    fn states(&mut self, device: &mut dyn Device, warps: u32) -> Result<u64, SessionError> {
-        let bytes = u64::from(self.state_bytes) * u64::from(warps);
-        if bytes == 0 {
-            return Ok(0);
-        }
-        if self.states.is_none_or(|states| states.bytes < bytes) {
-            if let Some(small) = self.states.take() {
-                device.free(small)?;
-            }
-            self.states = Some(device.allocate(bytes.max(LEAST_STATE_BYTES))?);
-        }
-        Ok(self.states.map_or(0, |states| states.address))
+    /// Leaves entries out, so that what comes next begins at a multiple of so many.
+    fn align(&mut self, entries: u32) {
+        let taken = self.taken_entries();
+        self.reserved_entries += (taken.next_multiple_of(u64::from(entries)) - taken) as u32;
     }
 
     /// Makes the pool ready for a launch. Unless it [has room](Self::has_room), it has been drained.
@@ -326,53 +285,56 @@ impl Pool {
         &mut self,
         device: &mut dyn Device,
         info: &LaunchInfo,
-    ) -> Result<PoolDescriptor, SessionError> {
+    ) -> Result<LaunchLogs, SessionError> {
         let warps = info.warps();
         let account_bytes = self.account_bytes(info);
         if self.accounts.is_none_or(|accounts| self.accounts_used + account_bytes > accounts.bytes) {
             if let Some(small) = self.accounts.take() {
                 device.free(small)?;
             }
-            let accounts = device.allocate(account_bytes.max(LEAST_ACCOUNT_BYTES))?;
+            let accounts = device.allocate(account_bytes.max(MIN_ACCOUNT_BYTES))?;
             self.accounts = Some(accounts);
             device.fill(accounts.address, accounts.bytes, 0)?;
         }
         let accounts = self.accounts.map_or(0, |accounts| accounts.address) + self.accounts_used;
-        let states = self.states(device, warps)?;
         let streams = self.streams_of(info);
-        if self.pending() == 0 {
+        if self.logged.is_empty() {
             self.grow_logs(device, streams)?;
         }
-        let slice_units = self.slice_units(streams);
-        let slices = streams * u64::from(slice_units);
-        let first = self.taken_units();
-        // Both are below `log_units`.
-        self.reserved_units += slices as u32;
-        self.left.push(LeftLaunch {
+        let first_entries = self.first_entries(streams);
+        let slices = streams * u64::from(slice_entries(first_entries));
+        // Both are below `log_entries`: the launch has room, or log memory has grown for it.
+        self.align(MAX_FIRST_ENTRIES);
+        let first = self.taken_entries() as u32;
+        self.reserved_entries += slices as u32;
+        self.align(MAX_SEGMENT_ENTRIES);
+        let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
+        let segment_entries = Self::segment_entries(streams, free);
+        let [x, y, z] = info.block();
+        self.logged.push(LoggedLaunch {
             accounts,
             slices: first,
-            slice_units,
+            first_entries,
+            segment_entries,
             warps,
+            block_threads: x * y * z,
             launch: info.number(),
             first_stream: self.streams,
             tracks: self.tracks,
+            reserved: [0; 2],
         });
-        Ok(PoolDescriptor {
-            chunks: self.chunks.address,
+        Ok(LaunchLogs {
+            logs: self.log_address(),
             claims: self.claims.address,
             accounts,
-            logs: self.logs.address,
-            chunk_count: self.chunk_count,
-            chunk_bytes: self.chunk_bytes,
-            warps,
-            launch: info.number(),
-            enabled: 1,
-            log_units: self.log_units(),
-            log_reserved: self.reserved_units,
             slices: first,
-            slice_units,
-            unused: 0,
-            states,
+            warps,
+            first_entries,
+            segment_entries,
+            claims_from: self.reserved_entries,
+            claims_end: self.log_entries(),
+            launch: info.number(),
+            reserved: [0; 3],
         })
     }
 
@@ -381,22 +343,9 @@ impl Pool {
         device.free(self.chunks)?;
         device.free(self.claims)?;
         device.free(self.logs)?;
-        for allocation in [self.accounts.take(), self.states.take(), self.table.take()].into_iter().flatten()
-        {
-            device.free(allocation)?;
+        if let Some(accounts) = self.accounts.take() {
+            device.free(accounts)?;
         }
         Ok(())
     }
-}
-
-/// A launch as it stands in the table.
-fn left_bytes(launch: &LeftLaunch) -> [u8; size_of::<LeftLaunch>()] {
-    let mut bytes = [0; size_of::<LeftLaunch>()];
-    let LeftLaunch { accounts, slices, slice_units, warps, launch, first_stream, tracks } = *launch;
-    let (words, _) = bytes[8..].as_chunks_mut();
-    for (word, value) in words.iter_mut().zip([slices, slice_units, warps, launch, first_stream, tracks]) {
-        *word = value.to_le_bytes();
-    }
-    bytes[..8].copy_from_slice(&accounts.to_le_bytes());
-    bytes
 }

@@ -49,8 +49,6 @@ pub(super) struct Drained {
     pub(super) begin: Vec<LaunchInfo>,
     /// Chunks of launches that have begun, packed.
     pub(super) packed: Vec<u8>,
-    /// A launch whose chunks are to be passed over: it failed.
-    pub(super) skip: Option<u32>,
     /// Launches that end.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts as the device left them: launch by launch, track by track, warp by warp. If none ends, these are others'.
@@ -230,7 +228,7 @@ impl<W: Write + Send> Work<W> {
             let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
             let pieces = packed::pieces(&drained.packed, chunk_bytes, piece_bytes);
             // Chunks are taken from one piece while the next one is looked for.
-            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, drained.skip));
+            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes));
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
             pieces.sort_unstable_by_key(|(number, _)| *number);
             for (_, piece) in pieces {
@@ -278,19 +276,11 @@ fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
     accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
 }
 
-/// The chunks of a piece that are not of the launch `skip`, and the bytes of those of track 0.
-fn found(
-    batch: &Batch,
-    piece: Piece<'_>,
-    chunk_bytes: usize,
-    skip: Option<u32>,
-) -> Result<(Vec<Found>, u64), SessionError> {
+/// The chunks of a piece, and the bytes of those of track 0.
+fn found(batch: &Batch, piece: Piece<'_>, chunk_bytes: usize) -> Result<(Vec<Found>, u64), SessionError> {
     let (mut all, mut payload_bytes) = (Vec::with_capacity(piece.chunks), 0);
     for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
         let (launch, warp) = (header.launch, header.warp);
-        if skip == Some(launch) {
-            continue;
-        }
         // A kernel that writes out of bounds may have hit the pool.
         let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
         let Some(warps) = batch.warps(launch) else {

@@ -18,7 +18,7 @@ fn launch(number: u32) -> LaunchInfo {
     LaunchInfo::new(number, 0, [2, 1, 1], [64, 1, 1], 0).unwrap()
 }
 
-const EVENT: [u8; 5] = [1, 1, 0, 0, 0];
+const EVENT: [u8; 6] = [1, 0, 1, 0, 0, 0];
 
 fn chunk(track: u32, warp: u32, sequence: u32) -> ChunkRef<'static> {
     ChunkRef { track, warp, sequence, events: 1, payload: &EVENT }
@@ -50,8 +50,8 @@ fn sections(file: &[u8]) -> Vec<(u64, SectionHeader, &[u8])> {
 
 #[test]
 fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
-    // Room for two chunks of 16 + 5 bytes a frame.
-    let options = WriterOptions::default().with_frame_bytes(42).with_compression(Compression::None);
+    // Room for two chunks of 16 + 6 bytes a frame.
+    let options = WriterOptions::default().with_frame_bytes(44).with_compression(Compression::None);
     let mut writer = writer(options);
     let mut given: Vec<_> = [(0, 3, 0), (1, 2, 0), (0, 0, 1), (0, 1, 0), (0, 0, 0), (0, 3, 1)]
         .map(|(t, w, s)| chunk(t, w, s))
@@ -61,7 +61,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     writer.end_launch(7, 1, &[DONE; 4]).unwrap();
     let (file, summary) = writer.finish().unwrap();
     assert_eq!(summary.bytes, file.len() as u64);
-    assert_eq!((summary.frames, summary.chunks, summary.events, summary.payload_bytes), (4, 6, 6, 30));
+    assert_eq!((summary.frames, summary.chunks, summary.events, summary.payload_bytes), (4, 6, 6, 36));
 
     let sections = sections(&file);
     let tags: Vec<_> = sections.iter().map(|(_, header, _)| header.tag.0).collect();

@@ -91,25 +91,22 @@ kernel! {
         // SAFETY: the index was checked.
         let here = unsafe { bodies.get(index) };
         let mut sum = Float4::default();
-        let whole = sources - sources % 4;
+        let whole = sources - sources % 8;
         let mut other = 0;
         let mut pulls = trace_loop(at::INTERACT);
-        // Four bodies a round, read in pairs: a loop with a trace point is not unrolled by the compiler. A thread takes all four or
-        // none, so their events are recorded in one step.
+        // Eight bodies a round, read in fours. A thread takes all eight or none, so their events are recorded in one step.
         while other != whole {
             let first = u64::from(other);
+            pulls.ticks::<8>();
             // SAFETY: below the length; this launch writes no position.
-            let [a, b] = unsafe { [bodies.get(first), bodies.get(first + 1)] };
-            pulls.ticks(4);
-            sum = attract(sum, here, a, softening_squared);
-            sum = attract(sum, here, b, softening_squared);
+            let near = unsafe { [0, 1, 2, 3].map(|next| bodies.get(first + next)) };
+            sum = near.into_iter().fold(sum, |sum, body| attract(sum, here, body, softening_squared));
             // SAFETY: as above.
-            let [c, d] = unsafe { [bodies.get(first + 2), bodies.get(first + 3)] };
-            sum = attract(sum, here, c, softening_squared);
-            sum = attract(sum, here, d, softening_squared);
-            other += 4;
+            let far = unsafe { [4, 5, 6, 7].map(|next| bodies.get(first + next)) };
+            sum = far.into_iter().fold(sum, |sum, body| attract(sum, here, body, softening_squared));
+            other += 8;
         }
-        let mut left = sources % 4;
+        let mut left = sources % 8;
         while left != 0 {
             pulls.tick();
             // SAFETY: as above.

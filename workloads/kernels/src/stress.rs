@@ -6,7 +6,9 @@
 //! does depends on its own draws alone, so its sequence of trace points is known in advance, whatever the order in which
 //! the groups of a warp run.
 
-use warptrace_device::{Global, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{
+    Global, Location, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points,
+};
 
 use crate::hash::scramble;
 
@@ -102,9 +104,9 @@ impl Walk {
 
     /// Notes that the lane has passed a trace point. So the result alone shows whether it went the right way.
     #[inline(always)]
-    fn pass(&mut self, location: u16) {
+    fn pass<L: Location>(&mut self, _: L) {
         self.passed += 1;
-        self.sum = mix(self.sum, u32::from(location));
+        self.sum = mix(self.sum, u32::from(L::ID));
     }
 }
 

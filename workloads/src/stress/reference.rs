@@ -39,19 +39,19 @@ impl Way {
     fn of(options: &StressOptions, thread: u64) -> Vec<Step> {
         let thread = thread as u32;
         let mut way = Self { key: key(options.seed, thread), draws: 0, steps: Vec::new() };
-        way.pass(at::ENTER);
-        way.pass(if thread % options.block <= COUNTERS { at::CLEAR } else { at::CLEAR_NOT });
+        way.pass(at::ENTER.id());
+        way.pass(if thread % options.block <= COUNTERS { at::CLEAR.id() } else { at::CLEAR_NOT.id() });
         if thread >= options.walks {
-            way.pass(at::OUTSIDE);
+            way.pass(at::OUTSIDE.id());
             return way.steps;
         }
         for left in (0..way.draw() % options.rounds + 1).rev() {
             way.round();
             if way.draw().is_multiple_of(128) {
-                way.pass(at::QUIT);
+                way.pass(at::QUIT.id());
                 break;
             }
-            way.pass(if left == 0 { at::DONE } else { at::AGAIN });
+            way.pass(if left == 0 { at::DONE.id() } else { at::AGAIN.id() });
         }
         way.steps
     }
@@ -66,9 +66,9 @@ impl Way {
     }
 
     fn round(&mut self) {
-        self.pass(at::ROUND);
+        self.pass(at::ROUND.id());
         for _ in 0..self.draw() % 12 {
-            self.pass(at::SPIN);
+            self.pass(at::SPIN.id());
             self.steps.push(Step::CountSum);
         }
         self.cross();
@@ -80,18 +80,18 @@ impl Way {
 
     fn cross(&mut self) {
         for _ in 0..self.draw() % 4 {
-            self.pass(at::ROW);
+            self.pass(at::ROW.id());
             for _ in 0..self.draw() % 5 {
-                self.pass(at::CELL);
+                self.pass(at::CELL.id());
                 let way = self.draw();
                 if way.is_multiple_of(2) {
-                    self.pass(at::CELL_LEFT);
+                    self.pass(at::CELL_LEFT.id());
                 } else {
-                    self.pass(at::CELL_RIGHT);
+                    self.pass(at::CELL_RIGHT.id());
                     self.steps.push(Step::Count(way / 256));
                 }
                 if (way / 2).is_multiple_of(16) {
-                    self.pass(at::CUT);
+                    self.pass(at::CUT.id());
                     return;
                 }
             }
@@ -104,33 +104,40 @@ impl Way {
             if number == 1 {
                 break;
             }
-            self.pass(at::CLIMB);
+            self.pass(at::CLIMB.id());
             if number.is_multiple_of(2) {
-                self.pass(at::CLIMB_EVEN);
+                self.pass(at::CLIMB_EVEN.id());
                 number /= 2;
             } else {
-                self.pass(at::CLIMB_ODD);
+                self.pass(at::CLIMB_ODD.id());
                 number = 3 * number + 1;
             }
         }
         if number == 1 {
-            self.pass(at::CLIMB_TOP);
+            self.pass(at::CLIMB_TOP.id());
         } else {
-            self.pass(at::CLIMB);
-            self.pass(at::CLIMB_LONG);
+            self.pass(at::CLIMB.id());
+            self.pass(at::CLIMB_LONG.id());
         }
         number
     }
 
     fn fan_out(&mut self) {
-        const WAYS: [u16; 8] =
-            [at::FAN_0, at::FAN_1, at::FAN_2, at::FAN_3, at::FAN_4, at::FAN_5, at::FAN_6, at::FAN_7];
+        const WAYS: [u16; 8] = [
+            at::FAN_0.id(),
+            at::FAN_1.id(),
+            at::FAN_2.id(),
+            at::FAN_3.id(),
+            at::FAN_4.id(),
+            at::FAN_5.id(),
+            at::FAN_6.id(),
+            at::FAN_7.id(),
+        ];
         let way = self.draw();
-        let location = WAYS[(way % 8) as usize];
-        self.pass(location);
-        match location {
-            at::FAN_2 => self.steps.push(Step::Count(way / 256)),
-            at::FAN_4 => self.steps.push(Step::Add(way / 256 % COUNTERS, 1)),
+        self.pass(WAYS[(way % 8) as usize]);
+        match way % 8 {
+            2 => self.steps.push(Step::Count(way / 256)),
+            4 => self.steps.push(Step::Add(way / 256 % COUNTERS, 1)),
             _ => {}
         }
     }
@@ -138,22 +145,22 @@ impl Way {
     fn take_sides(&mut self) {
         let way = self.draw();
         let (near, steps) = (way.is_multiple_of(2), way / 256 % 8);
-        self.pass(if near { at::NEAR } else { at::FAR });
+        self.pass(if near { at::NEAR.id() } else { at::FAR.id() });
         for step in (1..=steps).rev() {
             if near {
-                self.pass(at::NEAR_STEP);
+                self.pass(at::NEAR_STEP.id());
                 self.steps.push(Step::Add(step, 1));
             } else {
-                self.pass(at::FAR_STEP);
+                self.pass(at::FAR_STEP.id());
                 if (way >> 16) & step != 0 {
-                    self.pass(at::FAR_COUNTED);
+                    self.pass(at::FAR_COUNTED.id());
                     self.steps.push(Step::Add(0, step));
                 } else {
-                    self.pass(at::FAR_PASSED);
+                    self.pass(at::FAR_PASSED.id());
                 }
             }
         }
-        self.pass(if near { at::NEAR_MET } else { at::FAR_MET });
+        self.pass(if near { at::NEAR_MET.id() } else { at::FAR_MET.id() });
         self.steps.push(Step::Side(near));
     }
 }

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use warptrace_decoder::{TraceFile, WarpFilter};
-use warptrace_device::DEVICE_ECL;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{Launcher, Recording, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{DEVICE_ECL, Launcher, Recording, Session, SessionOptions, SimDevice, SimOptions};
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::generate::{
     Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,

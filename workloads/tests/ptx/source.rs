@@ -1,37 +1,30 @@
-//! The trace points of a kernel, read from its source: those in its body and in the functions that it calls.
+//! The trace points of a kernel, read from its source: its body and the functions that it calls.
 //!
 //! Knows just enough of Rust for that: functions, braces, calls by a plain name.
 
 use warptrace_device::{TracePoint, TracePoints};
 use warptrace_workloads::ProgramInfo;
 
-/// A place in the source that records events.
+/// A trace point's use in the source.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PointUse {
     /// Its trace point.
     pub(crate) point: TracePoint,
-    /// Whether it is the end of a counted loop.
-    pub(crate) ends_loop: bool,
+    /// Whether it is a traced loop.
+    pub(crate) is_loop: bool,
 }
 
-/// The places that `kernel` passes, one for each place in the source and each call that leads there. A traced loop has a
-/// place for each `tick` or `ticks`, or one at its end if loops are `counted`.
+/// Finds the trace points that `kernel` uses: one use for each in the source, and each call that leads there.
 ///
 /// # Panics
-/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that is no traced
-/// loop.
-pub(crate) fn places(program: &ProgramInfo, kernel: &str, counted: bool) -> Vec<Place> {
+/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that is no
+/// traced loop.
+pub(crate) fn uses(program: &ProgramInfo, kernel: &str) -> Vec<PointUse> {
     let functions: Vec<Function> = program.points.iter().flat_map(functions).collect();
     let kernel = functions.iter().find(|function| function.name == kernel);
-    let mut places = Vec::new();
-    collect(
-        kernel.expect("the kernel's source is one with trace points"),
-        &functions,
-        counted,
-        0,
-        &mut places,
-    );
-    places
+    let mut uses = Vec::new();
+    collect(kernel.expect("the kernel's source is one with trace points"), &functions, 0, &mut uses);
+    uses
 }
 
 struct Function {
@@ -44,19 +37,15 @@ impl Function {
     /// The trace point that `arguments` begin with.
     fn point(&self, arguments: &str) -> TracePoint {
         let argument = arguments.split(')').next().unwrap_or_default();
-        let constant = argument.rsplit("::").next().unwrap_or_default();
-        let point = self.points.points.iter().find(|point| point.name == constant);
+        let name = argument.rsplit("::").next().unwrap_or_default();
+        let point = self.points.points.iter().find(|point| point.name == name);
         *point.unwrap_or_else(|| panic!("{}: `{argument}` is not declared", self.name))
     }
 }
 
 fn functions(points: &TracePoints) -> Vec<Function> {
-    let text: String = points
-        .source
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default())
-        .collect::<Vec<_>>()
-        .join("\n");
+    let lines = points.source.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join("\n");
     let mut found = Vec::new();
     for (start, _) in text.match_indices("fn ") {
         let rest = &text[start + 3..];
@@ -73,29 +62,25 @@ fn functions(points: &TracePoints) -> Vec<Function> {
     found
 }
 
-fn collect(function: &Function, functions: &[Function], counted: bool, depth: u32, places: &mut Vec<Place>) {
+fn collect(function: &Function, functions: &[Function], depth: u32, uses: &mut Vec<PointUse>) {
     assert!(depth < 8, "{} calls itself", function.name);
     for (at, _) in function.body.match_indices('(') {
         let before = &function.body[..at];
         let name_at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         let name = &before[name_at..];
-        if name == "trace_loc" || (name == "trace_loop" && counted) {
+        if name == "trace_loc" || name == "trace_loop" {
             let point = function.point(&function.body[at + 1..]);
-            places.push(Place { point, ends_loop: name == "trace_loop" });
+            uses.push(PointUse { point, is_loop: name == "trace_loop" });
         } else if matches!(name, "tick" | "ticks") && before[..name_at].ends_with('.') {
             let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
             let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
-            let start = before.rfind(&opened).unwrap_or_else(|| panic!("{}: no `{opened}`", function.name));
-            if !counted {
-                let point = function.point(&before[start + opened.len()..]);
-                places.push(Place { point, ends_loop: false });
-            }
+            assert!(before.contains(&opened), "{}: no `{opened}`", function.name);
         } else if !before[..name_at].ends_with('.') {
             // The file's own functions first, as Rust has it.
             let of_file = |called: &&Function| called.points.file == function.points.file;
             let mut named = functions.iter().filter(|called| called.name == name);
             if let Some(called) = named.clone().find(of_file).or_else(|| named.next()) {
-                collect(called, functions, counted, depth + 1, places);
+                collect(called, functions, depth + 1, uses);
             }
         }
     }
@@ -123,10 +108,6 @@ fn follows_calls_to_where_the_trace_points_are() {
         ],
     };
     let program = ProgramInfo { name: "p", kernels: &[("kernel", "a.rs")], points: &[POINTS] };
-    let found = |counted| {
-        let places = places(&program, "kernel", counted);
-        places.iter().map(|place| (place.point.id, place.ends_loop)).collect::<Vec<_>>()
-    };
-    assert_eq!(found(false), [(1, false), (2, false), (3, false), (3, false), (2, false)]);
-    assert_eq!(found(true), [(1, false), (2, false), (3, true), (2, true)]);
+    let found: Vec<_> = uses(&program, "kernel").iter().map(|used| (used.point.id, used.is_loop)).collect();
+    assert_eq!(found, [(1, false), (2, false), (3, true), (2, true)]);
 }

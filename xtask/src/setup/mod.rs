@@ -1,14 +1,15 @@
 //! `cargo xtask setup`: the tools that a GPU build needs.
 
 mod compiler;
-mod ptxas;
+mod cuda;
 
 use std::process::ExitCode;
 
-pub(crate) use ptxas::find as find_ptxas;
-
 /// What was found or done for one tool.
 type Found = Result<String, Missing>;
+
+/// Finds or installs a tool.
+type SetUp = fn() -> Found;
 
 /// A tool that is not there and could not be installed.
 struct Missing {
@@ -31,7 +32,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// The names of the tools that are missing.
 pub(crate) fn all() -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    for (name, set_up) in [("device compiler", compiler::set_up as fn() -> Found), ("ptxas", ptxas::set_up)] {
+    let tools: [(&str, SetUp); 3] = [
+        ("device compiler", compiler::set_up),
+        ("assembler", cuda::set_up_assembler),
+        ("disassembler", cuda::set_up_disassembler),
+    ];
+    for (name, set_up) in tools {
         match set_up() {
             Ok(found) => println!("{name:<16} {found}"),
             Err(error) => {

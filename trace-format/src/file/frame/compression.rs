@@ -34,7 +34,7 @@ const SUITED_MATCH: u32 = 4;
 pub enum StoredAs {
     /// As they are.
     Plain,
-    /// As zstd frames.
+    /// As one zstd frame (RFC 8878), with nothing after it.
     Zstd,
 }
 
@@ -106,7 +106,7 @@ pub(in crate::file) fn compress<'b>(
     Ok(if packed.len() < plain.len() { (StoredAs::Zstd, packed) } else { (StoredAs::Plain, plain) })
 }
 
-/// The bytes that `stored` holds, at most `most`, which the caller has checked against the format's limits; `at` is
+/// Gives the bytes that `stored` holds, at most `most`, which the caller has checked against the format's limits; `at` is
 /// the file offset of `stored`. Allocates no more than `most`.
 pub(in crate::file) fn decompress(
     section: &'static str,
@@ -115,12 +115,49 @@ pub(in crate::file) fn decompress(
     most: usize,
     at: u64,
 ) -> Result<Vec<u8>, FormatError> {
+    let refused = |message| FormatError::Decompress { section, offset: at, message };
     match stored_as {
+        StoredAs::Plain if stored.len() > most => {
+            let (value, limit) = (stored.len() as u64, most as u64);
+            Err(FormatError::TooLarge { section, field: "plain bytes", offset: at, value, limit })
+        }
         StoredAs::Plain => Ok(stored.to_vec()),
-        StoredAs::Zstd => zstd::bulk::decompress(stored, most).map_err(|error| FormatError::Decompress {
-            section,
-            offset: at,
-            message: error.to_string(),
-        }),
+        StoredAs::Zstd => {
+            let frame = zstd::zstd_safe::find_frame_compressed_size(stored)
+                .map_err(|code| refused(zstd::zstd_safe::get_error_name(code).to_owned()))?;
+            if frame != stored.len() {
+                let more = stored.len().saturating_sub(frame);
+                return Err(refused(format!(
+                    "{more} bytes follow the zstd frame; there is one frame and nothing else"
+                )));
+            }
+            zstd::bulk::decompress(stored, most).map_err(|error| refused(error.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_zstd_frame_and_nothing_else() {
+        let frame = zstd::bulk::compress(b"some bytes", 3).unwrap();
+        let read = |stored: &[u8], most| decompress("FRAM", StoredAs::Zstd, stored, most, 40);
+        assert_eq!(read(&frame, 10).unwrap(), b"some bytes");
+        assert!(read(&frame, 9).is_err(), "more than announced");
+        assert!(read(&frame[..frame.len() - 1], 10).is_err());
+        assert!(read(&[], 10).is_err());
+        for more in [&frame[..], &[0]] {
+            let error = read(&[&frame, more].concat(), 100).unwrap_err().to_string();
+            assert!(error.contains(&format!("{} bytes follow the zstd frame", more.len())), "{error}");
+        }
+    }
+
+    #[test]
+    fn plain_bytes_have_the_same_bound() {
+        let read = |most| decompress("ACCT", StoredAs::Plain, b"some bytes", most, 40);
+        assert_eq!(read(10).unwrap(), b"some bytes");
+        assert!(matches!(read(9), Err(FormatError::TooLarge { value: 10, limit: 9, .. })));
     }
 }

@@ -1,0 +1,100 @@
+//! One run of a program, alone in its process, so that it can be run under Nsight Compute.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use warptrace_device::KernelCall;
+use warptrace_host::{Device, LaunchShape, LaunchTime, Launcher, Session, SessionError, Untraced};
+
+use super::{MAX_LAUNCHES, modes};
+use crate::arguments::FidelityRun;
+use crate::{machine, record, subjects};
+
+/// The trace's name in the folder.
+pub(super) const TRACE: &str = "trace.wtrc";
+/// The name of the file that tells what was run.
+pub(super) const STORY: &str = "run.json";
+
+/// What a run tells the process that started it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Story {
+    /// Kernels in the order of their launches.
+    pub(super) launches: Vec<String>,
+    /// Events that found no room, on any track.
+    pub(super) lost: u64,
+}
+
+impl Story {
+    /// The launches that are profiled.
+    pub(super) fn profiled(&self) -> &[String] {
+        &self.launches[..self.launches.len().min(MAX_LAUNCHES)]
+    }
+
+    /// Reads what the run in this folder told.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(STORY);
+        let text = fs::read(&path).with_context(|| format!("the run left no {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} cannot be read", path.display()))
+    }
+}
+
+/// Notes which kernels are launched.
+struct Noting<'l> {
+    inner: &'l mut dyn Launcher,
+    launches: Vec<String>,
+}
+
+impl Launcher for Noting<'_> {
+    fn device(&mut self) -> &mut dyn Device {
+        self.inner.device()
+    }
+
+    unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
+        self.launches.push(call.name().to_owned());
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.launch(call, shape) }
+    }
+}
+
+/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a folder.
+pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
+    let cases = subjects::fidelity(&[])?;
+    let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
+    let case = cases.iter().find(|case| case.name() == arguments.subject);
+    let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
+    let mode = modes::named(case, &arguments.mode)?;
+    let subject = case.make()?;
+    let program = subject.program();
+    let mut device = machine::open(arguments.device)?;
+    let story = match mode.codec {
+        None => {
+            let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+            device.prepare(&kernels, None)?;
+            let mut launcher = Untraced(&mut *device);
+            let mut noting = Noting { inner: &mut launcher, launches: Vec::new() };
+            subject.run(&mut noting).context("the untraced run failed")?;
+            Story { launches: noting.launches, lost: 0 }
+        }
+        Some(codec) => {
+            let pool_mib = arguments.pool_mib.unwrap_or(mode.pool_mib);
+            let options = record::session_options(codec, mode.dual, pool_mib << 20);
+            let path = arguments.out.join(TRACE);
+            let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+            let output = BufWriter::with_capacity(1 << 20, file);
+            let mut session = Session::start(&mut *device, &program.traced(), &options, output)?;
+            let mut noting = Noting { inner: &mut session, launches: Vec::new() };
+            subject
+                .run(&mut noting)
+                .with_context(|| format!("the run traced with `{}` failed", mode.name))?;
+            let launches = noting.launches;
+            let (output, _, report) = session.finish()?;
+            output.into_inner().context("cannot write the trace")?;
+            Story { launches, lost: report.lost.max(report.twin_lost) }
+        }
+    };
+    let path = arguments.out.join(STORY);
+    fs::write(&path, serde_json::to_vec(&story)?).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,287 @@
+//! `fidelity`: whether a trace shows the kernel that runs when nobody traces.
+//!
+//! ```text
+//! for each program   untraced, marked ── ncu ── counts ─┐
+//! and recording      traced, marked ──── ncu ── counts ─┼─ findings ── CSV, Markdown
+//!                          └── trace ── decoder ─ counts ┘
+//! ```
+//!
+//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once for each event, in
+//! the untraced and in the traced kernel. Each run is a process of its own, this program under Nsight Compute ([`child`]).
+
+mod child;
+mod counts;
+mod decoded;
+mod findings;
+mod modes;
+mod ncu;
+mod report;
+mod rows;
+mod source_page;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use warptrace_decoder::TraceFile;
+use warptrace_workloads::ProgramInfo;
+
+pub(crate) use self::child::run as run_child;
+use self::child::{STORY, Story, TRACE};
+use self::counts::Counts;
+use self::findings::{Findings, Recording, percent};
+use self::modes::Mode;
+use self::ncu::{Ncu, NcuError};
+use self::report::Subject;
+use self::rows::Rows;
+use crate::arguments::Fidelity;
+use crate::machine::{self, Machine};
+use crate::subject::Case;
+use crate::{progress, subjects, table};
+
+/// Set for runs whose kernels are to be marked; devices read it.
+const MARKS: &str = "WARPTRACE_MARKS";
+/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps run.
+const SYNCHRONOUS_RUNS: u32 = 2;
+/// A run that takes longer is ended.
+const RUN_LIMIT: Duration = Duration::from_secs(120);
+/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take minutes.
+const MAX_LAUNCHES: usize = 50;
+/// Largest memory for chunks that is tried where events were lost, in MiB.
+const MAX_POOL_MIB: u64 = 16 << 10;
+
+/// Compares all programs and writes the tables; answers whether every trace is that of its kernel.
+pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
+    let cases = subjects::fidelity(&arguments.programs)?;
+    let machine = {
+        // Closed again: the runs open it, one after the other.
+        let device =
+            machine::open(arguments.device).context("fidelity reads the hardware counters of a GPU")?;
+        anyhow::ensure!(
+            machine::is_gpu(&*device),
+            "fidelity reads the hardware counters of a GPU, and the simulator has none: run it with --device cuda on a machine that has one"
+        );
+        Machine::of(&*device)
+    };
+    let ncu = Ncu::find(arguments.ncu.as_deref())?;
+    println!("device     {} (driver {})\nprofiler   {}", machine.name, machine.driver, ncu.path().display());
+    let out = &arguments.out;
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let folder = match &arguments.scratch {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    };
+    let folder = folder.context("cannot create a folder for traces; name another with --scratch")?;
+    let deadline = arguments.time_limit.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut comparison = Comparison {
+        program: std::env::current_exe().context("cannot find this program's own file")?,
+        rows: Rows::create(out, &machine, &arguments.commit)?,
+        arguments,
+        ncu,
+        machine,
+        folder: folder.path(),
+        deadline,
+        subjects: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let bar = progress::steps(cases.len() as u64);
+    for case in &cases {
+        bar.set_message(case.name());
+        comparison.compare(case)?;
+        comparison.write()?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    println!("\ntables     {}, fidelity.csv and fidelity-locations.csv", out.join("fidelity.md").display());
+    Ok(comparison.is_faithful())
+}
+
+/// All that is compared.
+struct Comparison<'a> {
+    arguments: &'a Fidelity,
+    ncu: Ncu,
+    machine: Machine,
+    /// This program.
+    program: PathBuf,
+    /// For what runs leave.
+    folder: &'a Path,
+    deadline: Option<Instant>,
+    rows: Rows,
+    subjects: Vec<Subject>,
+    left_out: Vec<String>,
+}
+
+/// What a run under ncu left.
+struct Profiled {
+    counts: Counts,
+    story: Story,
+}
+
+impl Comparison<'_> {
+    /// Compares the recordings of a program with its untraced runs.
+    fn compare(&mut self, case: &Case) -> anyhow::Result<()> {
+        let program = case.make()?.program();
+        let mut findings = Findings {
+            program: case.program,
+            input: case.input.clone(),
+            asynchronous: case.asynchronous,
+            untraced: Vec::new(),
+            recordings: Vec::new(),
+        };
+        let runs = self.arguments.runs;
+        for _ in 0..if case.asynchronous { runs } else { runs.min(SYNCHRONOUS_RUNS) } {
+            if self.leaves_out(case, "untraced") {
+                break;
+            }
+            let mode = modes::untraced();
+            match self.profile(case, program, &mode, mode.pool_mib) {
+                Ok(profiled) => findings.untraced.push(profiled.counts),
+                Err(error) => return self.failed(format!("{}, {}", case.name(), mode.name), error),
+            }
+        }
+        if findings.untraced.is_empty() {
+            return Ok(());
+        }
+        let total = findings.reference().total();
+        println!(
+            "{}: {} events untraced, {} lanes an event",
+            case.name(),
+            table::count(total.events),
+            table::digits(total.lanes_an_event())
+        );
+        for mode in modes::recordings(case) {
+            if self.leaves_out(case, &mode.name) {
+                continue;
+            }
+            let name = mode.name.clone();
+            let recording = match self.record(case, program, mode) {
+                Ok(recording) => recording,
+                Err(error) => {
+                    self.failed(format!("{}, {name}", case.name()), error)?;
+                    continue;
+                }
+            };
+            self.rows.add(&findings, &recording, program).context("cannot write the table")?;
+            let problems = findings.problems(&recording);
+            let said =
+                if problems.is_empty() { "ok".to_owned() } else { format!("FAIL: {}", problems.join("; ")) };
+            let far: Vec<String> =
+                recording.decoded.iter().map(|decoded| percent(findings.distance(decoded))).collect();
+            println!("{}: {}: {} from untraced; {said}", case.name(), recording.mode.name, far.join(" and "));
+            findings.recordings.push(recording);
+        }
+        self.subjects.push(Subject { findings, program });
+        Ok(())
+    }
+
+    /// Records a program once, again with more memory if events were lost.
+    fn record(&self, case: &Case, program: &ProgramInfo, mode: Mode) -> anyhow::Result<Recording> {
+        let mut pool_mib = mode.pool_mib;
+        loop {
+            let Profiled { counts: traced, story } = self.profile(case, program, &mode, pool_mib)?;
+            if story.lost > 0 && pool_mib < MAX_POOL_MIB {
+                pool_mib = (pool_mib * 4).min(MAX_POOL_MIB);
+                println!("{}: {}: events were lost; again with {pool_mib} MiB", case.name(), mode.name);
+                continue;
+            }
+            let trace = TraceFile::open(self.folder.join(TRACE))?;
+            let decoded =
+                (0..mode.tracks()).map(|track| decoded::counts(&trace, track, story.profiled().len()));
+            let decoded = decoded.collect::<anyhow::Result<Vec<Counts>>>()?;
+            return Ok(Recording {
+                mode,
+                launches: story.profiled().len(),
+                traced,
+                decoded,
+                lost: story.lost,
+            });
+        }
+    }
+
+    /// Runs a program once under ncu.
+    fn profile(
+        &self,
+        case: &Case,
+        program: &ProgramInfo,
+        mode: &Mode,
+        pool_mib: u64,
+    ) -> anyhow::Result<Profiled> {
+        let arguments: Vec<OsString> = vec![
+            "fidelity-run".into(),
+            case.name().into(),
+            mode.name.clone().into(),
+            "--device".into(),
+            self.arguments.device.to_string().into(),
+            "--pool-mib".into(),
+            pool_mib.to_string().into(),
+            "--out".into(),
+            self.folder.into(),
+        ];
+        for name in [TRACE, STORY] {
+            // What an earlier run left must not be taken for this one's.
+            if let Err(error) = fs::remove_file(self.folder.join(name))
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(error).with_context(|| format!("cannot remove {name}"));
+            }
+        }
+        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        let traced = mode.codec.is_some();
+        let profiled = (&kernels[..], traced, MAX_LAUNCHES);
+        let child = (self.program.as_path(), &arguments[..]);
+        let tables = self.ncu.profile(profiled, child, MARKS, self.folder, RUN_LIMIT)?;
+        let story = Story::read(self.folder)?;
+        let launches = source_page::of_launches(tables, story.profiled(), traced)
+            .map_err(|problem| anyhow::anyhow!(problem))?;
+        let mut counts = Counts::default();
+        for launch in &launches {
+            counts.add_all(&launch.counts);
+        }
+        anyhow::ensure!(
+            !counts.is_empty(),
+            "no mark was executed in {} launches: kernels are marked where {MARKS} is set, and this device did not mark them",
+            launches.len()
+        );
+        Ok(Profiled { counts, story })
+    }
+
+    /// Notes a run that failed, so that it does not take the others' numbers with it.
+    ///
+    /// # Errors
+    /// The error itself, where all runs would fail so.
+    fn failed(&mut self, run: String, error: anyhow::Error) -> anyhow::Result<()> {
+        if let Some(NcuError::Permission) = error.downcast_ref() {
+            return Err(error);
+        }
+        eprintln!("error: {run}: {error:#}");
+        self.left_out.push(format!("{run}: {error:#}"));
+        Ok(())
+    }
+
+    /// Whether a run has to be left out, because the time limit is reached.
+    fn leaves_out(&mut self, case: &Case, what: &str) -> bool {
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if late {
+            println!("{}: {what}: left out, the time limit is reached", case.name());
+            self.left_out.push(format!("{}, {what}", case.name()));
+        }
+        late
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let path = self.arguments.out.join("fidelity.md");
+        let text = report::markdown(&self.subjects, &self.left_out, &self.machine, &self.arguments.commit);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Whether everything was compared, and no recording has a problem.
+    fn is_faithful(&self) -> bool {
+        let of = |subject: &Subject| {
+            let findings = &subject.findings;
+            findings.recordings.iter().all(|recording| findings.problems(recording).is_empty())
+        };
+        self.left_out.is_empty() && !self.subjects.is_empty() && self.subjects.iter().all(of)
+    }
+}

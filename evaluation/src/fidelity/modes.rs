@@ -1,0 +1,102 @@
+//! The ways to run a program whose counts are compared.
+
+use crate::codecs::{CODECS, Codec, MAIN, RAW, UNTRACED};
+use crate::subject::Case;
+
+/// Device memory for chunks, in MiB; logs take a multiple of it.
+const POOL_MIB: u64 = 1024;
+/// The same for the recording with other memory.
+const OTHER_POOL_MIB: u64 = 4096;
+/// The program that is also recorded with other memory: what its warps do is the easiest to disturb.
+const WITH_OTHER_MEMORY: &str = "stress";
+
+/// A way to run a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Mode {
+    /// Its name in tables.
+    pub(crate) name: String,
+    /// How it is recorded; `None`: not at all.
+    pub(crate) codec: Option<&'static Codec>,
+    /// Whether a raw twin is recorded beside it.
+    pub(crate) dual: bool,
+    /// Device memory for chunks, in MiB.
+    pub(crate) pool_mib: u64,
+}
+
+impl Mode {
+    fn of(codec: Option<&'static Codec>) -> Self {
+        let name = codec.map_or(UNTRACED, |codec| codec.name).to_owned();
+        Self { name, codec, dual: false, pool_mib: POOL_MIB }
+    }
+
+    /// Whether loops are counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.codec.is_some_and(|codec| codec.counted)
+    }
+
+    /// Tracks of its traces.
+    pub(crate) fn tracks(&self) -> u32 {
+        u32::from(self.codec.is_some()) + u32::from(self.dual)
+    }
+}
+
+/// The run without tracing.
+pub(crate) fn untraced() -> Mode {
+    Mode::of(None)
+}
+
+/// The recordings of a program.
+pub(crate) fn recordings(case: &Case) -> Vec<Mode> {
+    let of = |name: &str| Mode::of(Some(codec(name)));
+    let dual = Mode { name: "predict beside raw".to_owned(), dual: true, ..of("predict") };
+    let mut modes = vec![of("predict"), of(MAIN), of(RAW), of("predict, counted loops"), dual];
+    if case.program == WITH_OTHER_MEMORY {
+        let name = format!("predict, {} GiB for chunks", OTHER_POOL_MIB >> 10);
+        modes.push(Mode { name, pool_mib: OTHER_POOL_MIB, ..of("predict") });
+    }
+    modes
+}
+
+fn codec(name: &str) -> &'static Codec {
+    CODECS.iter().find(|codec| codec.name == name).expect("the names are those of the list; see the test")
+}
+
+/// The way of this name.
+///
+/// # Errors
+/// If there is none; the error names those that there are.
+pub(crate) fn named(case: &Case, name: &str) -> anyhow::Result<Mode> {
+    let mut modes = recordings(case);
+    modes.insert(0, untraced());
+    let known = || modes.iter().map(|mode| format!("`{}`", mode.name)).collect::<Vec<_>>().join(", ");
+    let found = modes.iter().find(|mode| mode.name == name);
+    found
+        .cloned()
+        .ok_or_else(|| anyhow::anyhow!("there is no way to run called `{name}`; there are {}", known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects;
+
+    #[test]
+    fn every_way_is_found_by_its_name() {
+        for case in subjects::fidelity(&[]).unwrap() {
+            let modes = recordings(&case);
+            assert_eq!(modes.len(), if case.program == "stress" { 6 } else { 5 }, "{}", case.name());
+            for mode in modes {
+                let found = named(&case, &mode.name).unwrap();
+                assert_eq!((found.codec, found.dual, found.pool_mib), (mode.codec, mode.dual, mode.pool_mib));
+                assert!(found.codec.is_some());
+            }
+            assert_eq!(named(&case, UNTRACED).unwrap().tracks(), 0);
+        }
+        let case = &subjects::fidelity(&[]).unwrap()[0];
+        let error = named(case, "slow").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no way to run called `slow`; there are `untraced`, `predict`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! Runs a program under Nsight Compute, and reads what its marks counted.
+//!
+//! Two metrics are asked for by name rather than the section `SourceCounters`, which has twenty others: ncu then runs each
+//! kernel twice instead of five times. It restores device memory (and pinned host memory) before the second, so that a traced
+//! kernel leaves one run's logs, and both metrics are those of that run: what the kernel itself counted in memory equals them
+//! even where each run differs (tried with ncu 2025.3.1 on an H200).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use warptrace_ptx::splice::TRACED_SUFFIX;
+
+use super::source_page::{self, PageError, ProfiledLaunch};
+
+/// Where the toolkit and the profiler's own package put ncu: folders, and the names in them.
+const FOLDERS: [(&str, &str); 3] = [
+    ("/usr/local/cuda/bin", "ncu"),
+    ("/opt/nvidia/nsight-compute", "*/ncu"),
+    ("/usr/local", "cuda-*/bin/ncu"),
+];
+/// What ncu says if it may not read the counters.
+const NO_PERMISSION: &str = "ERR_NVGPUCTRPERM";
+/// The metrics: warp executions, lanes, and lanes whose predicate held.
+const METRICS: &str = "inst_executed,thread_inst_executed,thread_inst_executed_true";
+/// Bytes of a program's messages that an error repeats.
+const MAX_MESSAGE: usize = 2_000;
+
+/// A program could not be profiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum NcuError {
+    /// There is no ncu.
+    #[error(
+        "Nsight Compute is not here: `ncu` is neither on the PATH nor in {looked}; install it (it comes with the CUDA toolkit), or name it with --ncu"
+    )]
+    Missing {
+        /// Where it was looked for.
+        looked: String,
+    },
+    /// The file that was named is not there.
+    #[error("{} is not there: name Nsight Compute's program `ncu`", path.display())]
+    NotThere {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The counters are for administrators.
+    #[error(
+        "the driver does not let this user read the hardware counters (ERR_NVGPUCTRPERM): run as root, or load the driver's module with NVreg_RestrictProfilingToAdminUsers=0; in a container, give it the capability SYS_ADMIN"
+    )]
+    Permission,
+    /// The program or ncu took too long.
+    #[error("{program} under {} took more than {seconds} s, and was ended", ncu.display())]
+    TooLong {
+        /// What was run.
+        program: String,
+        /// The profiler.
+        ncu: PathBuf,
+        /// The limit.
+        seconds: u64,
+    },
+    /// ncu failed, or the program under it.
+    #[error("{} failed ({status}): {said}", ncu.display())]
+    Failed {
+        /// The profiler.
+        ncu: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it and the program said.
+        said: String,
+    },
+    /// What ncu printed cannot be read.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A file or process failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Nsight Compute's program.
+#[derive(Clone, Debug)]
+pub(crate) struct Ncu {
+    path: PathBuf,
+}
+
+impl Ncu {
+    /// Finds ncu: the one that was named, or the first on the PATH, or in the usual folders the one of the highest name.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Self, NcuError> {
+        match named {
+            Some(path) if path.is_file() => Ok(Self { path: path.to_owned() }),
+            Some(path) => Err(NcuError::NotThere { path: path.to_owned() }),
+            None => Self::find_in(std::env::var_os("PATH").as_deref(), Path::new("/")),
+        }
+    }
+
+    fn find_in(path: Option<&OsStr>, root: &Path) -> Result<Self, NcuError> {
+        let on_path = path.into_iter().flat_map(std::env::split_paths).map(|folder| folder.join("ncu"));
+        let usual = FOLDERS.iter().flat_map(|(folder, name)| {
+            let folder = root.join(folder.trim_start_matches('/'));
+            match name.split_once('*') {
+                None => vec![folder.join(name)],
+                Some((prefix, suffix)) => versions(&folder, prefix, suffix.trim_start_matches('/')),
+            }
+        });
+        let found = on_path.chain(usual).find(|path| path.is_file());
+        found.map(|path| Self { path }).ok_or_else(|| NcuError::Missing {
+            looked: FOLDERS.map(|(folder, name)| format!("{folder}/{name}")).join(", "),
+        })
+    }
+
+    /// The program's file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `program` with its arguments, `variable` set to 1, and profiles its first `launches` launches of `kernels`, or of
+    /// their traced copies. Its messages go to files in `folder`.
+    ///
+    /// # Errors
+    /// If ncu or the program fails, takes longer than `limit`, or what ncu prints cannot be read.
+    pub(crate) fn profile(
+        &self,
+        (kernels, traced, launches): (&[&str], bool, usize),
+        program: (&Path, &[OsString]),
+        variable: &str,
+        folder: &Path,
+        limit: Duration,
+    ) -> Result<Vec<ProfiledLaunch>, NcuError> {
+        let system = |what: &str| {
+            let what = what.to_owned();
+            move |source| NcuError::System { what, source }
+        };
+        let (log, said) = (folder.join("ncu.log"), folder.join("said.log"));
+        let messages = File::create(&said).map_err(system("create a file for messages"))?;
+        let errors = messages.try_clone().map_err(system("create a file for messages"))?;
+        let mut command = Command::new(&self.path);
+        command.args(arguments(kernels, traced, launches, &log)).arg(program.0).args(program.1);
+        command.env(variable, "1").stdin(Stdio::null()).stdout(messages).stderr(errors);
+        own_group(&mut command);
+        let mut child = command.spawn().map_err(system(&format!("start {}", self.path.display())))?;
+        let ended = wait(&mut child, limit).map_err(system("wait for ncu"))?;
+        let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
+        let said = String::from_utf8_lossy(&fs::read(&said).unwrap_or_default()).into_owned();
+        if text.contains(NO_PERMISSION) || said.contains(NO_PERMISSION) {
+            return Err(NcuError::Permission);
+        }
+        match ended {
+            None => Err(NcuError::TooLong {
+                program: program.0.display().to_string(),
+                ncu: self.path.clone(),
+                seconds: limit.as_secs(),
+            }),
+            Some(status) if !status.success() => {
+                Err(NcuError::Failed { ncu: self.path.clone(), status, said: messages_of(&text, &said) })
+            }
+            Some(_) => Ok(source_page::read(&text)?),
+        }
+    }
+}
+
+/// Files `folder/PREFIX.../suffix`, the highest name first, numbers in it compared as such.
+fn versions(folder: &Path, prefix: &str, suffix: &str) -> Vec<PathBuf> {
+    let numbers = |name: &str| -> Vec<u64> {
+        name.split(|character: char| !character.is_ascii_digit())
+            .filter_map(|word| word.parse().ok())
+            .collect()
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort_by_key(|name| std::cmp::Reverse(numbers(name)));
+    names.into_iter().map(|name| folder.join(name).join(suffix)).collect()
+}
+
+/// The options of ncu, before the program.
+fn arguments(kernels: &[&str], traced: bool, launches: usize, log: &Path) -> Vec<OsString> {
+    let suffix = if traced { TRACED_SUFFIX.replace('$', "\\$") } else { String::new() };
+    let names = format!("regex:^({}){suffix}$", kernels.join("|"));
+    let mut arguments: Vec<OsString> = [
+        "--clock-control",
+        "none",
+        "--metrics",
+        METRICS,
+        "--page",
+        "source",
+        "--csv",
+        "--print-source",
+        "sass",
+    ]
+    .map(OsString::from)
+    .into();
+    arguments.extend(["--launch-count".into(), launches.to_string().into()]);
+    arguments.extend(["--kernel-name".into(), names.into(), "--log-file".into(), log.into()]);
+    arguments
+}
+
+/// What went wrong, from ncu's log and what the program said.
+fn messages_of(log: &str, said: &str) -> String {
+    let errors = log.lines().filter(|line| line.starts_with("==ERROR==")).chain(said.lines());
+    let text = errors.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    if text.is_empty() {
+        return "it said nothing".to_owned();
+    }
+    // The end says most: the program's error comes last.
+    let start = (text.len().saturating_sub(MAX_MESSAGE)..).find(|&start| text.is_char_boundary(start));
+    text[start.unwrap_or(0)..].to_owned()
+}
+
+/// Makes the child the head of a process group, so that the program can be ended with ncu.
+fn own_group(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// Waits for a child; ends it and what it started if that takes too long, and then answers `None`.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            #[cfg(unix)]
+            if let Ok(group) = i32::try_from(child.id()) {
+                // SAFETY: no memory is involved. The child has not been waited for, so its group is still its own.
+                unsafe { libc::kill(-group, libc::SIGKILL) };
+            }
+            // Ends the child where there are no groups; elsewhere it has ended.
+            let _ = child.kill();
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_kernels_and_metrics() {
+        let text = |traced| -> Vec<String> {
+            let arguments = arguments(&["nbody_force", "nbody_move"], traced, 50, Path::new("/tmp/log"));
+            arguments.into_iter().map(|argument| argument.into_string().unwrap()).collect()
+        };
+        let traced = text(true);
+        assert!(traced.windows(2).any(|pair| pair == ["--clock-control", "none"]), "{traced:?}");
+        assert!(
+            traced
+                .windows(2)
+                .any(|pair| pair == ["--kernel-name", "regex:^(nbody_force|nbody_move)\\$traced$"]),
+            "{traced:?}"
+        );
+        assert!(text(false).contains(&"regex:^(nbody_force|nbody_move)$".to_owned()));
+        for pair in [["--log-file", "/tmp/log"], ["--launch-count", "50"]] {
+            assert!(traced.windows(2).any(|found| found == pair), "{traced:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_of_the_usual_places_is_found_after_the_path() {
+        let root = tempfile::tempdir().unwrap();
+        let missing = Ncu::find_in(None, root.path()).unwrap_err();
+        assert!(missing.to_string().contains("/opt/nvidia/nsight-compute/*/ncu"), "{missing}");
+        let put = |folder: &str| {
+            let folder = root.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("ncu"), "").unwrap();
+            folder.join("ncu")
+        };
+        let find = |path: Option<&OsStr>| Ncu::find_in(path, root.path()).unwrap().path;
+        put("opt/nvidia/nsight-compute/2024.10.0");
+        let newest = put("opt/nvidia/nsight-compute/2025.3.1");
+        put("opt/nvidia/nsight-compute/2025.2.9");
+        assert_eq!(find(None), newest);
+        let toolkit = put("usr/local/cuda/bin");
+        assert_eq!(find(None), toolkit);
+        let bin = put("bin");
+        assert_eq!(find(Some(bin.parent().unwrap().as_os_str())), bin);
+        assert!(matches!(Ncu::find(Some(Path::new("no-such-ncu"))), Err(NcuError::NotThere { .. })));
+    }
+
+    /// Runs a shell script in the profiler's stead, which is given ncu's arguments.
+    #[cfg(unix)]
+    fn run(script: &str, limit: Duration) -> Result<Vec<ProfiledLaunch>, NcuError> {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ncu");
+        fs::write(&path, format!("#!/bin/sh\nlog={}/ncu.log\n{script}\n", folder.path().display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = Path::new("/bin/true");
+        Ncu { path }.profile(
+            (&["walk"], true, 50),
+            (program, &["--now".into()]),
+            "MARKED",
+            folder.path(),
+            limit,
+        )
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_ncu_says_becomes_counts_or_an_error() {
+        let minute = Duration::from_secs(60);
+        let table = "printf '\"Kernel Name\",\"walk$traced\",\\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\"\\n\"0x0\",\"PMTRIG 0x1\",\"2\",\"64\"\\n' > $log";
+        let launches =
+            run(&format!("{table}; for last; do :; done; test $last$MARKED = --now1"), minute).unwrap();
+        assert_eq!((launches[0].kernel.as_str(), launches[0].counts.total().lanes), ("walk", 64));
+
+        let denied = "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission' > $log; exit 1";
+        assert!(matches!(run(denied, minute), Err(NcuError::Permission)));
+
+        let error =
+            run("echo '==ERROR== no metric' > $log; echo 'error: no GPU' >&2; exit 9", minute).unwrap_err();
+        assert!(error.to_string().contains("9): ==ERROR== no metric; error: no GPU"), "{error}");
+        let error = run("exit 4", minute).unwrap_err();
+        assert!(error.to_string().ends_with("it said nothing"), "{error}");
+        let error = run("echo '\"0x0\",\"PMTRIG 0x1\",\"2\",\"64\"' > $log", minute).unwrap_err();
+        assert!(matches!(error, NcuError::Page(PageError::NoTable { line: 1 })), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_takes_too_long_is_ended_with_what_it_started() {
+        let started = Instant::now();
+        let error = run("sleep 100 & wait", Duration::from_millis(100)).unwrap_err();
+        assert!(error.to_string().contains("took more than 0 s"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(50));
+    }
+
+    #[test]
+    fn long_messages_keep_their_end() {
+        let said = format!("{}\nerror: the end", "ä".repeat(MAX_MESSAGE));
+        let message = messages_of("", &said);
+        assert!(message.len() <= MAX_MESSAGE && message.ends_with("error: the end"), "{message}");
+    }
+}

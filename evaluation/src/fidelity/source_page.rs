@@ -1,0 +1,344 @@
+//! The source page that Nsight Compute prints as CSV: a table for each profiled launch, a line for each instruction.
+//!
+//! ```text
+//! ==PROF== Connected to process 532 (/tmp/program)
+//! "Kernel Name","fractal$traced",
+//! "Address","Source","inst_executed","thread_inst_executed"
+//! "0x7f5f1f7a0050","      PMTRIG 0x1","192","6144"
+//! ```
+//!
+//! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. All marks of a location in a launch are
+//! summed: code may stand at several addresses. Columns are found by their names, whatever others there are, whether they are
+//! called as the metrics are or as the section `SourceCounters` calls them. Everything that is no table is passed over.
+//!
+//! The assembler may make a mark conditional rather than branch around it (`@P0 PMTRIG 0x5`). It is counted then for each warp that
+//! comes by, so its events are an upper bound; its lanes are those whose predicate held.
+
+use warptrace_ptx::splice::TRACED_SUFFIX;
+
+use super::counts::{Counts, Passed};
+
+/// The instruction that a mark becomes.
+const MARK: &str = "PMTRIG";
+/// Names of the columns: of warp executions, of lanes, of lanes whose predicate held.
+const EVENTS: [&str; 2] = ["inst_executed", "Instructions Executed"];
+const LANES: [&str; 2] = ["thread_inst_executed", "Thread Instructions Executed"];
+const LANES_ON: [&str; 2] = ["thread_inst_executed_true", "Predicated-On Thread Instructions Executed"];
+
+/// A profiled launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProfiledLaunch {
+    /// The kernel's own name.
+    pub(crate) kernel: String,
+    /// Whether it was the traced copy.
+    pub(crate) traced: bool,
+    /// What its marks counted.
+    pub(crate) counts: Counts,
+}
+
+/// A line of the source page that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum PageError {
+    /// A line is no CSV.
+    #[error("line {line} of what ncu printed is no CSV: {reason}")]
+    Csv {
+        /// Number, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A table lacks a column.
+    #[error(
+        "line {line} of what ncu printed: the table has no column `{column}`; it has {found}: this version of ncu names it in another way"
+    )]
+    Column {
+        /// Number of the heading's line, from 1.
+        line: usize,
+        /// The metric's name.
+        column: &'static str,
+        /// The columns.
+        found: String,
+    },
+    /// A mark stands before any table.
+    #[error("line {line} of what ncu printed has a mark, but no kernel or no heading stands before it")]
+    NoTable {
+        /// Number, from 1.
+        line: usize,
+    },
+    /// A mark's location or count cannot be read.
+    #[error("line {line} of what ncu printed: `{text}` is not {what}")]
+    Number {
+        /// Number, from 1.
+        line: usize,
+        /// What is there.
+        text: String,
+        /// What should be.
+        what: &'static str,
+    },
+}
+
+/// Kernels that an error names.
+const NAMED: usize = 6;
+
+/// Where the columns are.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    source: usize,
+    events: usize,
+    lanes: usize,
+    lanes_on: Option<usize>,
+}
+
+/// Reads what ncu printed; answers the launches in the order of their tables.
+///
+/// # Errors
+/// If a table lacks a column, or a mark's line cannot be read; the error names the line.
+pub(crate) fn read(text: &str) -> Result<Vec<ProfiledLaunch>, PageError> {
+    let mut launches: Vec<ProfiledLaunch> = Vec::new();
+    let mut columns = None;
+    for (index, content) in text.lines().enumerate() {
+        let line = index + 1;
+        if content.starts_with("\"Kernel Name\"") {
+            let name = fields(content, line)?.into_iter().nth(1).unwrap_or_default();
+            let own = name.strip_suffix(TRACED_SUFFIX);
+            columns = None;
+            launches.push(ProfiledLaunch {
+                traced: own.is_some(),
+                kernel: own.unwrap_or(&name).to_owned(),
+                counts: Counts::default(),
+            });
+        } else if is_heading(content) {
+            columns = Some(headings(&fields(content, line)?, line)?);
+        } else if content.starts_with('"') && content.contains(MARK) {
+            let (Some(launch), Some(columns)) = (launches.last_mut(), columns) else {
+                return Err(PageError::NoTable { line });
+            };
+            add_mark(launch, columns, &fields(content, line)?, line)?;
+        }
+    }
+    Ok(launches)
+}
+
+fn is_heading(content: &str) -> bool {
+    content.starts_with("\"Address\"") || content.starts_with("\"#\",\"Address\"")
+}
+
+fn fields(content: &str, line: usize) -> Result<Vec<String>, PageError> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(content.as_bytes());
+    match reader.records().next() {
+        Some(Ok(record)) => Ok(record.iter().map(str::to_owned).collect()),
+        Some(Err(error)) => Err(PageError::Csv { line, reason: error.to_string() }),
+        None => Err(PageError::Csv { line, reason: "it is empty".to_owned() }),
+    }
+}
+
+fn headings(names: &[String], line: usize) -> Result<Columns, PageError> {
+    let find = |wanted: &[&str]| {
+        names.iter().position(|name| wanted.contains(&name.trim().trim_start_matches("# ")))
+    };
+    let needed = |wanted: &[&'static str]| {
+        let missing = || PageError::Column { line, column: wanted[0], found: names.join(", ") };
+        find(wanted).ok_or_else(missing)
+    };
+    Ok(Columns {
+        source: needed(&["Source"])?,
+        events: needed(&EVENTS)?,
+        lanes: needed(&LANES)?,
+        lanes_on: find(&LANES_ON),
+    })
+}
+
+/// Adds the line of an instruction if that is a mark.
+fn add_mark(
+    launch: &mut ProfiledLaunch,
+    columns: Columns,
+    fields: &[String],
+    line: usize,
+) -> Result<(), PageError> {
+    let field = |column: usize| fields.get(column).map_or("", |field| field.trim());
+    let mut words = field(columns.source).split_whitespace().peekable();
+    let guarded = words.next_if(|word| word.starts_with('@')).is_some();
+    if words.next() != Some(MARK) {
+        return Ok(());
+    }
+    let operand = words.next().unwrap_or_default().trim_end_matches(';');
+    let wrong = |text: &str, what| PageError::Number { line, text: text.to_owned(), what };
+    let location = match operand.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => operand.parse(),
+    };
+    let location = location.map_err(|_| wrong(operand, "a location"))?;
+    let number = |column: usize| {
+        let text = field(column);
+        let digits: String =
+            text.chars().filter(|character| !matches!(character, ',' | '\'' | ' ')).collect();
+        // 48 bits hold years of execution, and sums of them do not overflow.
+        digits.parse().ok().filter(|number: &u64| *number < 1 << 48).ok_or_else(|| wrong(text, "a count"))
+    };
+    let mut passed = Passed { events: number(columns.events)?, lanes: number(columns.lanes)? };
+    if guarded {
+        let missing = || PageError::Column { line, column: LANES_ON[0], found: "no such column".to_owned() };
+        passed.lanes = number(columns.lanes_on.ok_or_else(missing)?)?;
+        // Without a lane there was no event.
+        passed.events = passed.events.min(passed.lanes);
+        if passed.lanes != 0 {
+            launch.counts.set_bound(&launch.kernel, location);
+        }
+    }
+    launch.counts.add(&launch.kernel, location, passed);
+    Ok(())
+}
+
+/// The profiled launches, one for each of the `kernels`, in their order. Some versions of ncu print each
+/// table twice, one after the other; the second is left out.
+///
+/// # Errors
+/// In words, if the tables are not these.
+pub(crate) fn of_launches(
+    tables: Vec<ProfiledLaunch>,
+    kernels: &[String],
+    traced: bool,
+) -> Result<Vec<ProfiledLaunch>, String> {
+    let are_theirs = |tables: &[ProfiledLaunch]| {
+        tables.len() == kernels.len()
+            && tables
+                .iter()
+                .zip(kernels)
+                .all(|(table, kernel)| table.kernel == *kernel && table.traced == traced)
+    };
+    if are_theirs(&tables) {
+        return Ok(tables);
+    }
+    let (pairs, rest) = tables.as_chunks::<2>();
+    if rest.is_empty() && pairs.iter().all(|[one, other]| one == other) {
+        let halves: Vec<ProfiledLaunch> = pairs.iter().map(|[one, _]| one.clone()).collect();
+        if are_theirs(&halves) {
+            return Ok(halves);
+        }
+    }
+    let tabled: Vec<String> = tables.into_iter().map(|table| table.kernel).collect();
+    let names = |names: &[String]| {
+        let more = if names.len() > NAMED { ", ..." } else { "" };
+        format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+    };
+    Err(format!(
+        "{} launches were to be profiled ({}), and ncu printed {} tables ({})",
+        kernels.len(),
+        names(kernels),
+        tabled.len(),
+        names(&tabled)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counts::tests::counts;
+    use super::*;
+
+    /// In the form of Nsight Compute 2025.3 with metrics by name.
+    const METRICS: &str = r#"==WARNING== Note: Running with unmodified GPU clocks.
+==PROF== Connected to process 621 (/tmp/a)
+"Kernel Name","walk",
+"Address","Source","inst_executed","thread_inst_executed","thread_inst_executed_true"
+"0x7f5f1f7a0000","      LDC R1, c[0x0][0x28]","192","6144","6144"
+"0x7f5f1f7a0050","      PMTRIG 0x1","192","6144","6144"
+"0x7f5f1f7a0180","      PMTRIG 0x2","1344","21496","21496"
+"0x7f5f1f7a0240","      PMTRIG 0x2","1,518","9,224","9224"
+"0x7f5f1f7a0300","      PMTRIG 0x9","0","0","0"
+"0x7f5f1f7a06e0","      PMTRIG 0xffff","2837","6144","6144"
+"Kernel Name","walk$traced",
+"Address","Source","inst_executed","thread_inst_executed","thread_inst_executed_true"
+"0x7f5f1f7a0000","@!P0  PMTRIG 0x12c","5","160","40"
+==PROF== Disconnected from process 621
+"#;
+
+    #[test]
+    fn marks_are_summed_by_launch_and_location() {
+        let launches = read(METRICS).unwrap();
+        assert_eq!(launches.len(), 2);
+        let [untraced, traced] = &launches[..] else { panic!("{launches:?}") };
+        assert_eq!((untraced.kernel.as_str(), untraced.traced), ("walk", false));
+        assert_eq!(untraced.counts, counts(&[(1, 192, 6144), (2, 2862, 30720), (65535, 2837, 6144)]));
+        assert_eq!((traced.kernel.as_str(), traced.traced), ("walk", true));
+        let mut expected = counts(&[(300, 5, 40)]);
+        expected.set_bound("walk", 300);
+        assert_eq!((&traced.counts, untraced.counts.bounds().len()), (&expected, 0));
+    }
+
+    #[test]
+    fn the_sections_columns_are_found_among_others() {
+        let text = r##"  warptrace, 2026-Nov-22, Context 1
+"Kernel Name","mis_find",""
+"#","Address","Source","# Samples","Warp Stall, All","Instructions Executed","Thread Instructions Executed"
+"1","0x100","PMTRIG 7","-","-","1,971,191","7,490,526"
+"2","0x110","EXIT","-","-","-","-"
+"##;
+        let launches = read(text).unwrap();
+        assert_eq!(launches[0].counts.total(), Passed { events: 1_971_191, lanes: 7_490_526 });
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let message = |text: &str| read(text).unwrap_err().to_string();
+        let table =
+            "\"Kernel Name\",\"walk\",\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\"\n";
+        for (line, says) in [
+            ("\"0x0\",\"PMTRIG 0x1\",\"many\",\"1\"", "`many` is not a count"),
+            ("\"0x0\",\"PMTRIG 0x1\",\"1\"", "`` is not a count"),
+            ("\"0x0\",\"PMTRIG 0x1\",\"1\",\"-5\"", "`-5` is not a count"),
+            ("\"0x0\",\"PMTRIG 0x1\",\"1\",\"99999999999999999999\"", "is not a count"),
+            ("\"0x0\",\"PMTRIG 0x10000\",\"1\",\"1\"", "`0x10000` is not a location"),
+            ("\"0x0\",\"PMTRIG\",\"1\",\"1\"", "`` is not a location"),
+        ] {
+            let message = message(&format!("{table}{line}\n"));
+            assert!(message.starts_with("line 3 of what ncu printed") && message.contains(says), "{message}");
+        }
+        let message =
+            read("\"Kernel Name\",\"walk\",\n\"Address\",\"Source\",\"inst_executed\"\n").unwrap_err();
+        assert!(
+            matches!(message, PageError::Column { line: 2, column: "thread_inst_executed", .. }),
+            "{message}"
+        );
+        let no_lanes = format!("{table}\"0x0\",\"@P0 PMTRIG 0x1\",\"1\",\"1\"\n");
+        let message = read(&no_lanes).unwrap_err();
+        assert!(
+            matches!(message, PageError::Column { line: 3, column: "thread_inst_executed_true", .. }),
+            "{message}"
+        );
+        let no_heading = "\"Kernel Name\",\"walk\",\n\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n";
+        assert_eq!(read(no_heading), Err(PageError::NoTable { line: 2 }));
+        assert_eq!(read("\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n"), Err(PageError::NoTable { line: 1 }));
+    }
+
+    #[test]
+    fn anything_else_is_passed_over() {
+        assert_eq!(read(""), Ok(Vec::new()));
+        assert_eq!(read("==ERROR== PMTRIG\nPMTRIG 0x1\n\u{0}\u{ffff}\n,,,\n\"\n"), Ok(Vec::new()));
+        let launches =
+            read("\"Kernel Name\"\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\",\"a\n");
+        assert_eq!(launches.map(|launches| launches.len()), Ok(1));
+    }
+
+    fn launch(kernel: &str, location: u16) -> ProfiledLaunch {
+        let counts = counts(&[(location, 1, 32)]);
+        ProfiledLaunch { kernel: kernel.to_owned(), traced: true, counts }
+    }
+
+    #[test]
+    fn tables_that_are_printed_twice_count_once() {
+        let kernels = ["force".to_owned(), "move".to_owned()];
+        let once = vec![launch("force", 1), launch("move", 2)];
+        assert_eq!(of_launches(once.clone(), &kernels, true), Ok(once.clone()));
+        let twice = vec![launch("force", 1), launch("force", 1), launch("move", 2), launch("move", 2)];
+        assert_eq!(of_launches(twice, &kernels, true), Ok(once.clone()));
+        let unequal = vec![launch("force", 1), launch("force", 3), launch("move", 2), launch("move", 2)];
+        let error = of_launches(unequal, &kernels, true).unwrap_err();
+        assert!(
+            error.contains("2 launches were to be profiled (force, move), and ncu printed 4 tables"),
+            "{error}"
+        );
+        assert!(of_launches(once, &kernels, false).is_err());
+        assert_eq!(of_launches(Vec::new(), &[], true), Ok(Vec::new()));
+    }
+}

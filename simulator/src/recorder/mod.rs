@@ -1,0 +1,146 @@
+//! Records the events of a warp as traced kernels on a GPU do, into the same log memory.
+//!
+//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which the run
+//! began. An event repeats a run if the records of all its lanes hold that mask and location and their counts have
+//! room; then each lane adds to its own. Otherwise each lane ends its run, and the event becomes the run of all its
+//! lanes. A run that ends is appended to the log of its *keeper*, the lowest lane of its mask, by the keeper. So no
+//! lane writes what another lane reads, whichever groups of the warp run in between.
+//!
+//! The time is a counter of the warp's events.
+
+mod track;
+
+use warptrace_device::simt::WARP_LANES;
+use warptrace_device::simt::host::Recording;
+use warptrace_format::log::{Entry, LOCATION_SHIFT, LaunchLogs, MAX_KEY_COUNT};
+
+use self::track::TrackLogs;
+use crate::context::LANES;
+use crate::warp::bits;
+
+/// Number of the twin's track.
+const TWIN: u32 = 1;
+
+/// The run that a lane is in.
+#[derive(Clone, Copy, Default)]
+struct Record {
+    /// Lanes of the run; 0 if the lane is in none.
+    mask: u32,
+    /// Location in the upper half, count in the lower half.
+    key: u32,
+    /// When it began.
+    time: u32,
+}
+
+impl Record {
+    /// Whether `count` more events at `location` by the lanes of `mask` continue the run.
+    fn takes(self, location: u16, mask: u32, count: u32) -> bool {
+        let same = self.mask == mask && self.key >> LOCATION_SHIFT == u32::from(location);
+        same && (self.key & MAX_KEY_COUNT) + count <= MAX_KEY_COUNT
+    }
+}
+
+/// The recorder of one warp.
+pub(crate) struct WarpRecorder {
+    /// Number of the last event.
+    clock: u32,
+    records: [Record; LANES],
+    /// The logs of the trace; none if the launch is not traced.
+    trace: Option<TrackLogs>,
+    /// The logs of its raw twin.
+    twin: Option<TrackLogs>,
+}
+
+impl WarpRecorder {
+    /// A recorder that records nothing.
+    pub(crate) fn off() -> Self {
+        Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
+    }
+
+    /// A recorder for the warp with this index in its launch. It records nothing if the launch is not traced, or has
+    /// another shape than `logs` was made for.
+    ///
+    /// # Safety
+    /// As for [`Launch::traced`](crate::Launch::traced), for as long as the recorder is used. No other recorder is
+    /// for the same warp.
+    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u64) -> Self {
+        let mut recorder = Self::off();
+        if let Ok(warp) = u32::try_from(warp)
+            && warp < logs.warps
+        {
+            // SAFETY: the caller's promise.
+            recorder.trace = Some(unsafe { TrackLogs::new(logs, 0, warp) });
+            if recording.dual {
+                // SAFETY: the caller's promise.
+                recorder.twin = Some(unsafe { TrackLogs::new(logs, TWIN, warp) });
+            }
+        }
+        recorder
+    }
+
+    /// Records that the lanes of `mask` came to `location` `count` times in a row.
+    pub(crate) fn record(&mut self, location: u16, mask: u32, count: u32) {
+        if self.trace.is_none() || location == 0 || mask == 0 || count == 0 {
+            return;
+        }
+        self.clock = self.clock.wrapping_add(1);
+        self.record_run(location, mask, count);
+        if let Some(twin) = &mut self.twin {
+            append_run(twin, mask, location, count, self.clock);
+        }
+    }
+
+    fn record_run(&mut self, location: u16, mask: u32, count: u32) {
+        if bits(mask).all(|lane| self.records[lane].takes(location, mask, count)) {
+            for lane in bits(mask) {
+                self.records[lane].key += count;
+            }
+            return;
+        }
+        for lane in bits(mask) {
+            self.end_run(lane);
+        }
+        if count > MAX_KEY_COUNT {
+            // No record counts so far: the run is complete at once.
+            if let Some(trace) = &mut self.trace {
+                append_run(trace, mask, location, count, self.clock);
+            }
+            return;
+        }
+        for lane in bits(mask) {
+            let key = u32::from(location) << LOCATION_SHIFT | count;
+            self.records[lane] = Record { mask, key, time: self.clock };
+        }
+    }
+
+    /// Ends the lane's run: if the lane keeps it, appends it to the lane's log.
+    fn end_run(&mut self, lane: usize) {
+        let Record { mask, key, time } = std::mem::take(&mut self.records[lane]);
+        if mask != 0
+            && mask.trailing_zeros() == lane as u32
+            && let Some(trace) = &mut self.trace
+        {
+            let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
+            trace.append(lane as u32, Entry { mask, location, count, time }.to_words());
+        }
+    }
+
+    /// Closes the logs of a lane that leaves the kernel.
+    pub(crate) fn leave(&mut self, lane: usize) {
+        debug_assert!(lane < WARP_LANES as usize);
+        self.end_run(lane);
+        for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
+            track.close(lane as u32);
+        }
+    }
+}
+
+/// Appends a run to its keeper's log, in as many entries as its count takes.
+fn append_run(logs: &mut TrackLogs, mask: u32, location: u16, count: u32, time: u32) {
+    let mut remaining = count;
+    while remaining != 0 {
+        let count = remaining.min(MAX_KEY_COUNT);
+        logs.append(mask.trailing_zeros(), Entry { mask, location, count, time }.to_words());
+        remaining -= count;
+    }
+}

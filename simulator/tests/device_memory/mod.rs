@@ -1,0 +1,377 @@
+//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels on simulated
+//! lanes.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use warptrace_encode::native::{self, Schedule};
+use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
+use warptrace_format::Event;
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
+use warptrace_format::codec::{CodecSpec, Decoder};
+use warptrace_format::log::{ENTRY_BYTES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+use warptrace_sim::{Launch, Recording, Simulator};
+
+use warptrace_device::KernelCall;
+
+/// Number of the launch.
+pub(crate) const LAUNCH: u32 = 7;
+/// What memory holds that nobody has written: not zero, as on a GPU.
+pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
+
+/// 2 KiB, aligned as log memory is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[repr(C, align(2048))]
+struct Line([u32; 512]);
+
+/// Bytes of a line.
+const LINE: usize = size_of::<Line>();
+
+/// Memory of a device, with a line before and after it that nobody may write.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    lines: Vec<Line>,
+    bytes: usize,
+}
+
+impl Guarded {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { lines: vec![Line([UNTOUCHED; 512]); bytes.div_ceil(LINE) + 2], bytes }
+    }
+
+    pub(crate) fn zeroed(bytes: usize) -> Self {
+        let mut memory = Self::new(bytes);
+        memory.write(&vec![0; bytes]);
+        memory
+    }
+
+    pub(crate) fn address(&mut self) -> u64 {
+        self.lines[1..].as_mut_ptr().expose_provenance() as u64
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.bytes);
+        let target = std::ptr::with_exposed_provenance_mut::<u8>(self.address() as usize);
+        // SAFETY: so many bytes from the second line on are its own.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// The bytes. The lines before and after them are untouched.
+    pub(crate) fn contents(&mut self) -> Vec<u8> {
+        let whole = self.lines.as_mut_ptr().expose_provenance();
+        // SAFETY: the lines' own bytes, all of them initialised, which no kernel writes now.
+        let bytes = unsafe {
+            let start = std::ptr::with_exposed_provenance::<u8>(whole);
+            std::slice::from_raw_parts(start, self.lines.len() * LINE)
+        };
+        let (before, rest) = bytes.split_at(LINE);
+        let (inside, after) = rest.split_at(self.bytes);
+        assert!(untouched(before) && untouched(after), "memory is written outside its bounds");
+        inside.to_vec()
+    }
+}
+
+/// Whether nobody has written into memory.
+pub(crate) fn untouched(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == UNTOUCHED as u8)
+}
+
+/// What there is for a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) chunks: u32,
+    pub(crate) chunk_bytes: u32,
+    /// Entries of a first segment, and of any other.
+    pub(crate) first: u32,
+    pub(crate) segment: u32,
+    /// Entries of log memory that kernels may claim.
+    pub(crate) claimable: u32,
+    /// Entries of log memory for what is merged.
+    pub(crate) merged: u32,
+}
+
+/// Enough for anything here.
+pub(crate) const AMPLE: Room =
+    Room { chunks: 4000, chunk_bytes: 512, first: 16, segment: 32, claimable: 1 << 16, merged: 1 << 18 };
+
+/// Memory for one launch, and the descriptors that name it.
+#[derive(Clone)]
+pub(crate) struct DeviceMemory {
+    pub(crate) room: Room,
+    pub(crate) warps: u32,
+    pub(crate) tracks: u32,
+    pub(crate) block_threads: u32,
+    pub(crate) logs: Guarded,
+    pub(crate) chunks: Guarded,
+    accounts: Guarded,
+    claims: Guarded,
+}
+
+/// A stream: its events and its account.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stream {
+    pub(crate) events: Vec<Event>,
+    pub(crate) account: WarpAccount,
+}
+
+/// What is in chunks and accounts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Encoded {
+    /// Track by track, warp by warp.
+    pub(crate) streams: Vec<Stream>,
+    /// Header and payload of each chunk that holds events, by track, warp and sequence.
+    pub(crate) chunks: Vec<(ChunkHeader, Vec<u8>)>,
+    pub(crate) claims: Claims,
+}
+
+impl Encoded {
+    pub(crate) fn lost(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.account.lost).sum()
+    }
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(room: Room, warps: u32, block_threads: u32, tracks: u32) -> Self {
+        let streams = (warps * tracks) as usize;
+        let mut memory = Self {
+            room,
+            warps,
+            tracks,
+            block_threads,
+            logs: Guarded::new(0),
+            chunks: Guarded::new((room.chunks * room.chunk_bytes) as usize),
+            accounts: Guarded::zeroed(streams * size_of::<WarpAccount>()),
+            claims: Guarded::zeroed(size_of::<Claims>()),
+        };
+        memory.logs = Guarded::new(memory.merged_end() as usize * ENTRY_BYTES as usize);
+        memory
+    }
+
+    /// Index of the first entry after the slices.
+    pub(crate) fn claims_from(&self) -> u32 {
+        let end = RESERVED_ENTRIES + self.warps * self.tracks * slice_entries(self.room.first);
+        end.next_multiple_of(128)
+    }
+
+    pub(crate) fn merged_from(&self) -> u32 {
+        self.claims_from() + self.room.claimable
+    }
+
+    fn merged_end(&self) -> u32 {
+        self.merged_from() + self.room.merged
+    }
+
+    /// What a traced kernel is told.
+    pub(crate) fn launch_logs(&mut self) -> LaunchLogs {
+        LaunchLogs {
+            logs: self.logs.address(),
+            claims: self.claims.address(),
+            accounts: self.accounts.address(),
+            slices: RESERVED_ENTRIES,
+            warps: self.warps,
+            first_entries: self.room.first,
+            segment_entries: self.room.segment,
+            claims_from: self.claims_from(),
+            claims_end: self.merged_from(),
+            launch: LAUNCH,
+            reserved: [0; 3],
+        }
+    }
+
+    pub(crate) fn logged_launch(&mut self) -> LoggedLaunch {
+        LoggedLaunch {
+            accounts: self.accounts.address(),
+            slices: RESERVED_ENTRIES,
+            first_entries: self.room.first,
+            segment_entries: self.room.segment,
+            warps: self.warps,
+            block_threads: self.block_threads,
+            launch: LAUNCH,
+            first_stream: 0,
+            tracks: self.tracks,
+            reserved: [0; 2],
+        }
+    }
+
+    pub(crate) fn pool(&mut self) -> PoolDescriptor {
+        PoolDescriptor {
+            chunks: self.chunks.address(),
+            claims: self.claims.address(),
+            logs: self.logs.address(),
+            chunk_count: self.room.chunks,
+            chunk_bytes: self.room.chunk_bytes,
+            merged_from: self.merged_from(),
+            merged_end: self.merged_end(),
+        }
+    }
+
+    pub(crate) fn claims(&mut self) -> Claims {
+        let bytes = self.claims.contents();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..][..4].try_into().expect("four bytes"));
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Claims { log_entries: long(0), merged_entries: long(8), chunks: word(16), serial: word(20) }
+    }
+
+    pub(crate) fn accounts(&mut self) -> Vec<WarpAccount> {
+        let bytes = self.accounts.contents();
+        let account = |bytes: &[u8]| {
+            let long = |at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().expect("eight bytes"));
+            let (chunks, finished) = (long(24) as u32, (long(24) >> 32) as u32);
+            WarpAccount { attempted: long(0), recorded: long(8), lost: long(16), chunks, finished }
+        };
+        bytes.chunks(size_of::<WarpAccount>()).map(account).collect()
+    }
+
+    /// Runs a traced kernel. It writes into no memory that is not for it.
+    pub(crate) fn record(&mut self, call: &KernelCall, recording: Recording, launch: Launch<'_>) {
+        // SAFETY: all memory has the sizes given and outlives the launch.
+        let launch = unsafe { launch.traced(self.launch_logs(), recording) };
+        Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel");
+        let logs = self.logs.contents();
+        let entry = ENTRY_BYTES as usize;
+        assert!(untouched(&logs[..RESERVED_ENTRIES as usize * entry]), "the first entries are nobody's");
+        assert!(untouched(&logs[self.merged_from() as usize * entry..]), "a kernel merges nothing");
+        assert!(untouched(&self.chunks.contents()), "a kernel encodes nothing");
+    }
+
+    /// Merges the logs by the kernel: `blocks` blocks of `threads` threads.
+    pub(crate) fn merge_by_kernel(&mut self, codec: CodecSpec, blocks: u32, threads: u32) -> Table {
+        let (pool, mut table) = (self.pool(), Table::new(&self.logged_launch()));
+        let codec = Codec::of(codec).expect("a known codec");
+        let call = merge_call(&pool, table.address(), 1, self.warps * self.tracks, codec);
+        run(&call, blocks, threads);
+        table
+    }
+
+    /// Merges and encodes by the kernels.
+    pub(crate) fn encode_by_kernels(&mut self, codec: CodecSpec) -> Encoded {
+        let before = self.logs.contents();
+        // Fewer blocks than streams, so that each does several.
+        let streams = self.warps * self.tracks;
+        let mut table = self.merge_by_kernel(codec, streams.div_ceil(3), 32);
+        let merged = self.claims();
+        let claimed = merged.chunks.min(self.room.chunks);
+        let (pool, at) = (self.pool(), table.address());
+        if claimed != 0 {
+            if let CodecSpec::Predict(params) = codec {
+                let call = encode_predict_call(&pool, at, 1, claimed, params);
+                run(&call, claimed.div_ceil(40), PREDICT_THREADS);
+            }
+            // The trace, and the twin.
+            run(&encode_serial_call(&pool, at, 1, claimed, codec), claimed.div_ceil(64), 32);
+            if codec != CodecSpec::Raw && self.tracks == 2 {
+                run(&encode_serial_call(&pool, at, 1, claimed, CodecSpec::Raw), claimed.div_ceil(64), 8);
+            }
+        }
+        self.encoded(&before, codec)
+    }
+
+    /// Merges and encodes natively.
+    pub(crate) fn encode_natively(&mut self, codec: CodecSpec, schedule: Schedule) -> Encoded {
+        let before = self.logs.contents();
+        self.run_natively(codec, schedule);
+        self.encoded(&before, codec)
+    }
+
+    /// The same, whatever comes of it.
+    pub(crate) fn run_natively(&mut self, codec: CodecSpec, schedule: Schedule) {
+        let (pool, launch) = (self.pool(), self.logged_launch());
+        // SAFETY: all memory has the sizes given, and nobody else uses it.
+        let claims = unsafe { native::encode(&pool, &[launch], codec, schedule) };
+        assert_eq!(claims.expect("correct descriptors"), self.claims());
+        self.chunks.contents();
+        self.logs.contents();
+    }
+
+    /// What there is now in chunks and accounts. Logs are as they were before.
+    pub(crate) fn encoded(&mut self, logs_before: &[u8], codec: CodecSpec) -> Encoded {
+        let kernels = self.merged_from() as usize * ENTRY_BYTES as usize;
+        assert!(self.logs.contents()[..kernels] == logs_before[..kernels], "merging writes into no log");
+        let claims = self.claims();
+        let used = claims.chunks.min(self.room.chunks) as usize * self.room.chunk_bytes as usize;
+        let bytes = self.chunks.contents();
+        assert!(untouched(&bytes[used..]), "no chunk is written that nobody has claimed");
+        let chunks = self.chunks_of(&bytes[..used]);
+        Encoded { streams: self.streams_of(&chunks, codec), chunks, claims }
+    }
+
+    /// The chunks that hold events, in the order of track, warp and sequence.
+    fn chunks_of(&self, bytes: &[u8]) -> Vec<(ChunkHeader, Vec<u8>)> {
+        let mut chunks = Vec::new();
+        for chunk in bytes.chunks(self.room.chunk_bytes as usize) {
+            let header = ChunkHeader::read(chunk).expect("a whole chunk");
+            let (payload, rest) = chunk[CHUNK_HEADER_BYTES as usize..].split_at(header.length as usize);
+            // Payloads are written in words.
+            let filled = payload.len().next_multiple_of(4) - payload.len();
+            assert!(untouched(&rest[filled.min(rest.len())..]), "nothing is written after the payload");
+            assert!(header.events != 0, "each claimed chunk is used");
+            chunks.push((header, payload.to_vec()));
+        }
+        chunks.sort_by_key(|(header, _)| (header.track, header.warp, header.sequence));
+        chunks
+    }
+
+    fn streams_of(&mut self, chunks: &[(ChunkHeader, Vec<u8>)], codec: CodecSpec) -> Vec<Stream> {
+        let accounts = self.accounts().into_iter();
+        let mut streams: Vec<_> = accounts.map(|account| Stream { events: Vec::new(), account }).collect();
+        let mut decoders = [Decoder::new(codec), Decoder::new(CodecSpec::Raw)];
+        let mut in_chunks = vec![(0, 0); streams.len()];
+        for (header, payload) in chunks {
+            assert_eq!(header.launch, LAUNCH);
+            let number = (header.track * self.warps + header.warp) as usize;
+            assert_eq!(header.sequence, in_chunks[number].0, "chunks of a stream are numbered one by one");
+            in_chunks[number].0 += 1;
+            in_chunks[number].1 += u64::from(header.events);
+            // Of what is repeated very often, counts are enough.
+            if in_chunks[number].1 < 1 << 20 {
+                let to = &mut streams[number].events;
+                let decoder = &mut decoders[header.track as usize];
+                decoder.decode_into(payload, header.events, to).expect("a correct payload");
+            }
+        }
+        for (stream, (chunks, events)) in streams.iter().zip(in_chunks) {
+            let account = stream.account;
+            assert_eq!(
+                (account.chunks, account.recorded),
+                (chunks, events),
+                "the account is that of the chunks"
+            );
+            assert_eq!(account.attempted, account.recorded + account.lost, "each event is recorded or lost");
+            assert_eq!(account.finished, 1);
+        }
+        streams
+    }
+}
+
+/// A table of one launch.
+pub(crate) struct Table(Guarded);
+
+impl Table {
+    pub(crate) fn new(launch: &LoggedLaunch) -> Self {
+        let mut memory = Guarded::new(size_of::<LoggedLaunch>());
+        let words = [
+            launch.slices,
+            launch.first_entries,
+            launch.segment_entries,
+            launch.warps,
+            launch.block_threads,
+            launch.launch,
+            launch.first_stream,
+            launch.tracks,
+            0,
+            0,
+        ];
+        let bytes = [launch.accounts.to_le_bytes().to_vec(), words.map(u32::to_le_bytes).concat()].concat();
+        memory.write(&bytes);
+        Self(memory)
+    }
+
+    pub(crate) fn address(&mut self) -> u64 {
+        self.0.address()
+    }
+}
+
+/// Runs a kernel of the encoder on simulated lanes, in a fixed order.
+pub(crate) fn run(call: &KernelCall, blocks: u32, threads: u32) {
+    let launch = Launch::new([blocks, 1, 1], [threads, 1, 1]).threads(1);
+    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the encoder");
+}

@@ -1,0 +1,111 @@
+//! The kernels as the host launches them, on a GPU or on simulated lanes.
+
+use warptrace_device::{KernelCall, simt};
+use warptrace_format::codec::ecl::EclState;
+use warptrace_format::codec::predict::PredictState;
+use warptrace_format::codec::raw::RawState;
+use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_format::pool::PoolDescriptor;
+
+use crate::codec::Codec;
+use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
+use crate::encode::{Encoder, encode_serially, state_bytes};
+use crate::launches::Launches;
+use crate::memory::SharedMemory;
+use crate::merge::{MAX_WARPS, merge_streams};
+
+/// Threads of a block of [`merge_call`], at most: four warps, a stream each.
+pub const MERGE_THREADS: u32 = 32 * MAX_WARPS;
+/// Lanes that encode a stretch in [`encode_predict_call`].
+pub const PREDICT_LANES: u32 = GROUP_LANES;
+/// Threads of a block of [`encode_predict_call`], at most.
+pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
+
+/// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the table of
+/// [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es at the address `table`, whose traces are to be encoded with
+/// `codec`. To be launched as a grid of any size along x, in blocks of whole warps, up to [`MERGE_THREADS`].
+pub fn merge_call(
+    pool: &PoolDescriptor,
+    table: u64,
+    launches: u32,
+    streams: u32,
+    codec: Codec,
+) -> KernelCall {
+    let mut arguments = arguments(pool, table, [launches, streams]);
+    arguments.push((codec as u32).to_le_bytes().to_vec());
+    let pool = *pool;
+    let thread = move || merge_streams(&pool, Launches { table, count: launches }, streams, codec);
+    KernelCall::new("warptrace_merge", arguments, thread)
+}
+
+/// The kernel that encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool,
+/// which are as many as were claimed and as there are. To be launched as a grid of any size along x, in blocks of whole
+/// warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever
+/// `params` are.
+pub fn encode_predict_call(
+    pool: &PoolDescriptor,
+    table: u64,
+    launches: u32,
+    count: u32,
+    params: PredictParams,
+) -> KernelCall {
+    let arguments = arguments(pool, table, [launches, count]);
+    let pool = *pool;
+    let thread = move || encode_cooperatively(&pool, Launches { table, count: launches }, count, params);
+    KernelCall::new("warptrace_encode_predict", arguments, thread)
+}
+
+/// The kernel that encodes with a codec what waits for one thread each, for the first `count` chunks of the pool. To be
+/// launched as a grid of any size along x, with [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared
+/// memory for each thread of a block. On a GPU the parameters are [`DEVICE_ECL`](crate::DEVICE_ECL) and
+/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever parameters `codec` has.
+///
+/// A dual recording needs two: one for the codec of the trace, and one with `raw` for its twin.
+pub fn encode_serial_call(
+    pool: &PoolDescriptor,
+    table: u64,
+    launches: u32,
+    count: u32,
+    codec: CodecSpec,
+) -> KernelCall {
+    let arguments = arguments(pool, table, [launches, count]);
+    let (pool, launches) = (*pool, Launches { table, count: launches });
+    match codec {
+        CodecSpec::Ecl(params) => KernelCall::new("warptrace_encode_ecl_serial", arguments, move || {
+            encode_all::<EclState>(&pool, launches, count, params);
+        }),
+        CodecSpec::Predict(params) => {
+            KernelCall::new("warptrace_encode_predict_serial", arguments, move || {
+                encode_all::<PredictState>(&pool, launches, count, params);
+            })
+        }
+        _ => KernelCall::new("warptrace_encode_raw_serial", arguments, move || {
+            encode_all::<RawState>(&pool, launches, count, ());
+        }),
+    }
+}
+
+/// Encodes on simulated lanes. The thread's memory is the host's, with any content, as on a GPU.
+fn encode_all<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
+    let bytes = state_bytes::<E>() + E::table_bytes(params);
+    let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];
+    let own = memory.as_mut_ptr().expose_provenance() as u64;
+    let (state, mut tables) =
+        (SharedMemory::new(own), SharedMemory::new(own + u64::from(state_bytes::<E>())));
+    E::prepare(params, &mut tables);
+    let mut index = simt::global_thread_x();
+    while index < count {
+        encode_serially::<E>(pool, launches, index, params, [state, tables]);
+        index += simt::grid_threads_x();
+    }
+}
+
+/// The arguments' bytes.
+fn arguments(pool: &PoolDescriptor, table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
+    let PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end } = *pool;
+    let addresses = [chunks, claims, logs].map(u64::to_le_bytes);
+    let counts = [chunk_count, chunk_bytes, merged_from, merged_end].map(u32::to_le_bytes);
+    let pool = [addresses.concat(), counts.concat()].concat();
+    let [first, second] = words.map(|word| word.to_le_bytes().to_vec());
+    vec![pool, table.to_le_bytes().to_vec(), first, second]
+}

@@ -1,0 +1,126 @@
+//! The pool's counters, its chunks, and the warps' accounts.
+
+use core::mem::offset_of;
+use core::ptr::with_exposed_provenance_mut;
+
+use warptrace_device::atomic;
+use warptrace_format::Memory;
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+
+use crate::memory::GlobalMemory;
+use crate::warp::NEVER;
+
+/// Stands in a chunk's header where a chunk has its length: who is to encode the stretch that waits for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Waiting {
+    /// One thread, with `raw`.
+    RawSerial = u32::MAX,
+    /// One thread, with `ecl`.
+    EclSerial = u32::MAX - 1,
+    /// One thread, with `predict`.
+    PredictSerial = u32::MAX - 2,
+    /// Half a warp, with `predict`.
+    PredictCooperative = u32::MAX - 3,
+}
+
+/// Claims chunks; answers the index of the first. The pool may have fewer.
+#[inline(always)]
+pub(crate) fn claim_chunks(pool: &PoolDescriptor, count: u32) -> u32 {
+    let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, chunks));
+    // SAFETY: the claims of the pool.
+    unsafe { atomic::add_u32(counter, count) }
+}
+
+/// Counts stretches that one thread is to encode each.
+#[inline(always)]
+pub(crate) fn count_serial(pool: &PoolDescriptor, count: u32) {
+    let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, serial));
+    // SAFETY: the claims of the pool.
+    unsafe { atomic::add_u32(counter, count) };
+}
+
+/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are not so
+/// many. Nothing is claimed in vain unless others claim at the same time.
+#[inline(always)]
+pub(crate) fn claim_merged(pool: &PoolDescriptor, entries: u32) -> u32 {
+    let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, merged_entries));
+    let there_are = u64::from(pool.merged_end.saturating_sub(pool.merged_from));
+    let fits = |before: u64| before.saturating_add(u64::from(entries)) <= there_are;
+    // SAFETY: the claims of the pool.
+    unsafe {
+        if !fits(atomic::load_u64(counter)) {
+            return NEVER;
+        }
+        let before = atomic::add_u64(counter, u64::from(entries));
+        if fits(before) { pool.merged_from + before as u32 } else { NEVER }
+    }
+}
+
+/// Memory of the chunk with this index.
+#[inline(always)]
+pub(crate) fn chunk(pool: &PoolDescriptor, index: u32) -> GlobalMemory {
+    GlobalMemory::new(pool.chunks + u64::from(index) * u64::from(pool.chunk_bytes))
+}
+
+/// What a chunk's header says of its stream.
+#[derive(Clone, Copy)]
+pub(crate) struct ChunkName {
+    pub(crate) warp: u32,
+    pub(crate) launch: u32,
+    pub(crate) track: u32,
+}
+
+/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such chunk.
+#[inline(always)]
+pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, sequence: u32) -> u64 {
+    if index >= pool.chunk_count {
+        return 0;
+    }
+    let mut header = chunk(pool, index);
+    // Length 0: if nothing is put into it, the host passes over it.
+    header.set128(0, [name.warp, sequence, 0, 0]);
+    header.set128(16, [name.launch, name.track, 0, 0]);
+    header.address() + u64::from(CHUNK_HEADER_BYTES)
+}
+
+/// Writes into a chunk's header what it holds.
+#[inline(always)]
+pub(crate) fn close_chunk(payload: u64, events: u32, length: u32) {
+    let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES));
+    header.set32(8, events);
+    header.set32(12, length);
+}
+
+/// How many chunks an account has.
+#[inline(always)]
+pub(crate) fn account_chunks(account: u64) -> u32 {
+    let at = with_exposed_provenance_mut::<u32>(account as usize + offset_of!(WarpAccount, chunks));
+    // SAFETY: an account of a launch. Strong, because encoders have added to it by atomics.
+    unsafe { atomic::load_u32(at) }
+}
+
+/// Says in an account that the warp has finished.
+#[inline(always)]
+pub(crate) fn finish_account(account: u64) {
+    GlobalMemory::new(account).set32(offset_of!(WarpAccount, finished) as u32, 1);
+}
+
+/// Adds to a warp's attempted, recorded and lost events, and its chunks. Others may do so at the same time.
+#[inline(always)]
+pub(crate) fn add_to_account(account: u64, events: [u64; 3], chunks: u32) {
+    let at = |offset: u64| with_exposed_provenance_mut::<u64>((account + offset) as usize);
+    let mut number = 0;
+    while number < 3 {
+        if events[number] != 0 {
+            // SAFETY: an account of a launch.
+            unsafe { atomic::add_u64(at(8 * number as u64), events[number]) };
+        }
+        number += 1;
+    }
+    if chunks != 0 {
+        // SAFETY: as above.
+        unsafe { atomic::add_u32(at(offset_of!(WarpAccount, chunks) as u64).cast(), chunks) };
+    }
+}

@@ -1,0 +1,184 @@
+//! What the slots expect, and what they learn, for all lanes of a group.
+
+use warptrace_format::Memory;
+use warptrace_format::codec::PredictParams;
+use warptrace_format::codec::predict::Slot;
+use warptrace_format::codec::predict::code::{self, Code};
+use warptrace_format::codec::predict::encoder::NOWHERE;
+use warptrace_format::codec::predict::mask::MaskForm;
+use warptrace_format::codec::predict::stack::{Relation, Relations, Stack};
+
+use warptrace_device::simt;
+
+use super::{Member, Run};
+use crate::memory::SharedMemory;
+use crate::warp::ALL;
+
+/// What a lane has to do, and all that is known of it beforehand.
+#[derive(Clone, Copy)]
+pub(super) struct Item {
+    /// The lane's event, if it has one.
+    is_run: bool,
+    location: u32,
+    mask: u32,
+    /// What comes before.
+    last: u32,
+    mask_before: u32,
+    stack: Stack,
+    /// Whether that comes again first.
+    again: bool,
+    nearest: Relation,
+    nearest_base: u32,
+    relations: Relations,
+}
+
+impl Item {
+    #[inline(always)]
+    pub(super) fn new(
+        stack: Stack,
+        mask_before: u32,
+        last: u32,
+        own: Run,
+        again: bool,
+        is_run: bool,
+    ) -> Self {
+        let Run { mask, location, .. } = own;
+        let nearest = stack.nearest(mask_before, mask);
+        let nearest_base = stack.base(nearest, mask_before);
+        let relations = Relations::of(nearest, nearest_base == mask, mask, mask_before);
+        Self { is_run, location, mask, last, mask_before, stack, again, nearest, nearest_base, relations }
+    }
+
+    #[inline(always)]
+    fn exact(&self) -> bool {
+        self.nearest_base == self.mask
+    }
+
+    #[inline(always)]
+    fn is_first(&self) -> bool {
+        self.last == NOWHERE
+    }
+
+    /// Whether a slot expects the location. Nothing leads away from [`NOWHERE`].
+    #[inline(always)]
+    fn located(&self, slot: Slot) -> bool {
+        (slot.expected ^ self.last ^ self.location) & (NOWHERE | 0xffff) == 0
+    }
+
+    /// Whether a slot expects the event.
+    #[inline(always)]
+    fn hits(&self, slot: Slot) -> bool {
+        // Both ways, and no choice between them: what they have in common is then done once.
+        let (by_seen, is_seen, fits) = (slot.by_seen(), slot.seen == self.mask, self.relations.has(slot));
+        self.located(slot) & ((by_seen & is_seen) | (!by_seen & self.exact() & fits))
+    }
+
+    /// Whether the event comes, and this slot does not expect it.
+    #[inline(always)]
+    pub(super) fn misses(&self, slot: Slot) -> bool {
+        self.is_run & !self.hits(slot)
+    }
+
+    /// How the event writes its mask, if it misses.
+    #[inline(always)]
+    pub(super) fn form(&self, slot: Slot) -> MaskForm {
+        MaskForm::new(
+            self.located(slot),
+            self.exact(),
+            slot.seen == self.mask,
+            self.relations.has(slot),
+            self.mask == self.mask_before,
+        )
+    }
+
+    /// The codes of an event that missed, `run` hits after the miss before: up to its location, and its mask.
+    #[inline(always)]
+    pub(super) fn codes(&self, slot: Slot, run: u32) -> (Code, Code) {
+        let form = self.form(slot);
+        let base = if form.expected {
+            self.stack.base(slot.relation(), self.mask_before)
+        } else {
+            self.nearest_base
+        };
+        let rest = form.code(self.nearest, self.mask, base);
+        let head = if self.is_first() { Code::new(0, 2) } else { code::head(run, form.located) };
+        let last = if self.is_first() { 0 } else { self.last };
+        let location = if form.located { Code::NONE } else { code::location(last, self.location) };
+        match code::first(self.location, self.mask) {
+            Some(code) if self.is_first() => (code, Code::NONE),
+            _ => (head.then(location), rest),
+        }
+    }
+}
+
+/// What a lane's slot was when its event came, and what came of the event before it, again.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) slot: Slot,
+    /// Whether it missed, and whether its location was expected then.
+    pub(super) misses_again: bool,
+    pub(super) located_again: bool,
+}
+
+/// Finds the slot of the lane's item, in turn with the lanes of the same slot, and changes it. `meanwhile` is run between
+/// two meetings of the warp.
+#[inline(always)]
+pub(super) fn outcome(
+    memory: SharedMemory,
+    params: PredictParams,
+    item: &Item,
+    member: Member,
+    meanwhile: impl FnOnce(),
+) -> Outcome {
+    let slot_at = params.slot_at(item.last);
+    let turn = turn(params, slot_at, member);
+    // From 1 on. Who has nothing to do has none: it makes nobody wait, and reads nothing that others write.
+    let turn = if item.is_run | item.again { turn + 1 } else { 0 };
+    let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
+    let before = Relations::of(Relation::SAME, true, item.mask_before, item.mask_before);
+    // A chunk's first event changes no slot.
+    let learns = item.is_run & !item.is_first();
+    simt::sync_warp(ALL);
+    meanwhile();
+    let mut now = 1;
+    loop {
+        if turn == now {
+            let [expected, seen] = memory.get64(slot_at);
+            outcome.slot = Slot { expected, seen };
+            if item.again {
+                let slot = outcome.slot;
+                let fits = if slot.by_seen() { slot.seen == item.mask_before } else { before.has(slot) };
+                outcome.located_again = slot.step() == 0;
+                outcome.misses_again = !outcome.located_again | !fits;
+                if outcome.misses_again {
+                    outcome.slot = Slot::same_again(item.mask_before);
+                }
+            }
+            let slot = outcome.slot;
+            let misses = learns & !item.hits(slot);
+            let step = item.last ^ item.location;
+            let learned = item.form(slot).learned(step, slot, item.nearest, item.mask);
+            let next = if misses { learned } else { slot };
+            memory.set64_if(misses | outcome.misses_again, slot_at, [next.expected, next.seen]);
+        }
+        simt::sync_warp(ALL);
+        now += 1;
+        if simt::ballot(ALL, turn >= now) == 0 {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Counts the lanes of the group below this one that have the same slot.
+#[inline(always)]
+fn turn(params: PredictParams, slot_at: u32, member: Member) -> u32 {
+    let (mut same, mut bit) = (member.below(), 8);
+    while bit < params.tail_at() {
+        let has = slot_at & bit != 0;
+        let having = simt::ballot(ALL, has);
+        same &= if has { having } else { !having };
+        bit *= 2;
+    }
+    same.count_ones()
+}

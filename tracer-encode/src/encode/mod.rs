@@ -1,0 +1,10 @@
+//! Encoding stretches of merged runs into the chunks that wait for them.
+
+pub(crate) mod cooperative;
+mod encoder;
+pub(crate) mod serial;
+mod stream;
+
+pub(crate) use encoder::Encoder;
+pub use serial::serial_shared_bytes;
+pub(crate) use serial::{encode_serially, state_bytes};

@@ -1,0 +1,57 @@
+//! Encoding by one thread a stretch.
+
+use warptrace_format::Memory;
+use warptrace_format::codec::ecl::EclState;
+use warptrace_format::codec::predict::PredictState;
+use warptrace_format::codec::raw::RawState;
+use warptrace_format::pool::PoolDescriptor;
+
+use super::Encoder;
+use super::stream::{HEADER_BYTES, StreamWriter, Stretch};
+use crate::chunks::{self, ChunkName};
+use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
+use crate::launches::{Launches, account};
+use crate::memory::SharedMemory;
+
+/// Bytes of a thread's memory before the codec's tables.
+#[inline(always)]
+pub(crate) const fn state_bytes<E: Encoder>() -> u32 {
+    HEADER_BYTES + 4 * E::STATE_WORDS as u32
+}
+
+/// Bytes of dynamic shared memory that each thread needs which encodes serially on a GPU.
+pub const fn serial_shared_bytes(codec: Codec) -> u32 {
+    let (words, table_bytes) = match codec {
+        Codec::Raw => (RawState::WORDS, 0),
+        Codec::Ecl => (EclState::WORDS, DEVICE_ECL.work_bytes()),
+        Codec::Predict => (PredictState::WORDS, DEVICE_PREDICT.work_bytes()),
+    };
+    // An odd multiple of 16: then the same words of two neighbours lie in different banks.
+    (HEADER_BYTES + 4 * words as u32 + table_bytes.div_ceil(16) * 16) | 16
+}
+
+/// Encodes the stretch that waits in the chunk with this index, if one does that is to be encoded so. From one thread,
+/// with [`state_bytes`] of memory and tables of its own.
+#[inline(always)]
+pub(crate) fn encode_serially<E: Encoder>(
+    pool: &PoolDescriptor,
+    launches: Launches,
+    index: u32,
+    params: E::Params,
+    [state, tables]: [SharedMemory; 2],
+) {
+    let header = chunks::chunk(pool, index);
+    let [warp, sequence, runs, waiting] = header.get128(0);
+    let [launch, track, low, high] = header.get128(16);
+    if waiting != E::WAITING as u32 || launch >= launches.count {
+        return;
+    }
+    let launch = launches.get(launch);
+    let name = ChunkName { warp, launch: launch.launch, track };
+    let stretch = Stretch { address: u64::from(low) | u64::from(high) << 32, runs };
+    let payload = chunks::start_chunk(pool, index, name, sequence);
+    let stream = StreamWriter { pool, state, tables, params, name };
+    stream.open::<E>(payload, sequence);
+    stream.record::<E>(stretch);
+    stream.finish::<E>(account(&launch, track * launch.warps + warp), sequence);
+}

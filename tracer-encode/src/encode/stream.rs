@@ -1,0 +1,190 @@
+//! A stream that one thread writes: runs into the current chunk, a new chunk when it is full.
+//!
+//! Its state, in memory of the thread:
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  address of the current chunk's payload; STOPPED after the last
+//!      8     4  events in the current chunk
+//!     12     4  sequence number of the current (or next) chunk
+//!     16     8  events in closed chunks
+//!     24     8  lost events
+//!     32     …  the codec's words
+//! ```
+
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::pool::PoolDescriptor;
+use warptrace_format::{Event, Memory};
+
+use super::Encoder;
+use crate::chunks::{self, ChunkName};
+use crate::memory::GlobalMemory;
+use crate::merged::{RUN_BYTES, merged_count};
+
+const PAYLOAD: u32 = 0;
+const EVENTS: u32 = 8;
+const SEQUENCE: u32 = 12;
+const RECORDED: u32 = 16;
+const LOST: u32 = 24;
+/// Bytes of the state before the codec's words.
+pub(super) const HEADER_BYTES: u32 = 32;
+
+/// The pool was full when the stream asked: it asks no more, and counts what it loses.
+const STOPPED: u64 = 1;
+
+/// Merged runs, one behind the other.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    /// Address of the first.
+    pub(super) address: u64,
+    pub(super) runs: u32,
+}
+
+/// A stream, its state, and the codec's tables.
+#[derive(Clone, Copy)]
+pub(super) struct StreamWriter<'a, S, P> {
+    pub(super) pool: &'a PoolDescriptor,
+    pub(super) state: S,
+    pub(super) tables: S,
+    pub(super) params: P,
+    pub(super) name: ChunkName,
+}
+
+#[inline(always)]
+fn get64(memory: &impl Memory, at: u32) -> u64 {
+    let [low, high] = memory.get64(at);
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[inline(always)]
+fn set64(memory: &mut impl Memory, at: u32, value: u64) {
+    memory.set64(at, [value as u32, (value >> 32) as u32]);
+}
+
+impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
+    /// Begins with the chunk whose payload is at `payload`.
+    #[inline(always)]
+    pub(super) fn open<E: Encoder<Params = P>>(mut self, payload: u64, sequence: u32) {
+        self.state.set128(PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, sequence]);
+        self.state.set128(RECORDED, [0; 4]);
+        self.begin::<E>();
+    }
+
+    #[inline(always)]
+    fn begin<E: Encoder<Params = P>>(mut self) {
+        let mut encoder = E::FRESH;
+        encoder.begin(self.params, &mut self.tables);
+        encoder.store(&mut self.state, HEADER_BYTES);
+    }
+
+    /// Records a stretch of runs. Where the pool is full, their events are counted as lost.
+    #[inline(always)]
+    pub(super) fn record<E: Encoder<Params = P>>(mut self, stretch: Stretch) {
+        let mut done = 0;
+        while done < stretch.runs {
+            let payload = get64(&self.state, PAYLOAD);
+            let address = stretch.address + u64::from(RUN_BYTES) * u64::from(done);
+            let rest = Stretch { address, runs: stretch.runs - done };
+            if payload == STOPPED {
+                return self.lose(rest);
+            }
+            let mut encoder = E::load(&self.state, HEADER_BYTES);
+            let (runs, events) = self.push_runs(&mut encoder, payload, rest);
+            encoder.store(&mut self.state, HEADER_BYTES);
+            let events = self.state.get32(EVENTS).wrapping_add(events);
+            self.state.set32(EVENTS, events);
+            done += runs;
+            if done < stretch.runs {
+                self.renew::<E>();
+            }
+        }
+    }
+
+    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of the next
+    /// run may be encoded as well: its count is then what remains of it.
+    #[inline(always)]
+    fn push_runs<E: Encoder<Params = P>>(
+        mut self,
+        encoder: &mut E,
+        payload: u64,
+        stretch: Stretch,
+    ) -> (u32, u32) {
+        let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES;
+        let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
+        let (mut done, mut events) = (0, 0_u32);
+        // Two are on their way while one is encoded, which takes less time than a read. After the last one, the first
+        // is read in vain.
+        let read = |log: &GlobalMemory, number: u32| {
+            log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
+        };
+        let (mut next, mut after_next) = (read(&log, 0), read(&log, 1));
+        while done < stretch.runs {
+            let (run, count) = (next, merged_count(next));
+            next = after_next;
+            after_next = read(&log, done + 2);
+            let event = Event { location: run[1] as u16, mask: run[0] };
+            let wanted = if count >> 32 == 0 { count as u32 } else { u32::MAX };
+            let taken = encoder.push(self.params, &mut self.tables, &mut payload, event, wanted, capacity);
+            events = events.wrapping_add(taken);
+            if u64::from(taken) != count {
+                set64(&mut log, RUN_BYTES * done + 8, count - u64::from(taken));
+                break;
+            }
+            done += 1;
+        }
+        (done, events)
+    }
+
+    /// Counts the events of runs as lost.
+    #[inline(always)]
+    fn lose(mut self, stretch: Stretch) {
+        let (mut number, mut lost) = (0, get64(&self.state, LOST));
+        while number < stretch.runs {
+            let run = GlobalMemory::new(stretch.address + u64::from(RUN_BYTES) * u64::from(number));
+            lost = lost.wrapping_add(merged_count(run.get128(0)));
+            number += 1;
+        }
+        set64(&mut self.state, LOST, lost);
+    }
+
+    /// Closes the chunk and claims another.
+    #[inline(always)]
+    fn renew<E: Encoder<Params = P>>(mut self) {
+        self.close::<E>();
+        let index = chunks::claim_chunks(self.pool, 1);
+        let claimed = chunks::start_chunk(self.pool, index, self.name, self.state.get32(SEQUENCE));
+        let payload = if claimed == 0 { STOPPED } else { claimed };
+        self.state.set64(PAYLOAD, [payload as u32, (payload >> 32) as u32]);
+        self.state.set32(EVENTS, 0);
+        self.begin::<E>();
+    }
+
+    /// Closes the current chunk, if there is one.
+    #[inline(always)]
+    fn close<E: Encoder<Params = P>>(mut self) {
+        let payload = get64(&self.state, PAYLOAD);
+        let events = self.state.get32(EVENTS);
+        // A chunk without events stays as it was claimed, and the host passes over it.
+        if payload == STOPPED || events == 0 {
+            return;
+        }
+        let mut encoder = E::load(&self.state, HEADER_BYTES);
+        let length = encoder.finish(self.params, &mut self.tables, &mut GlobalMemory::new(payload));
+        chunks::close_chunk(payload, events, length);
+        let recorded = get64(&self.state, RECORDED) + u64::from(events);
+        set64(&mut self.state, RECORDED, recorded);
+        let sequence = self.state.get32(SEQUENCE);
+        self.state.set32(SEQUENCE, sequence + 1);
+    }
+
+    /// Ends the stream, which began at `sequence`, and adds what it has recorded and lost to the account at an
+    /// address.
+    #[inline(always)]
+    pub(super) fn finish<E: Encoder<Params = P>>(self, account: u64, sequence: u32) {
+        self.close::<E>();
+        let recorded = get64(&self.state, RECORDED);
+        let lost = get64(&self.state, LOST);
+        let chunks = self.state.get32(SEQUENCE) - sequence;
+        chunks::add_to_account(account, [0, recorded, lost], chunks);
+    }
+}

@@ -1,0 +1,71 @@
+//! The table of launches whose logs are to be merged, in the device's memory.
+
+use core::mem::offset_of;
+
+use warptrace_format::Memory;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::WarpAccount;
+
+use crate::memory::GlobalMemory;
+
+const LAUNCH_BYTES: u32 = size_of::<LoggedLaunch>() as u32;
+const _: () = assert!(LAUNCH_BYTES == 48);
+const _: () =
+    assert!(offset_of!(LoggedLaunch, slices) == 8 && offset_of!(LoggedLaunch, segment_entries) == 16);
+const _: () = assert!(offset_of!(LoggedLaunch, launch) == 28 && offset_of!(LoggedLaunch, tracks) == 36);
+
+/// A table of launches.
+#[derive(Clone, Copy)]
+pub(crate) struct Launches {
+    /// Address of the first [`LoggedLaunch`].
+    pub(crate) table: u64,
+    /// How many there are, at least one.
+    pub(crate) count: u32,
+}
+
+impl Launches {
+    /// The launch with this index.
+    #[inline(always)]
+    pub(crate) fn get(self, index: u32) -> LoggedLaunch {
+        let at = self.at(index);
+        let [low, high, slices, first_entries] = at.get128(0);
+        let [segment_entries, warps, block_threads, launch] = at.get128(16);
+        let [first_stream, tracks] = at.get64(32);
+        let accounts = u64::from(low) | u64::from(high) << 32;
+        LoggedLaunch {
+            accounts,
+            slices,
+            first_entries,
+            segment_entries,
+            warps,
+            block_threads,
+            launch,
+            first_stream,
+            tracks,
+            reserved: [0; 2],
+        }
+    }
+
+    /// Index of the launch of a stream.
+    #[inline(always)]
+    pub(crate) fn of_stream(self, stream: u32) -> u32 {
+        let (mut from, mut to) = (0, self.count - 1);
+        while from < to {
+            let middle = to - (to - from) / 2;
+            let first = self.at(middle).get32(offset_of!(LoggedLaunch, first_stream) as u32);
+            (from, to) = if first <= stream { (middle, to) } else { (from, middle - 1) };
+        }
+        from
+    }
+
+    #[inline(always)]
+    fn at(self, index: u32) -> GlobalMemory {
+        GlobalMemory::new(self.table + u64::from(index) * u64::from(LAUNCH_BYTES))
+    }
+}
+
+/// Address of the account of a launch's stream: `track * warps + warp`.
+#[inline(always)]
+pub(crate) fn account(launch: &LoggedLaunch, stream: u32) -> u64 {
+    launch.accounts + u64::from(stream) * size_of::<WarpAccount>() as u64
+}

@@ -1,0 +1,231 @@
+//! [`Memory`] in the address spaces of the device.
+
+use warptrace_format::log::ENTRY_BYTES;
+
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use device::{GlobalMemory, SharedMemory};
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory};
+
+/// Memory from an entry of log memory on.
+#[inline(always)]
+pub(crate) fn at_entry(logs: u64, index: u32) -> GlobalMemory {
+    GlobalMemory::new(logs + u64::from(index) * u64::from(ENTRY_BYTES))
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod device {
+    use core::arch::asm;
+
+    use warptrace_format::Memory;
+
+    /// Block shared memory from an address of the `.shared` window.
+    #[derive(Clone, Copy)]
+    pub(crate) struct SharedMemory {
+        pub(crate) address: u32,
+    }
+
+    /// Global memory from an address.
+    #[derive(Clone, Copy)]
+    pub(crate) struct GlobalMemory {
+        address: u64,
+    }
+
+    impl SharedMemory {
+        #[inline(always)]
+        pub(crate) fn new(address: u32) -> Self {
+            Self { address }
+        }
+    }
+
+    impl GlobalMemory {
+        #[inline(always)]
+        pub(crate) fn new(address: u64) -> Self {
+            Self { address }
+        }
+
+        #[inline(always)]
+        pub(crate) fn address(self) -> u64 {
+            self.address
+        }
+    }
+
+    // Conditional writes are predicated, not branched around: lanes then have nowhere to separate.
+    macro_rules! memory {
+        ($name:ident, $space:literal, $register:ident, $offset:ty) => {
+            impl $name {
+                /// Writes two words if `condition` holds.
+                #[inline(always)]
+                #[allow(dead_code, reason = "only shared memory needs it")]
+                pub(crate) fn set64_if(self, condition: bool, at: u32, value: [u32; 2]) {
+                    // SAFETY: the region holds `at..at + 8`.
+                    unsafe {
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space,
+                                ".v2.u32 [{}], {{{}, {}}}; }}"),
+                            in(reg32) condition as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value[0], in(reg32) value[1], options(nostack, preserves_flags));
+                    }
+                }
+            }
+
+            // The constructors' callers promise that every offset in use lies in the region.
+            impl Memory for $name {
+                #[inline(always)]
+                fn get8(&self, at: u32) -> u8 {
+                    let value: u32;
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".u8 {}, [{}];"), out(reg32) value,
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
+                    }
+                    value as u8
+                }
+                #[inline(always)]
+                fn set8(&mut self, at: u32, value: u8) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".u8 [{}], {};"),
+                            in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value as u32, options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get32(&self, at: u32) -> u32 {
+                    let value: u32;
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".u32 {}, [{}];"), out(reg32) value,
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
+                    }
+                    value
+                }
+                #[inline(always)]
+                fn set32(&mut self, at: u32, value: u32) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".u32 [{}], {};"),
+                            in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value, options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn set8_if(&mut self, condition: bool, at: u32, value: u8) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space, ".u8 [{}], {}; }}"),
+                            in(reg32) condition as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value as u32, options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn set32_if(&mut self, condition: bool, at: u32, value: u32) {
+                    // SAFETY: the region holds `at`.
+                    unsafe {
+                        asm!(concat!("{{ .reg .pred p; setp.ne.u32 p, {}, 0; @p st.", $space, ".u32 [{}], {}; }}"),
+                            in(reg32) condition as u32, in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value, options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get64(&self, at: u32) -> [u32; 2] {
+                    let (a, b): (u32, u32);
+                    // SAFETY: the region holds `at..at + 8`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".v2.u32 {{{}, {}}}, [{}];"), out(reg32) a, out(reg32) b,
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
+                    }
+                    [a, b]
+                }
+                #[inline(always)]
+                fn set64(&mut self, at: u32, value: [u32; 2]) {
+                    // SAFETY: the region holds `at..at + 8`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".v2.u32 [{}], {{{}, {}}};"),
+                            in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value[0], in(reg32) value[1], options(nostack, preserves_flags));
+                    }
+                }
+                #[inline(always)]
+                fn get128(&self, at: u32) -> [u32; 4] {
+                    let (a, b, c, d): (u32, u32, u32, u32);
+                    // SAFETY: the region holds `at..at + 16`.
+                    unsafe {
+                        asm!(concat!("ld.", $space, ".v4.u32 {{{}, {}, {}, {}}}, [{}];"), out(reg32) a,
+                            out(reg32) b, out(reg32) c, out(reg32) d,
+                            in($register) self.address.wrapping_add(at as $offset),
+                            options(nostack, preserves_flags));
+                    }
+                    [a, b, c, d]
+                }
+                #[inline(always)]
+                fn set128(&mut self, at: u32, value: [u32; 4]) {
+                    // SAFETY: the region holds `at..at + 16`.
+                    unsafe {
+                        asm!(concat!("st.", $space, ".v4.u32 [{}], {{{}, {}, {}, {}}};"),
+                            in($register) self.address.wrapping_add(at as $offset),
+                            in(reg32) value[0], in(reg32) value[1], in(reg32) value[2], in(reg32) value[3],
+                            options(nostack, preserves_flags));
+                    }
+                }
+            }
+        };
+    }
+    memory!(SharedMemory, "shared", reg32, u32);
+    memory!(GlobalMemory, "global", reg64, u64);
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use warptrace_format::Memory;
+
+    /// Memory of the host behind an address, for kernels on simulated lanes. The simulator runs the lanes of a block
+    /// one after another on one thread and switches at operations of the warp only, so plain accesses are enough.
+    #[derive(Clone, Copy)]
+    pub(crate) struct HostMemory(u64);
+
+    impl HostMemory {
+        pub(crate) fn new(address: u64) -> Self {
+            Self(address)
+        }
+
+        pub(crate) fn address(self) -> u64 {
+            self.0
+        }
+
+        pub(crate) fn set64_if(mut self, condition: bool, at: u32, value: [u32; 2]) {
+            if condition {
+                self.set64(at, value);
+            }
+        }
+
+        fn at<T>(&self, at: u32) -> *mut T {
+            core::ptr::with_exposed_provenance_mut((self.0 + u64::from(at)) as usize)
+        }
+    }
+
+    impl Memory for HostMemory {
+        #[inline]
+        fn get8(&self, at: u32) -> u8 {
+            // SAFETY: the creator of the region promises that it holds `at`.
+            unsafe { self.at::<u8>(at).read() }
+        }
+        #[inline]
+        fn set8(&mut self, at: u32, value: u8) {
+            // SAFETY: as above.
+            unsafe { self.at::<u8>(at).write(value) }
+        }
+        #[inline]
+        fn get32(&self, at: u32) -> u32 {
+            // SAFETY: as above; the region is 8-byte aligned and `at` a multiple of 4.
+            unsafe { self.at::<u32>(at).read() }
+        }
+        #[inline]
+        fn set32(&mut self, at: u32, value: u32) {
+            // SAFETY: as above.
+            unsafe { self.at::<u32>(at).write(value) }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Cutting merged runs into stretches, each of which is sure to fit into a chunk.
+
+use warptrace_device::simt::{self, WARP_LANES};
+use warptrace_format::Memory;
+use warptrace_format::pool::PoolDescriptor;
+
+use super::work_area::{MergedRuns, Stream};
+use crate::chunks::{self, Waiting};
+use crate::codec::Codec;
+use crate::memory::at_entry;
+use crate::merged::{max_bytes, merged_count, predict_runs, room};
+use crate::warp::{ALL, by_first, sum_up_to};
+
+/// Stretches that follow each other, one for each lane.
+struct Stretches {
+    /// The lane's: its first run, and how many it has.
+    first: u32,
+    runs: u32,
+    /// How many stretches there are, and the position after the last one.
+    count: u32,
+    end: u32,
+}
+
+/// Who encodes the stretches of a stream, of which each run `fits` into a chunk or may not.
+#[inline(always)]
+const fn waiting_for(codec: Codec, fits: bool) -> Waiting {
+    match codec {
+        Codec::Raw => Waiting::RawSerial,
+        Codec::Ecl => Waiting::EclSerial,
+        Codec::Predict if fits => Waiting::PredictCooperative,
+        Codec::Predict => Waiting::PredictSerial,
+    }
+}
+
+/// Cuts the merged runs of a stream, claims a chunk for each stretch, and writes into it what waits for it. Answers
+/// for each lane its share of the events for which there was no chunk. From all lanes of the warp.
+///
+/// Where a run may not fit into a chunk, all runs are one stretch, and who encodes it claims further chunks.
+#[inline(always)]
+pub(super) fn cut(
+    pool: &PoolDescriptor,
+    stream: &Stream,
+    merged: &MergedRuns,
+    fits: bool,
+    codec: Codec,
+) -> u64 {
+    let lane = simt::lane();
+    let waiting = waiting_for(codec, fits);
+    let (mut done, mut sequence) = (0, stream.sequence);
+    while done < merged.kept {
+        let stretches = if fits {
+            next_stretches(pool, merged, codec, done)
+        } else {
+            Stretches { first: done, runs: merged.kept - done, count: 1, end: merged.kept }
+        };
+        let first = by_first(|| chunks::claim_chunks(pool, stretches.count));
+        let claimed = pool.chunk_count.saturating_sub(first).min(stretches.count);
+        if lane < claimed {
+            let runs = at_entry(pool.logs, merged.first + stretches.first).address();
+            let mut header = chunks::chunk(pool, first + lane);
+            header.set128(0, [stream.warp, sequence + lane, stretches.runs, waiting as u32]);
+            header.set128(16, [stream.launch, stream.track, runs as u32, (runs >> 32) as u32]);
+        }
+        if lane == 0 && !matches!(waiting, Waiting::PredictCooperative) {
+            chunks::count_serial(pool, claimed);
+        }
+        done = stretches.end;
+        sequence += claimed;
+        if claimed < stretches.count {
+            done = simt::shuffle(ALL, stretches.first, claimed);
+            break;
+        }
+    }
+    let (mut lost, mut position) = (0, done + lane);
+    while position < merged.kept {
+        lost += merged_count(at_entry(pool.logs, merged.first + position).get128(0));
+        position += WARP_LANES;
+    }
+    lost
+}
+
+/// Cuts the next stretches from the run `done` on: as many as there are lanes, or until no run remains.
+#[inline(always)]
+fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done: u32) -> Stretches {
+    let (lane, remaining) = (simt::lane(), merged.kept - done);
+    if let Codec::Predict = codec {
+        // All are of one length.
+        let each = predict_runs(room(pool.chunk_bytes));
+        let before = remaining.min(lane * each);
+        return Stretches {
+            first: done + before,
+            runs: each.min(remaining - before),
+            count: remaining.div_ceil(each).min(WARP_LANES),
+            end: done + remaining.min(WARP_LANES * each),
+        };
+    }
+    let mut stretches = Stretches { first: 0, runs: 0, count: 0, end: done };
+    while stretches.count < WARP_LANES && stretches.end < merged.kept {
+        let runs = fitting(pool, codec, merged.first + stretches.end, merged.kept - stretches.end);
+        if lane == stretches.count {
+            (stretches.first, stretches.runs) = (stretches.end, runs);
+        }
+        stretches.count += 1;
+        stretches.end += runs;
+    }
+    stretches
+}
+
+/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a warp.
+#[inline(always)]
+fn fitting(pool: &PoolDescriptor, codec: Codec, index: u32, remaining: u32) -> u32 {
+    let (room, lane) = (room(pool.chunk_bytes), simt::lane());
+    let (mut runs, mut bytes) = (0, 0);
+    while runs < remaining {
+        let own = runs + lane;
+        let mut count = 0;
+        if own < remaining {
+            count = merged_count(at_entry(pool.logs, index + own).get128(0));
+        }
+        let up_to = sum_up_to(max_bytes(codec, count, room));
+        let fit = simt::ballot(ALL, own < remaining && up_to <= room - bytes).count_ones();
+        runs += fit;
+        if fit < WARP_LANES {
+            break;
+        }
+        bytes += simt::shuffle(ALL, up_to, WARP_LANES - 1);
+    }
+    runs
+}

@@ -1,0 +1,153 @@
+//! The runs of a stream's logs, read by a warp.
+//!
+//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment by
+//! segment: the first segment of each log, which lie one behind the other in the slice, then the second of each log
+//! that has one, and so on. Of each such row of segments the lanes read neighbouring entries, four of each lane on their way at a
+//! time, and the links to the next row with them.
+
+use warptrace_device::simt;
+use warptrace_format::Memory;
+use warptrace_format::log::{Entry, first_segment};
+use warptrace_format::pool::PoolDescriptor;
+
+use crate::lane_log::{DeviceLogs, LogMemory, Slice, follow};
+use crate::memory::SharedMemory;
+use crate::warp::ALL;
+
+/// Bytes of a slot: index of the segment's first entry, its entries, position of its next run.
+const SLOT_BYTES: u32 = 16;
+const POSITION: u32 = 8;
+/// Entries that a warp reads ahead: four of each lane.
+const AHEAD: u32 = 4 * simt::WARP_LANES;
+
+/// The logs of a stream; each lane has its own.
+#[derive(Clone, Copy)]
+pub(super) struct Logs {
+    memory: DeviceLogs,
+    slice: Slice,
+    /// Entries of the lane's log.
+    entries: u32,
+}
+
+impl Logs {
+    /// The logs in a slice, of which the lane's has so many entries.
+    #[inline(always)]
+    pub(super) fn new(pool: &PoolDescriptor, slice: Slice, entries: u32) -> Self {
+        Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, slice, entries }
+    }
+
+    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log have the
+    /// positions from `start` on. Which lane hands over which does not matter. Answers the position after the last
+    /// run of the lane's own log. From all lanes of the warp; `slots` are its own.
+    #[inline(always)]
+    pub(super) fn for_each(
+        &self,
+        slots: SharedMemory,
+        start: u32,
+        mut take: impl FnMut(u32, u32, Entry),
+    ) -> u32 {
+        let (mut slots, lane) = (slots, simt::lane());
+        let mut segment = first_segment(self.slice.first, lane, self.slice.first_entries);
+        let (mut remaining, mut position) = (self.entries, start);
+        let mut length = self.slice.first_entries;
+        loop {
+            let here = remaining.min(length - 1);
+            let owners = simt::ballot(ALL, here != 0);
+            if owners == 0 {
+                return position;
+            }
+            let rank = (owners & ((1 << lane) - 1)).count_ones();
+            let mut next = None;
+            if remaining > here {
+                next = follow(self.memory, segment + (length - 1), self.slice);
+            }
+            if here != 0 {
+                slots.set128(SLOT_BYTES * rank, [segment, here, position, 0]);
+            }
+            simt::sync_warp(ALL);
+            let row = Row { slots, length, segments: owners.count_ones() };
+            let mut first = 0;
+            let mut ahead = row.read(self.memory, AHEAD - simt::WARP_LANES);
+            let (mut a, mut b) = (row.read(self.memory, 0), row.read(self.memory, simt::WARP_LANES));
+            let mut c = row.read(self.memory, 2 * simt::WARP_LANES);
+            while first < row.segments * length {
+                row.hand_over(first, a, &mut take);
+                (a, b, c) = (b, c, ahead);
+                ahead = row.read(self.memory, first + AHEAD);
+                first += simt::WARP_LANES;
+            }
+            if here != 0 {
+                position = slots.get32(SLOT_BYTES * rank + POSITION);
+            }
+            // The next row takes the slots.
+            simt::sync_warp(ALL);
+            remaining = if next.is_some() { remaining - here } else { 0 };
+            segment = next.unwrap_or(segment);
+            length = self.slice.segment_entries;
+        }
+    }
+}
+
+/// One segment of each log that has another.
+#[derive(Clone, Copy)]
+struct Row {
+    slots: SharedMemory,
+    /// Entries of a segment, its link included.
+    length: u32,
+    /// How many segments there are, at least one.
+    segments: u32,
+}
+
+/// The number of an entry in a row.
+#[derive(Clone, Copy)]
+struct Number {
+    /// Number of its segment.
+    rank: u32,
+    /// Whether there is such an entry.
+    is_there: bool,
+    /// Its index; of none, that of some other.
+    index: u32,
+}
+
+impl Row {
+    /// Finds the entry with a number among those of the row.
+    #[inline(always)]
+    fn find(self, number: u32) -> Number {
+        // `max` rules the division by 0 out for the compiler.
+        let rank = (number / self.length.max(1)).min(self.segments - 1);
+        let offset = number - rank * self.length;
+        let [segment, here] = self.slots.get64(SLOT_BYTES * rank);
+        let is_there = offset < here;
+        Number { rank, is_there, index: if is_there { segment + offset } else { segment } }
+    }
+
+    /// Reads the entry with the number `first` and the lane's. If there is none, another is read in vain.
+    #[inline(always)]
+    fn read(self, memory: DeviceLogs, first: u32) -> [u32; 4] {
+        memory.entry(self.find(first + simt::lane()).index)
+    }
+
+    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of the warp.
+    #[inline(always)]
+    fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, Entry)) {
+        let (mut slots, lane) = (self.slots, simt::lane());
+        let Number { rank, is_there, index } = self.find(first + lane);
+        let entry = Entry::from_words(words);
+        let is_run = is_there & entry.is_run();
+        let runs = simt::ballot(ALL, is_run);
+        // The lanes that look at the same segment.
+        let begin = (rank * self.length).saturating_sub(first);
+        let end = (rank * self.length + self.length - first).min(simt::WARP_LANES);
+        let same = runs & (ALL >> (simt::WARP_LANES - end)) & !((1 << begin) - 1);
+        let at = SLOT_BYTES * rank + POSITION;
+        let position = slots.get32(at);
+        if is_run {
+            take(position + (same & ((1 << lane) - 1)).count_ones(), index, entry);
+        }
+        simt::sync_warp(ALL);
+        if lane == begin {
+            slots.set32(at, position + same.count_ones());
+        }
+        simt::sync_warp(ALL);
+    }
+}

@@ -1,0 +1,322 @@
+//! The logs of streams, merged into one sequence of runs each.
+//!
+//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key for each,
+//! log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once. Otherwise the keys
+//! are sorted (`sort`) by the warp, or, if they are more than its part of shared memory holds, by all warps of its
+//! block, one such stream after another. In the end the warp cuts the merged runs into stretches.
+//!
+//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped again, as
+//! they do in half a minute, one lane merges the logs, run by run (`serial`).
+//!
+//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the block have
+//! nothing else to do. A short one is its warp's: most of its time are waits at the beginning and at the end, which
+//! the warps of a block have at the same time.
+//!
+//! The steps are functions that are not inlined, and hand on what they have found in the block's work area: in one
+//! function, with what each needs kept through all, the kernel took 146 registers.
+
+mod cut;
+mod logs;
+pub(crate) mod serial;
+mod sort;
+mod work_area;
+
+use warptrace_device::simt::{self, WARP_LANES};
+use warptrace_format::Memory;
+use warptrace_format::log::Entry;
+use warptrace_format::pool::PoolDescriptor;
+
+use self::cut::cut;
+use self::logs::Logs;
+use self::serial::SerialMerge;
+use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
+pub(crate) use self::work_area::MAX_WARPS;
+use self::work_area::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WorkArea};
+use crate::chunks;
+use crate::codec::Codec;
+use crate::lane_log::{DeviceLogs, LaneLog, Slice};
+use crate::launches::{Launches, account};
+use crate::memory::at_entry;
+use crate::merged::{max_bytes, merged_words, room};
+use crate::warp::{ALL, NEVER, by_first, earliest, minimum, sum, sum_of_events, sum_up_to};
+
+/// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
+#[inline(always)]
+pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: u32, codec: Codec) {
+    work_area::share(pool, codec);
+    let warps = (simt::block_threads() / WARP_LANES).min(MAX_WARPS);
+    let mut first = simt::block_idx()[0] * warps;
+    while first < streams {
+        let stream = first + simt::warp_in_block();
+        let entries = take_stream(launches.table, launches.count, stream, streams);
+        read_logs(entries);
+        sort_by_warp();
+        simt::sync_threads();
+        let lane = simt::lane();
+        let mut long = simt::ballot(ALL, lane < warps && WorkArea::of(lane).next_is(Step::SortByBlock));
+        while long != 0 {
+            sort_by_block(long.trailing_zeros());
+            long &= long - 1;
+        }
+        // Nobody looks at another warp's work area any more.
+        simt::sync_threads();
+        finish();
+        first = first.saturating_add(simt::grid_size()[0] * warps);
+    }
+}
+
+/// A lane's share of a stream's runs.
+#[derive(Clone, Copy)]
+struct Share {
+    kept: u32,
+    sums: Sums,
+}
+
+impl Share {
+    const NOTHING: Self = Self { kept: 0, sums: Sums { attempted: 0, lost: 0, fits: true } };
+
+    /// Takes a run into account, which is `kept` or lost.
+    #[inline(always)]
+    fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
+        self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
+        if kept {
+            self.kept += 1;
+            self.sums.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
+        } else {
+            self.sums.lost = self.sums.lost.wrapping_add(u64::from(entry.count));
+        }
+    }
+
+    /// Adds up the shares of all lanes.
+    #[inline(always)]
+    fn of_all(self) -> Self {
+        Self {
+            kept: sum(self.kept),
+            sums: Sums {
+                attempted: sum_of_events(self.sums.attempted),
+                lost: sum_of_events(self.sums.lost),
+                fits: simt::ballot(ALL, self.sums.fits) == ALL,
+            },
+        }
+    }
+}
+
+/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for them, and
+/// writes down what reading them needs. Answers for each lane the entries of its log.
+#[inline(never)]
+fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
+    let (work, lane) = (WorkArea::of(simt::warp_in_block()), simt::lane());
+    // What others have read there.
+    simt::sync_warp(ALL);
+    let is_there = number < streams;
+    let launches = Launches { table, count };
+    let number = number.min(streams - 1);
+    let index = launches.of_stream(number);
+    let launch = launches.get(index);
+    let in_launch = number - launch.first_stream;
+    // `max` rules the division by 0 out for the compiler.
+    let warps = launch.warps.max(1);
+    let (track, warp) = (in_launch / warps, in_launch % warps);
+    let slice = Slice {
+        first: launch.slice(track, warp),
+        first_entries: launch.first_entries,
+        segment_entries: launch.segment_entries,
+        lanes: launch.lanes(warp),
+    };
+    if lane == 0 {
+        work.set_next(Step::Nothing);
+        if is_there {
+            let account = account(&launch, in_launch);
+            chunks::finish_account(account);
+            let sequence = chunks::account_chunks(account);
+            work.set_stream(&Stream { account, slice, sequence, warp, launch: index, track });
+        }
+    }
+    let mut entries = 0;
+    if is_there {
+        entries = count_entries(&work_area::pool(), work, slice);
+    }
+    simt::sync_warp(ALL);
+    entries
+}
+
+/// Counts the entries of the logs in a slice, a lane for each log.
+#[inline(always)]
+fn count_entries(pool: &PoolDescriptor, work: WorkArea, slice: Slice) -> u32 {
+    let lane = simt::lane();
+    let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
+    let log = LaneLog::read(memory, slice, lane);
+    let lost_from = earliest(log.lost_from);
+    let up_to = sum_up_to(log.entries);
+    let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
+    if keys == 0 {
+        return 0;
+    }
+    let having = simt::ballot(ALL, log.entries != 0);
+    let lists = having.count_ones();
+    let first = by_first(|| chunks::claim_merged(pool, keys));
+    let first_time = log.cursor(slice).seek(memory, slice).map(|entry| entry.time);
+    let base = earliest(first_time).unwrap_or(0);
+    // What is recorded is a beginning.
+    let mut kept = Kept { base, before: NEVER };
+    if let Some(from) = lost_from {
+        let since = from.wrapping_sub(base);
+        kept.before = if (since as i32) < 0 { 0 } else { since };
+    }
+    if first == NEVER {
+        kept.before = 0;
+    }
+    let lower = (1 << lane) - 1;
+    if log.entries != 0 {
+        work.set_start((having & lower).count_ones(), up_to - log.entries);
+    } else {
+        work.set_start(lists + (!having & lower).count_ones(), keys);
+    }
+    if lane == 0 {
+        work.set_start(WARP_LANES, keys);
+        work.set_merged(&MergedRuns { first, keys, lists, kept: 0 });
+        work.set_kept(kept);
+        work.set_next(Step::Read);
+    }
+    log.entries
+}
+
+/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs; if only
+/// one log has entries, the merged runs themselves.
+#[inline(never)]
+fn read_logs(entries: u32) {
+    let work = WorkArea::of(simt::warp_in_block());
+    if !work.next_is(Step::Read) {
+        return;
+    }
+    let (pool, merged, stream) = (work_area::pool(), work.merged(), work.stream());
+    let codec = work_area::codec().of_track(stream.track);
+    let room = room(pool.chunk_bytes);
+    let Kept { base, before } = work.kept();
+    let is_single = merged.lists == 1;
+    let in_shared = merged.keys <= MAX_SHARED_KEYS;
+    let shared = unsorted(SharedKeys::halves(work), merged.lists);
+    let global = unsorted(GlobalKeys::halves(&pool, &merged), merged.lists);
+    let set_key = |position: u32, key: Key| {
+        if in_shared {
+            shared.set(position, key);
+        } else if merged.first != NEVER {
+            global.set(position, key);
+        }
+    };
+    let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
+    let start = sum_up_to(entries) - entries;
+    let logs = Logs::new(&pool, stream.slice, entries);
+    let mut end = logs.for_each(work.slots(), start, |position, index, entry| {
+        // The last of all numbers is for entries without a run.
+        let since = entry.time.wrapping_sub(base).min(NEVER - 1);
+        let kept = since < before;
+        share.count(entry, kept, codec, room);
+        if !is_single {
+            set_key(position, Key { since, index });
+        } else if kept {
+            at_entry(pool.logs, merged.first + position).set128(0, merged_words(entry));
+        } else {
+            first_lost = first_lost.min(position);
+        }
+    });
+    // Entries that hold no run.
+    while !is_single && end < start + entries {
+        set_key(end, Key::NO_RUN);
+        end += 1;
+    }
+    let Share { kept, sums } = share.of_all();
+    let is_sorted = minimum(first_lost) >= kept;
+    if simt::lane() == 0 {
+        work.set_merged(&MergedRuns { kept, ..merged });
+        work.set_sums(&sums);
+        work.set_next(if kept == 0 {
+            Step::Cut
+        } else if is_single {
+            if is_sorted { Step::Cut } else { Step::MergeSerially }
+        } else if in_shared {
+            Step::SortByWarp
+        } else {
+            Step::SortByBlock
+        });
+    }
+    simt::sync_warp(ALL);
+}
+
+/// Sorts the warp's stream, if that is its own task.
+#[inline(never)]
+fn sort_by_warp() {
+    let work = WorkArea::of(simt::warp_in_block());
+    if work.next_is(Step::SortByWarp) {
+        let (pool, merged) = (work_area::pool(), work.merged());
+        let keys = SharedKeys::halves(work);
+        sort::<false, _>(work, &merged, keys, Team);
+        if !work.is_unsorted() {
+            gather::<false, _>(&pool, &merged, keys, Team);
+        }
+    }
+}
+
+/// Sorts the stream of a warp of the block. From all threads of the block.
+#[inline(never)]
+fn sort_by_block(warp: u32) {
+    let (pool, work) = (work_area::pool(), WorkArea::of(warp));
+    let merged = work.merged();
+    let keys = GlobalKeys::halves(&pool, &merged);
+    sort::<true, _>(work, &merged, keys, Team);
+    if !work.is_unsorted() {
+        gather::<true, _>(&pool, &merged, keys, Team);
+    }
+}
+
+/// Cuts what has been merged, and adds it all to the account.
+#[inline(never)]
+fn finish() {
+    let work = WorkArea::of(simt::warp_in_block());
+    if work.next_is(Step::Nothing) {
+        return;
+    }
+    let (pool, stream) = (work_area::pool(), work.stream());
+    let codec = work_area::codec().of_track(stream.track);
+    let (mut merged, mut sums) = (work.merged(), work.sums());
+    if work.next_is(Step::MergeSerially) || work.is_unsorted() {
+        let Share { kept, sums: anew } = merge_serially(&pool, work, &stream, &merged, codec);
+        (merged.kept, sums) = (kept, anew);
+    }
+    let lost = cut(&pool, &stream, &merged, sums.fits, codec);
+    let lost = sums.lost.wrapping_add(sum_of_events(lost));
+    if simt::lane() == 0 {
+        chunks::add_to_account(stream.account, [sums.attempted, 0, lost], 0);
+    }
+}
+
+/// Merges a stream by one lane, whatever times there are. It takes long.
+#[inline(always)]
+fn merge_serially(
+    pool: &PoolDescriptor,
+    work: WorkArea,
+    stream: &Stream,
+    merged: &MergedRuns,
+    codec: Codec,
+) -> Share {
+    let mut share = Share::NOTHING;
+    // What others have read there.
+    simt::sync_warp(ALL);
+    if simt::lane() == 0 {
+        let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
+        let mut merge = SerialMerge::open(work.slots(), memory, stream.slice);
+        let room = room(pool.chunk_bytes);
+        let mut remaining = merged.keys;
+        while remaining != 0 {
+            remaining -= 1;
+            let Some(entry) = merge.next() else { break };
+            let kept = merge.lost_from.is_none_or(|from| (entry.time.wrapping_sub(from) as i32) < 0);
+            if kept {
+                at_entry(pool.logs, merged.first + share.kept).set128(0, merged_words(entry));
+            }
+            share.count(entry, kept, codec, room);
+        }
+    }
+    simt::sync_warp(ALL);
+    share.of_all()
+}

@@ -1,0 +1,292 @@
+//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared memory.
+//!
+//! For the block:
+//! ```text
+//! offset  size  field
+//!      0    40  the pool
+//!     40     4  number of the codec
+//! ```
+//! For each warp:
+//! ```text
+//! offset  size  field
+//!      0   512  while logs are read: the slots; where one lane merges: its heads
+//!    512   144  where each list of keys begins
+//!    656    16  the merged runs
+//!    672    48  the stream
+//!    720    16  the next step; whether all runs fit into chunks; whether a list of keys was not sorted
+//!    736    16  attempted and lost events
+//!    752    16  which runs are kept
+//! ```
+//! Behind all that, the warps' keys.
+
+use warptrace_device::simt::WARP_LANES;
+use warptrace_format::Memory;
+use warptrace_format::pool::PoolDescriptor;
+
+use super::serial::HEADS_BYTES;
+use super::sort::KEY_BYTES;
+use crate::codec::Codec;
+use crate::lane_log::Slice;
+use crate::memory::SharedMemory;
+
+/// Warps of a block that merges, at most.
+pub(crate) const MAX_WARPS: u32 = 4;
+/// Runs of a stream whose keys are in shared memory, at most: more than most streams have, and so few that a
+/// multiprocessor has room for eight blocks.
+pub(super) const MAX_SHARED_KEYS: u32 = 384;
+/// Bytes of the slots in which a warp tells itself which segments it reads.
+pub(super) const SLOTS_BYTES: u32 = 16 * WARP_LANES;
+
+const BLOCK_BYTES: u32 = 48;
+const STARTS: u32 = SLOTS_BYTES;
+const MERGED: u32 = STARTS + 144;
+const STREAM: u32 = MERGED + 16;
+const STEP: u32 = STREAM + 48;
+const FITS: u32 = STEP + 4;
+const UNSORTED: u32 = STEP + 8;
+const EVENTS: u32 = STEP + 16;
+const KEPT: u32 = EVENTS + 16;
+const WARP_BYTES: u32 = KEPT + 16;
+const KEYS: u32 = BLOCK_BYTES + MAX_WARPS * WARP_BYTES;
+const KEYS_BYTES: u32 = 2 * KEY_BYTES * MAX_SHARED_KEYS;
+const ALL_BYTES: u32 = KEYS + MAX_WARPS * KEYS_BYTES;
+const _: () = assert!(HEADS_BYTES <= STARTS && STARTS + 4 * (WARP_LANES + 1) <= MERGED);
+const _: () = assert!(size_of::<PoolDescriptor>() == 40);
+
+/// The merged runs of a stream, and their keys.
+#[derive(Clone, Copy)]
+pub(super) struct MergedRuns {
+    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for none.
+    pub(super) first: u32,
+    /// Keys that there are, those included that stand for no run.
+    pub(super) keys: u32,
+    /// Into how many lists the keys are divided.
+    pub(super) lists: u32,
+    /// How many of the first runs are recorded.
+    pub(super) kept: u32,
+}
+
+/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the first.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) base: u32,
+    pub(super) before: u32,
+}
+
+/// A stream whose logs are merged.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) account: u64,
+    pub(super) slice: Slice,
+    /// Sequence number of its next chunk.
+    pub(super) sequence: u32,
+    pub(super) warp: u32,
+    /// Index of its launch in the table.
+    pub(super) launch: u32,
+    pub(super) track: u32,
+}
+
+/// Sums over the runs of a stream.
+#[derive(Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) attempted: u64,
+    pub(super) lost: u64,
+    /// Whether each run that is kept fits into a chunk.
+    pub(super) fits: bool,
+}
+
+/// What follows for a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Step {
+    /// Nothing: there is no stream, or it has no run.
+    Nothing,
+    /// Reading its logs.
+    Read,
+    /// Cutting: its runs are merged.
+    Cut,
+    /// Sorting its keys, by its warp.
+    SortByWarp,
+    /// Sorting its keys, by the block.
+    SortByBlock,
+    /// Merging its logs by one lane. (It follows as well where a list was not sorted.)
+    MergeSerially,
+}
+
+/// Hands the pool and the codec to all threads of the block. From all of them, before anything else.
+#[inline(always)]
+pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
+    let mut memory = memory(0);
+    if warptrace_device::simt::linear_thread() == 0 {
+        let halves = |word: u64| [word as u32, (word >> 32) as u32];
+        let ([a, b], [c, d], [e, f]) = (halves(pool.chunks), halves(pool.claims), halves(pool.logs));
+        memory.set128(0, [a, b, c, d]);
+        memory.set128(16, [e, f, pool.chunk_count, pool.chunk_bytes]);
+        memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, 0]);
+    }
+    warptrace_device::simt::sync_threads();
+}
+
+/// The pool that [`share`] was given.
+#[inline(always)]
+pub(super) fn pool() -> PoolDescriptor {
+    let memory = memory(0);
+    let [a, b, c, d] = memory.get128(0);
+    let [e, f, chunk_count, chunk_bytes] = memory.get128(16);
+    let [merged_from, merged_end] = memory.get64(32);
+    let whole = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let (chunks, claims, logs) = (whole(a, b), whole(c, d), whole(e, f));
+    PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end }
+}
+
+/// The codec that [`share`] was given.
+#[inline(always)]
+pub(super) fn codec() -> Codec {
+    Codec::from_number(memory(40).get32(0))
+}
+
+/// The work area of a warp.
+#[derive(Clone, Copy)]
+pub(super) struct WorkArea {
+    memory: SharedMemory,
+    /// Keys of its stream, if they are few.
+    pub(super) keys: SharedMemory,
+}
+
+impl WorkArea {
+    /// That of the warp with this number in the block.
+    #[inline(always)]
+    pub(super) fn of(warp: u32) -> Self {
+        let warp = warp % MAX_WARPS;
+        Self { memory: memory(BLOCK_BYTES + WARP_BYTES * warp), keys: memory(KEYS + KEYS_BYTES * warp) }
+    }
+
+    /// [`SLOTS_BYTES`] for reading logs, or for merging them by one lane.
+    #[inline(always)]
+    pub(super) fn slots(self) -> SharedMemory {
+        self.memory
+    }
+
+    #[inline(always)]
+    pub(super) fn kept(self) -> Kept {
+        let [base, before] = self.memory.get64(KEPT);
+        Kept { base, before }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_kept(mut self, kept: Kept) {
+        self.memory.set64(KEPT, [kept.base, kept.before]);
+    }
+
+    /// Where a list of keys begins. Missing lists are empty and come last.
+    #[inline(always)]
+    pub(super) fn start(self, list: u32) -> u32 {
+        self.memory.get32(STARTS + 4 * list)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_start(mut self, list: u32, position: u32) {
+        self.memory.set32(STARTS + 4 * list, position);
+    }
+
+    #[inline(always)]
+    pub(super) fn merged(self) -> MergedRuns {
+        let [first, keys, lists, kept] = self.memory.get128(MERGED);
+        MergedRuns { first, keys, lists, kept }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_merged(mut self, merged: &MergedRuns) {
+        self.memory.set128(MERGED, [merged.first, merged.keys, merged.lists, merged.kept]);
+    }
+
+    #[inline(always)]
+    pub(super) fn stream(self) -> Stream {
+        let [low, high, sequence, warp] = self.memory.get128(STREAM);
+        let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
+        let [first_entries, segment_entries] = self.memory.get64(STREAM + 32);
+        let account = u64::from(low) | u64::from(high) << 32;
+        let slice = Slice { first, first_entries, segment_entries, lanes };
+        Stream { account, slice, sequence, warp, launch, track }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_stream(mut self, stream: &Stream) {
+        let Stream { account, slice, sequence, warp, launch, track } = *stream;
+        self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
+        self.memory.set128(STREAM + 16, [launch, track, slice.first, slice.lanes]);
+        self.memory.set64(STREAM + 32, [slice.first_entries, slice.segment_entries]);
+    }
+
+    #[inline(always)]
+    pub(super) fn next_is(self, step: Step) -> bool {
+        self.memory.get32(STEP) == step as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn set_next(mut self, step: Step) {
+        self.memory.set32(STEP, step as u32);
+    }
+
+    #[inline(always)]
+    pub(super) fn sums(self) -> Sums {
+        let [a, b, c, d] = self.memory.get128(EVENTS);
+        Sums {
+            attempted: u64::from(a) | u64::from(b) << 32,
+            lost: u64::from(c) | u64::from(d) << 32,
+            fits: self.memory.get32(FITS) != 0,
+        }
+    }
+
+    /// Writes down the sums. No list is known to be unsorted so far.
+    #[inline(always)]
+    pub(super) fn set_sums(mut self, sums: &Sums) {
+        let Sums { attempted, lost, fits } = *sums;
+        let words = [attempted as u32, (attempted >> 32) as u32, lost as u32, (lost >> 32) as u32];
+        self.memory.set128(EVENTS, words);
+        self.memory.set32(FITS, u32::from(fits));
+        self.memory.set32(UNSORTED, 0);
+    }
+
+    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have seen it
+    /// yet.
+    #[inline(always)]
+    pub(super) fn set_unsorted(mut self) {
+        self.memory.set32(UNSORTED, 1);
+    }
+
+    #[inline(always)]
+    pub(super) fn is_unsorted(self) -> bool {
+        self.memory.get32(UNSORTED) != 0
+    }
+}
+
+/// The block's memory from `at` on.
+#[inline(always)]
+fn memory(at: u32) -> SharedMemory {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let base: u32;
+        // SAFETY: reads the address of an array that the module declares.
+        unsafe {
+            core::arch::asm!("mov.u32 {}, warptrace_merging;", out(reg32) base,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        SharedMemory::new(base + at)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        static KEY: u8 = 0;
+        let bytes = ALL_BYTES as usize;
+        let base =
+            warptrace_device::simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
+        SharedMemory::new(base.expose_provenance() as u64 + u64::from(at))
+    }
+}
+
+// Only the kernel that merges takes it.
+#[cfg(target_arch = "nvptx64")]
+core::arch::global_asm!(
+    ".shared .align 16 .b8 warptrace_merging[{}];",
+    const ALL_BYTES
+);

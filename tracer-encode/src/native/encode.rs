@@ -1,0 +1,159 @@
+//! Merged runs, cut into stretches and encoded into chunks: what the encoding kernels make of them.
+
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::pool::WarpAccount;
+use warptrace_format::{Event, Memory};
+
+use super::memory::{DeviceMemory, Owned, Words};
+use super::merge::Merged;
+use crate::codec::Codec;
+use crate::encode::Encoder;
+use crate::merged::{max_bytes, merged_count, predict_runs, room};
+
+/// Bytes of memory as an encoder sees them.
+struct Bytes<'a>(&'a mut [u8]);
+
+impl Memory for Bytes<'_> {
+    #[inline(always)]
+    fn get8(&self, at: u32) -> u8 {
+        self.0[at as usize]
+    }
+    #[inline(always)]
+    fn set8(&mut self, at: u32, value: u8) {
+        self.0[at as usize] = value;
+    }
+    #[inline(always)]
+    fn get32(&self, at: u32) -> u32 {
+        let (words, _) = self.0.as_chunks::<4>();
+        u32::from_le_bytes(words[at as usize / 4])
+    }
+    #[inline(always)]
+    fn set32(&mut self, at: u32, value: u32) {
+        let (words, _) = self.0.as_chunks_mut::<4>();
+        words[at as usize / 4] = value.to_le_bytes();
+    }
+}
+
+/// An encoder's tables, kept from stream to stream.
+pub(super) struct Tables(Vec<u8>);
+
+impl Tables {
+    pub(super) fn new<E: Encoder>(params: E::Params) -> Self {
+        let mut bytes = vec![0; E::table_bytes(params) as usize];
+        E::prepare(params, &mut Bytes(&mut bytes));
+        Self(bytes)
+    }
+}
+
+/// Encodes the merged runs of a stream and adds what comes of it to the stream's account.
+pub(super) fn encode<E: Encoder>(
+    memory: &DeviceMemory<'_>,
+    owned: Owned<'_>,
+    merged: Merged<'_>,
+    codec: Codec,
+    params: E::Params,
+    tables: &mut Tables,
+) {
+    let Owned { name, account } = owned;
+    account.attempted = account.attempted.wrapping_add(merged.attempted);
+    account.lost = account.lost.wrapping_add(merged.lost);
+    let is_serial = !(matches!(codec, Codec::Predict) && merged.fits);
+    let launch = memory.launch(name).launch;
+    let mut stream =
+        Stream { memory, account, params, header: [name.warp, 0, 0, 0, launch, name.track, 0, 0], tables };
+    let mut remaining = merged.runs;
+    while !remaining.is_empty() {
+        let runs =
+            if merged.fits { fitting(codec, remaining, memory.chunk_bytes()) } else { remaining.len() };
+        let (stretch, rest) = remaining.split_at_mut(runs);
+        remaining = rest;
+        let Some(chunk) = memory.claim_chunk() else {
+            stream.lose(stretch);
+            return stream.lose(remaining);
+        };
+        if is_serial {
+            memory.count_serial();
+        }
+        stream.write::<E>(chunk, stretch);
+    }
+}
+
+/// Counts how many of the runs are sure to fit into a chunk, of which each one does.
+fn fitting(codec: Codec, runs: &[Words], chunk_bytes: u32) -> usize {
+    let room = room(chunk_bytes);
+    if let Codec::Predict = codec {
+        return runs.len().min(predict_runs(room) as usize);
+    }
+    let mut bytes = 0_u32;
+    let fits = |run: &&Words| {
+        bytes = bytes.saturating_add(max_bytes(codec, merged_count(**run), room));
+        bytes <= room
+    };
+    runs.iter().take_while(fits).count()
+}
+
+/// A stream that is being written.
+struct Stream<'a, P> {
+    memory: &'a DeviceMemory<'a>,
+    account: &'a mut WarpAccount,
+    params: P,
+    /// The header of its chunks, but for sequence, events and length.
+    header: [u32; 8],
+    tables: &'a mut Tables,
+}
+
+impl<P: Copy> Stream<'_, P> {
+    /// Encodes a stretch into a chunk, and into further ones if that is full.
+    fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) {
+        let mut chunk = Some(chunk);
+        while !stretch.is_empty() {
+            let Some(bytes) = chunk.take() else { return self.lose(stretch) };
+            let done = self.fill::<E>(bytes, stretch);
+            stretch = &mut stretch[done..];
+            if !stretch.is_empty() {
+                chunk = self.memory.claim_chunk();
+            }
+        }
+    }
+
+    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be encoded as
+    /// well: its count is then what remains of it.
+    fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
+        let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
+        let capacity = payload.len() as u32;
+        let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut self.tables.0));
+        let mut encoder = E::FRESH;
+        encoder.begin(self.params, &mut tables);
+        let (mut done, mut events) = (0, 0_u32);
+        for run in runs.iter_mut() {
+            let count = merged_count(*run);
+            let event = Event { location: run[1] as u16, mask: run[0] };
+            let wanted = u32::try_from(count).unwrap_or(u32::MAX);
+            let taken = encoder.push(self.params, &mut tables, &mut payload, event, wanted, capacity);
+            events = events.wrapping_add(taken);
+            if u64::from(taken) != count {
+                let rest = count - u64::from(taken);
+                (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+                break;
+            }
+            done += 1;
+        }
+        let length = if events == 0 { 0 } else { encoder.finish(self.params, &mut tables, &mut payload) };
+        let words = &mut self.header;
+        (words[1], words[2], words[3]) = (self.account.chunks, events, length);
+        for (bytes, word) in header.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        if events != 0 {
+            self.account.chunks += 1;
+            self.account.recorded += u64::from(events);
+        }
+        done
+    }
+
+    /// Counts the events of runs as lost.
+    fn lose(&mut self, runs: &[Words]) {
+        let lost = runs.iter().fold(0_u64, |sum, run| sum.wrapping_add(merged_count(*run)));
+        self.account.lost = self.account.lost.wrapping_add(lost);
+    }
+}

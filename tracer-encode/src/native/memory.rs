@@ -1,0 +1,262 @@
+//! The memory that the native encoder reads and writes, behind bounds: all that is unsafe about it.
+
+use std::marker::PhantomData;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use warptrace_format::log::{LANES, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::pool::{Claims, MAX_TRACKS, PoolDescriptor, WarpAccount};
+
+use super::EncodeError;
+use crate::lane_log::LogMemory;
+
+/// Words of a log entry, or of a merged run.
+pub(super) type Words = [u32; 4];
+
+/// The pool, log memory, and the accounts of the launches in a table.
+pub(super) struct DeviceMemory<'a> {
+    pool: PoolDescriptor,
+    launches: &'a [LoggedLaunch],
+    /// Streams of all launches.
+    pub(super) streams: u32,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+/// A stream: a warp's track.
+#[derive(Clone, Copy)]
+pub(super) struct StreamName {
+    /// Index of its launch.
+    pub(super) launch: usize,
+    pub(super) track: u32,
+    pub(super) warp: u32,
+}
+
+/// What one stream's task writes.
+pub(super) struct Owned<'a> {
+    pub(super) name: StreamName,
+    pub(super) account: &'a mut WarpAccount,
+}
+
+impl<'a> DeviceMemory<'a> {
+    /// Checks the descriptors.
+    ///
+    /// # Safety
+    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply: chunks, claims,
+    /// log memory up to `merged_end`, accounts of each launch. They do not overlap, and nobody else touches them as long
+    /// as this lives.
+    pub(super) unsafe fn new(
+        pool: &PoolDescriptor,
+        launches: &'a [LoggedLaunch],
+    ) -> Result<Self, EncodeError> {
+        check_pool(pool)?;
+        let mut streams = 0_u32;
+        for (index, launch) in launches.iter().enumerate() {
+            streams = check_launch(pool, index, launch, streams)?;
+        }
+        Ok(Self { pool: *pool, launches, streams, memory: PhantomData })
+    }
+
+    pub(super) fn launch(&self, name: StreamName) -> &'a LoggedLaunch {
+        &self.launches[name.launch]
+    }
+
+    pub(super) fn chunk_bytes(&self) -> u32 {
+        self.pool.chunk_bytes
+    }
+
+    /// The logs: log memory up to what is for merged runs.
+    pub(super) fn logs(&self) -> LogEntries<'_> {
+        let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
+        // SAFETY: initialised memory (contract of `new`), aligned (checked there), which nobody writes.
+        LogEntries(unsafe { std::slice::from_raw_parts(start, self.pool.merged_from as usize) })
+    }
+
+    /// Hands each stream to `task`, with what it owns: in their order, or several at a time.
+    ///
+    /// # Safety
+    /// It is not called again before it has returned.
+    pub(super) unsafe fn for_each_stream<S>(
+        &self,
+        parallel: bool,
+        start: impl Fn() -> S + Sync + Send,
+        task: impl Fn(&mut S, Owned<'_>) + Sync + Send,
+    ) {
+        use rayon::prelude::*;
+        let owned = |number: u32| {
+            let launch = self.launches.partition_point(|launch| launch.first_stream <= number) - 1;
+            let info = &self.launches[launch];
+            let in_launch = number - info.first_stream;
+            let name = StreamName { launch, track: in_launch / info.warps, warp: in_launch % info.warps };
+            let accounts = with_exposed_provenance_mut::<WarpAccount>(info.accounts as usize);
+            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that comes up
+            // once (contract of this function).
+            let account = unsafe { &mut *accounts.add(in_launch as usize) };
+            Owned { name, account }
+        };
+        if parallel {
+            let streams = (0..self.streams).into_par_iter();
+            streams.for_each_init(start, |state, number| task(state, owned(number)));
+        } else {
+            let mut state = start();
+            (0..self.streams).for_each(|number| task(&mut state, owned(number)));
+        }
+    }
+
+    /// Claims entries of log memory for merged runs, as the kernels do; `None` if there are not so many.
+    #[expect(clippy::mut_from_ref, reason = "the counter gives each entry to one task")]
+    pub(super) fn claim_merged(&self, entries: u32) -> Option<&mut [Words]> {
+        let counter = self.counter64(core::mem::offset_of!(Claims, merged_entries));
+        let there_are = u64::from(self.pool.merged_end - self.pool.merged_from);
+        let fits = |before: u64| before.saturating_add(u64::from(entries)) <= there_are;
+        if !fits(counter.load(Relaxed)) {
+            return None;
+        }
+        let before = counter.fetch_add(u64::from(entries), Relaxed);
+        if !fits(before) {
+            return None;
+        }
+        let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
+        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to one task.
+        Some(unsafe {
+            let first = start.add(self.pool.merged_from as usize + before as usize);
+            std::slice::from_raw_parts_mut(first, entries as usize)
+        })
+    }
+
+    /// Claims a chunk; `None` if the pool has no more.
+    #[expect(clippy::mut_from_ref, reason = "the counter gives each chunk to one task")]
+    pub(super) fn claim_chunk(&self) -> Option<&mut [u8]> {
+        let index = self.counter32(core::mem::offset_of!(Claims, chunks)).fetch_add(1, Relaxed);
+        if index >= self.pool.chunk_count {
+            return None;
+        }
+        let bytes = self.pool.chunk_bytes as usize;
+        let start = with_exposed_provenance_mut::<u8>(self.pool.chunks as usize);
+        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one task.
+        Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
+    }
+
+    /// Counts a stretch that a kernel would have one thread encode.
+    pub(super) fn count_serial(&self) {
+        self.counter32(core::mem::offset_of!(Claims, serial)).fetch_add(1, Relaxed);
+    }
+
+    /// What has been claimed so far.
+    pub(super) fn claims(&self) -> Claims {
+        Claims {
+            log_entries: self.counter64(core::mem::offset_of!(Claims, log_entries)).load(Relaxed),
+            merged_entries: self.counter64(core::mem::offset_of!(Claims, merged_entries)).load(Relaxed),
+            chunks: self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed),
+            serial: self.counter32(core::mem::offset_of!(Claims, serial)).load(Relaxed),
+        }
+    }
+
+    fn counter64(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics only.
+        unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
+    }
+
+    fn counter32(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
+    }
+}
+
+/// The entries of log memory that belong to logs.
+#[derive(Clone, Copy)]
+pub(super) struct LogEntries<'a>(&'a [Words]);
+
+impl LogMemory for LogEntries<'_> {
+    #[inline(always)]
+    fn end(self) -> u32 {
+        self.0.len() as u32
+    }
+
+    #[inline(always)]
+    fn head(self, slice: u32, lane: u32) -> [u32; 2] {
+        let words = self.0[slice as usize + lane as usize / 2];
+        if lane.is_multiple_of(2) { [words[0], words[1]] } else { [words[2], words[3]] }
+    }
+
+    #[inline(always)]
+    fn entry(self, index: u32) -> Words {
+        self.0[index as usize]
+    }
+
+    #[inline(always)]
+    fn first_word(self, index: u32) -> u32 {
+        self.0[index as usize][0]
+    }
+}
+
+fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
+    let check = |fine: bool, field, value: u64, must| {
+        if fine { Ok(()) } else { Err(EncodeError::Pool { field, value, must }) }
+    };
+    let chunk = pool.chunk_bytes;
+    let is_chunk = chunk.is_power_of_two() && (MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk);
+    check(is_chunk, "chunk_bytes", chunk.into(), "a power of two from 512 bytes to 1 MiB is needed")?;
+    let chunks = pool.chunks.checked_add(u64::from(pool.chunk_count) * u64::from(chunk));
+    let aligned = pool.chunks.is_multiple_of(16) && pool.chunks != 0;
+    check(aligned && chunks.is_some(), "chunks", pool.chunks, "a multiple of 16 is needed")?;
+    let aligned = pool.claims.is_multiple_of(8) && pool.claims != 0;
+    check(aligned, "claims", pool.claims, "a multiple of 8 is needed")?;
+    let aligned = pool.logs.is_multiple_of(16) && pool.logs != 0;
+    check(aligned, "logs", pool.logs, "a multiple of 128 is needed")?;
+    let from = pool.merged_from;
+    check(
+        (RESERVED_ENTRIES..=pool.merged_end).contains(&from),
+        "merged_from",
+        from.into(),
+        "it must lie between the reserved entries and merged_end",
+    )
+}
+
+/// Checks a launch, before which there are so many streams; answers how many there are with it.
+fn check_launch(
+    pool: &PoolDescriptor,
+    index: usize,
+    launch: &LoggedLaunch,
+    streams: u32,
+) -> Result<u32, EncodeError> {
+    let check = |fine: bool, field, value: u32, must| {
+        let value = value.into();
+        if fine {
+            Ok(())
+        } else {
+            Err(EncodeError::Launch { index, launch: launch.launch, field, value, must })
+        }
+    };
+    let tracks = launch.tracks;
+    check((1..=MAX_TRACKS as u32).contains(&tracks), "tracks", tracks, "there are one or two tracks")?;
+    check(launch.warps != 0, "warps", 0, "a launch has warps")?;
+    check(launch.block_threads != 0, "block_threads", 0, "a block has threads")?;
+    check(
+        launch.first_stream == streams,
+        "first_stream",
+        launch.first_stream,
+        "it must count the streams of the launches before",
+    )?;
+    let most = pool.merged_from;
+    let is_length = |entries: u32| entries >= 2 && entries <= most;
+    let lengths = "a segment has at least 2 entries, and fits into log memory";
+    check(is_length(launch.first_entries), "first_entries", launch.first_entries, lengths)?;
+    check(is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
+    let aligned = launch.accounts.is_multiple_of(8) && launch.accounts != 0;
+    check(aligned, "accounts", launch.accounts as u32, "accounts lie at a multiple of 8")?;
+    let total = u64::from(streams) + u64::from(launch.warps) * u64::from(tracks);
+    let inside = "all slices must lie in the part of log memory that is for logs";
+    check(launch.first_entries <= u32::MAX / (2 * LANES), "first_entries", launch.first_entries, inside)?;
+    let entries =
+        u64::from(launch.warps) * u64::from(tracks) * u64::from(slice_entries(launch.first_entries));
+    let end = u64::from(launch.slices).saturating_add(entries);
+    check(end <= u64::from(most), "slices", launch.slices, inside)?;
+    u32::try_from(total).map_err(|_| EncodeError::Launch {
+        index,
+        launch: launch.launch,
+        field: "warps",
+        value: launch.warps.into(),
+        must: "all launches together have less than 2^32 streams",
+    })
+}

@@ -1,0 +1,154 @@
+//! The logs of a stream, merged into one sequence: what the merging kernel makes of them.
+
+use warptrace_format::SliceMemory;
+use warptrace_format::log::{Entry, LANES};
+
+use super::memory::{DeviceMemory, StreamName, Words};
+use crate::codec::Codec;
+use crate::lane_log::{LaneLog, LogMemory, Slice};
+use crate::merge::serial::{HEADS_BYTES, SerialMerge};
+use crate::merged::{max_bytes, merged_words, room};
+use crate::warp::NEVER;
+
+/// The merged runs of a stream.
+pub(super) struct Merged<'a> {
+    pub(super) runs: &'a mut [Words],
+    pub(super) attempted: u64,
+    pub(super) lost: u64,
+    /// Whether each run fits into a chunk.
+    pub(super) fits: bool,
+}
+
+/// Memory that a task keeps from stream to stream.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// For each run of a stream: when it began, in the upper half; the index of its entry, in the lower half.
+    keys: Vec<u64>,
+}
+
+/// What is known of a stream's runs so far.
+struct Sums {
+    kept: usize,
+    attempted: u64,
+    lost: u64,
+    fits: bool,
+}
+
+impl Sums {
+    const NOTHING: Self = Self { kept: 0, attempted: 0, lost: 0, fits: true };
+
+    fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
+        self.attempted = self.attempted.wrapping_add(u64::from(entry.count));
+        if kept {
+            self.kept += 1;
+            self.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
+        } else {
+            self.lost = self.lost.wrapping_add(u64::from(entry.count));
+        }
+    }
+}
+
+/// The earliest of some times, which may wrap: they are compared with the first.
+fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
+    let mut base = None;
+    let since = |time: u32| {
+        let base = *base.get_or_insert(time.wrapping_sub(1 << 31));
+        time.wrapping_sub(base)
+    };
+    let minimum = times.map(since).min()?;
+    base.map(|base| base.wrapping_add(minimum))
+}
+
+/// Merges the logs of a stream; `None` if they hold nothing.
+pub(super) fn merge<'a>(
+    memory: &'a DeviceMemory<'_>,
+    name: StreamName,
+    codec: Codec,
+    scratch: &mut Scratch,
+) -> Option<Merged<'a>> {
+    let launch = memory.launch(name);
+    let slice = Slice {
+        first: launch.slice(name.track, name.warp),
+        first_entries: launch.first_entries,
+        segment_entries: launch.segment_entries,
+        lanes: launch.lanes(name.warp),
+    };
+    let (logs, room) = (memory.logs(), room(memory.chunk_bytes()));
+    let mut lanes = [LaneLog::default(); LANES as usize];
+    for (lane, log) in lanes.iter_mut().enumerate() {
+        *log = LaneLog::read(logs, slice, lane as u32);
+    }
+    let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.entries));
+    if keys == 0 {
+        return None;
+    }
+    let runs = memory.claim_merged(keys);
+    let lost_from = earliest(lanes.iter().filter_map(|log| log.lost_from));
+    let first_time = |log: &LaneLog| log.cursor(slice).seek(logs, slice).map(|entry| entry.time);
+    let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
+    // What is recorded is a beginning: all that began less than `before` after the first.
+    let mut before = NEVER;
+    if let Some(from) = lost_from {
+        let since = from.wrapping_sub(base);
+        before = if (since as i32) < 0 { 0 } else { since };
+    }
+    if runs.is_none() {
+        before = 0;
+    }
+    let mut sums = Sums::NOTHING;
+    scratch.keys.clear();
+    let mut is_sorted = true;
+    for log in &lanes {
+        let (mut cursor, mut last) = (log.cursor(slice), 0);
+        while let Some(entry) = cursor.seek(logs, slice) {
+            let since = entry.time.wrapping_sub(base).min(NEVER - 1);
+            sums.count(entry, since < before, codec, room);
+            scratch.keys.push(u64::from(since) << 32 | u64::from(cursor.index));
+            is_sorted &= last <= since;
+            last = since;
+            cursor.advance();
+        }
+    }
+    let runs = match runs {
+        Some(runs) if sums.kept != 0 => runs,
+        _ => return Some(Merged { runs: &mut [], attempted: sums.attempted, lost: sums.lost, fits: true }),
+    };
+    // One log is taken as it is, if what is lost of it is its end.
+    let single = lanes.iter().filter(|log| log.entries != 0).count() == 1;
+    if single {
+        is_sorted = scratch.keys[..sums.kept].iter().all(|key| (key >> 32) < u64::from(before));
+    } else if is_sorted {
+        sort(&mut scratch.keys);
+    }
+    if is_sorted {
+        for (run, key) in runs.iter_mut().zip(&scratch.keys[..sums.kept]) {
+            *run = merged_words(Entry::from_words(logs.entry(*key as u32)));
+        }
+    } else {
+        sums = merge_serially(logs, slice, runs, codec, room);
+    }
+    let Sums { kept, attempted, lost, fits } = sums;
+    Some(Merged { runs: &mut runs[..kept], attempted, lost, fits })
+}
+
+/// Sorts keys by time; of the same time, the lower lane's come first, each lane's as they are.
+fn sort(keys: &mut [u64]) {
+    // The standard sort is stable, and merges the sorted lists that it finds.
+    keys.sort_by_key(|key| key >> 32);
+}
+
+/// Merges a stream whose times wrap more than once.
+fn merge_serially(logs: impl LogMemory, slice: Slice, runs: &mut [Words], codec: Codec, room: u32) -> Sums {
+    let mut heads = [0; HEADS_BYTES as usize];
+    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, slice);
+    let mut sums = Sums::NOTHING;
+    for _ in 0..runs.len() {
+        let Some(entry) = merge.next() else { break };
+        let kept = merge.lost_from.is_none_or(|from| (entry.time.wrapping_sub(from) as i32) < 0);
+        if kept {
+            runs[sums.kept] = merged_words(entry);
+        }
+        sums.count(entry, kept, codec, room);
+    }
+    sums
+}

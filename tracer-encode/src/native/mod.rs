@@ -1,0 +1,102 @@
+//! Merging and encoding on the host.
+//!
+//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts. Only which
+//! chunk of the pool a stream is given may differ, and, where the pool or log memory is too small for all, which streams
+//! lose events.
+
+mod encode;
+mod error;
+mod memory;
+mod merge;
+
+use warptrace_format::codec::ecl::EclState;
+use warptrace_format::codec::predict::PredictState;
+use warptrace_format::codec::raw::RawState;
+use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
+
+pub use self::error::EncodeError;
+
+use self::encode::Tables;
+use self::memory::{DeviceMemory, Owned};
+use self::merge::Scratch;
+use crate::codec::Codec;
+
+/// In which order streams are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// One after the other, on the calling thread: a pool too small then loses the same events each time.
+    Sequential,
+    /// Several at a time, on rayon's current pool.
+    #[default]
+    Parallel,
+}
+
+/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with `codec`, track 1
+/// with `raw`. Adds to the accounts, and marks each warp as finished. Answers what has been claimed.
+///
+/// Each launch is to be encoded once. The merged runs are put into log memory, as on a device, so nothing is allocated
+/// but 8 bytes for each entry of a stream, for one stream a thread.
+///
+/// # Safety
+/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they imply: chunks,
+/// claims, log memory up to `merged_end`, and the accounts of each launch. They do not overlap, and nobody else touches
+/// them before this returns. (What the memory holds does not matter: damaged logs give events that never were, but lead
+/// nowhere else.)
+///
+/// # Errors
+/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is encoded then.
+pub unsafe fn encode(
+    pool: &PoolDescriptor,
+    launches: &[LoggedLaunch],
+    codec: CodecSpec,
+    schedule: Schedule,
+) -> Result<Claims, EncodeError> {
+    codec.check()?;
+    // SAFETY: the caller's promise.
+    let memory = unsafe { DeviceMemory::new(pool, launches) }?;
+    let of_trace = Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
+    let task = |state: &mut State, owned: Owned<'_>| {
+        let codec = of_trace.of_track(owned.name.track);
+        owned.account.finished = 1;
+        let Some(merged) = merge::merge(&memory, owned.name, codec, &mut state.scratch) else { return };
+        match (codec, &mut state.trace) {
+            (Codec::Ecl, Trace::Ecl(params, tables)) => {
+                encode::encode::<EclState>(&memory, owned, merged, codec, *params, tables);
+            }
+            (Codec::Predict, Trace::Predict(params, tables)) => {
+                encode::encode::<PredictState>(&memory, owned, merged, codec, *params, tables);
+            }
+            _ => encode::encode::<RawState>(&memory, owned, merged, Codec::Raw, (), &mut state.raw),
+        }
+    };
+    // SAFETY: it is called once.
+    unsafe { memory.for_each_stream(schedule == Schedule::Parallel, || State::new(codec), task) };
+    Ok(memory.claims())
+}
+
+/// What a thread keeps from stream to stream.
+struct State {
+    scratch: Scratch,
+    trace: Trace,
+    raw: Tables,
+}
+
+/// The encoder of the trace.
+enum Trace {
+    Raw,
+    Ecl(EclParams, Tables),
+    Predict(PredictParams, Tables),
+}
+
+impl State {
+    fn new(codec: CodecSpec) -> Self {
+        let trace = match codec {
+            CodecSpec::Ecl(params) => Trace::Ecl(params, Tables::new::<EclState>(params)),
+            CodecSpec::Predict(params) => Trace::Predict(params, Tables::new::<PredictState>(params)),
+            _ => Trace::Raw,
+        };
+        Self { scratch: Scratch::default(), trace, raw: Tables::new::<RawState>(()) }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the lanes of a whole warp find out by shuffles and votes.
+
+use warptrace_device::simt;
+pub(crate) use warptrace_device::simt::shuffle_up_all as shuffle_up;
+
+/// All lanes of a warp.
+pub(crate) const ALL: u32 = u32::MAX;
+/// Later than any time, and more than any number.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// Has the first lane run `act`; broadcasts its answer.
+#[inline(always)]
+pub(crate) fn by_first(act: impl FnOnce() -> u32) -> u32 {
+    let mut value = 0;
+    if simt::lane() == 0 {
+        value = act();
+    }
+    simt::shuffle(ALL, value, 0)
+}
+
+/// Sum over the lane and all lower ones; 2^32 - 1 if it is larger than that.
+#[inline(always)]
+pub(crate) fn sum_up_to(mut value: u32) -> u32 {
+    let lane = simt::lane();
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        let before = shuffle_up(value, step);
+        value = value.saturating_add(if lane >= step { before } else { 0 });
+        step *= 2;
+    }
+    value
+}
+
+/// Sum over the lanes of the warp.
+#[inline(always)]
+pub(crate) fn sum(mut value: u32) -> u32 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        value += simt::shuffle_xor(ALL, value, step);
+        step *= 2;
+    }
+    value
+}
+
+/// Sum of numbers of 64 bits over the lanes of the warp.
+#[inline(always)]
+pub(crate) fn sum_of_events(mut value: u64) -> u64 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        let low = simt::shuffle_xor(ALL, value as u32, step);
+        let high = simt::shuffle_xor(ALL, (value >> 32) as u32, step);
+        value = value.wrapping_add(u64::from(low) | u64::from(high) << 32);
+        step *= 2;
+    }
+    value
+}
+
+/// Minimum over the lanes of the warp.
+#[inline(always)]
+pub(crate) fn minimum(mut value: u32) -> u32 {
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        value = value.min(simt::shuffle_xor(ALL, value, step));
+        step *= 2;
+    }
+    value
+}
+
+/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may wrap.
+#[inline(always)]
+pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
+    let owners = simt::ballot(ALL, time.is_some());
+    if owners == 0 {
+        return None;
+    }
+    let base = simt::shuffle(ALL, time.unwrap_or(0), owners.trailing_zeros()).wrapping_sub(1 << 31);
+    let since = time.map_or(NEVER, |time| time.wrapping_sub(base));
+    Some(base.wrapping_add(minimum(since)))
+}

@@ -1,0 +1,168 @@
+//! Descriptors that contradict themselves are refused before anything is read or written.
+
+use warptrace_encode::native::{EncodeError, Schedule, encode};
+use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
+use warptrace_format::log::{LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+
+const WARPS: u32 = 3;
+const FIRST: u32 = 8;
+const CHUNK_BYTES: u32 = 512;
+
+/// Memory for one launch whose lanes have logged nothing.
+struct Memory {
+    /// Aligned as log memory is wanted.
+    logs: Vec<Line>,
+    chunks: Vec<Line>,
+    accounts: Vec<u64>,
+    claims: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(2048))]
+struct Line([u32; 512]);
+
+impl Memory {
+    fn new() -> Self {
+        let mut memory = Self {
+            logs: vec![Line([0; 512]); 64],
+            chunks: vec![Line([0; 512]); 2],
+            accounts: vec![0; WARPS as usize * size_of::<WarpAccount>() / 8],
+            claims: vec![0; size_of::<Claims>() / 8],
+        };
+        // Heads: each log ends where it begins.
+        for warp in 0..WARPS {
+            for lane in 0..32 {
+                let slice = RESERVED_ENTRIES + warp * slice_entries(FIRST);
+                let first = warptrace_format::log::first_segment(slice, lane, FIRST);
+                let word = (slice * 4 + lane * 2) as usize;
+                memory.logs[word / 512].0[word % 512] = first;
+            }
+        }
+        memory
+    }
+
+    fn pool(&mut self) -> PoolDescriptor {
+        PoolDescriptor {
+            chunks: self.chunks.as_mut_ptr().expose_provenance() as u64,
+            claims: self.claims.as_mut_ptr().expose_provenance() as u64,
+            logs: self.logs.as_mut_ptr().expose_provenance() as u64,
+            chunk_count: 8,
+            chunk_bytes: CHUNK_BYTES,
+            merged_from: 4096,
+            merged_end: 8192,
+        }
+    }
+
+    fn launch(&mut self) -> LoggedLaunch {
+        LoggedLaunch {
+            accounts: self.accounts.as_mut_ptr().expose_provenance() as u64,
+            slices: RESERVED_ENTRIES,
+            first_entries: FIRST,
+            segment_entries: 16,
+            warps: WARPS,
+            block_threads: 96,
+            launch: 11,
+            first_stream: 0,
+            tracks: 1,
+            reserved: [0; 2],
+        }
+    }
+}
+
+/// Encodes with descriptors that were changed.
+fn encode_changed(
+    codec: CodecSpec,
+    change: impl Fn(&mut PoolDescriptor, &mut [LoggedLaunch; 2]) -> usize,
+) -> Result<Claims, EncodeError> {
+    let mut memory = Memory::new();
+    let (mut pool, launch) = (memory.pool(), memory.launch());
+    let mut launches = [launch, LoggedLaunch { first_stream: WARPS, ..launch }];
+    let count = change(&mut pool, &mut launches);
+    // SAFETY: descriptors that are taken are those of the memory; the others are refused.
+    unsafe { encode(&pool, &launches[..count], codec, Schedule::Sequential) }
+}
+
+#[test]
+fn a_launch_without_runs_leaves_finished_accounts() {
+    let mut memory = Memory::new();
+    let (pool, launch) = (memory.pool(), memory.launch());
+    // SAFETY: the memory has the sizes given, and nobody else uses it.
+    let claims = unsafe { encode(&pool, &[launch], CodecSpec::Raw, Schedule::Parallel) };
+    assert_eq!(claims.expect("correct descriptors"), Claims::default());
+    for account in memory.accounts.chunks(4) {
+        assert_eq!(account, [0, 0, 0, 1 << 32], "finished, and nothing else");
+    }
+}
+
+#[test]
+fn no_launch_is_no_work() {
+    assert_eq!(encode_changed(CodecSpec::Raw, |_, _| 0).expect("nothing is wrong"), Claims::default());
+}
+
+#[test]
+fn pools_that_cannot_be_are_refused_by_field() {
+    let refused = |change: fn(&mut PoolDescriptor)| {
+        let error = encode_changed(CodecSpec::Raw, |pool, _| {
+            change(pool);
+            1
+        })
+        .expect_err("a wrong pool");
+        let EncodeError::Pool { field, .. } = error else { panic!("{error}") };
+        assert!(error.to_string().contains(field), "{error}");
+        field
+    };
+    assert_eq!(refused(|pool| pool.chunk_bytes = 96), "chunk_bytes");
+    assert_eq!(refused(|pool| pool.chunk_bytes = 0), "chunk_bytes");
+    assert_eq!(refused(|pool| pool.chunk_bytes = 768), "chunk_bytes");
+    assert_eq!(refused(|pool| pool.chunk_bytes = 2 << 20), "chunk_bytes");
+    assert_eq!(refused(|pool| pool.chunks = 0), "chunks");
+    assert_eq!(refused(|pool| pool.chunks += 4), "chunks");
+    assert_eq!(refused(|pool| pool.chunks = u64::MAX - 15), "chunks");
+    assert_eq!(refused(|pool| pool.claims += 4), "claims");
+    assert_eq!(refused(|pool| pool.logs += 8), "logs");
+    assert_eq!(refused(|pool| pool.logs = 0), "logs");
+    assert_eq!(refused(|pool| pool.merged_from = 0), "merged_from");
+    assert_eq!(refused(|pool| pool.merged_from = pool.merged_end + 1), "merged_from");
+}
+
+#[test]
+fn launches_that_cannot_be_are_refused_by_field() {
+    let refused = |count: usize, change: fn(&mut [LoggedLaunch; 2])| {
+        let error = encode_changed(CodecSpec::Raw, |_, launches| {
+            change(launches);
+            count
+        })
+        .expect_err("a wrong launch");
+        let EncodeError::Launch { field, index, launch, .. } = error else { panic!("{error}") };
+        assert_eq!((index, launch), (count - 1, 11));
+        assert!(error.to_string().contains(field), "{error}");
+        field
+    };
+    assert_eq!(refused(1, |launches| launches[0].tracks = 0), "tracks");
+    assert_eq!(refused(1, |launches| launches[0].tracks = 3), "tracks");
+    assert_eq!(refused(1, |launches| launches[0].warps = 0), "warps");
+    assert_eq!(refused(1, |launches| launches[0].block_threads = 0), "block_threads");
+    assert_eq!(refused(1, |launches| launches[0].first_stream = 1), "first_stream");
+    assert_eq!(refused(2, |launches| launches[1].first_stream = 0), "first_stream");
+    assert_eq!(refused(1, |launches| launches[0].first_entries = 0), "first_entries");
+    assert_eq!(refused(1, |launches| launches[0].first_entries = u32::MAX), "first_entries");
+    assert_eq!(refused(1, |launches| launches[0].segment_entries = 1), "segment_entries");
+    assert_eq!(refused(1, |launches| launches[0].segment_entries = 4097), "segment_entries");
+    assert_eq!(refused(1, |launches| launches[0].accounts += 4), "accounts");
+    // Slices that reach into what is for merged runs, or beyond all numbers.
+    assert_eq!(refused(1, |launches| launches[0].slices = 4096 - 8), "slices");
+    assert_eq!(refused(1, |launches| launches[0].warps = u32::MAX), "slices");
+    assert_eq!(refused(2, |launches| launches[1].slices = u32::MAX), "slices");
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    for codec in [
+        CodecSpec::Ecl(EclParams { hash_bits: 30, ..EclParams::DEFAULT }),
+        CodecSpec::Predict(PredictParams { slot_bits: 31 }),
+    ] {
+        let error = encode_changed(codec, |_, _| 1).expect_err("out of range");
+        assert!(matches!(error, EncodeError::Codec(_)), "{error}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Merging and encoding on the GPU: the module of `warptrace-encode` and its launches.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use cudarc::driver::{result, sys};
+use warptrace_device::KernelCall;
+use warptrace_encode::{
+    Codec, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call,
+    merge_call, serial_shared_bytes,
+};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
+
+use super::{CudaDevice, Launched, code, driver, pointers};
+use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, Recording};
+
+/// The kernels as PTX; empty if this was built without a device compiler.
+const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/encode.ptx"));
+/// The same, assembled for some architectures.
+const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
+
+/// Minimum number of threads of a block that encodes serially.
+const MIN_SERIAL_THREADS: u32 = 4;
+/// Maximum of these.
+const MAX_SERIAL_THREADS: u32 = 32;
+/// Blocks that a multiprocessor can have at once.
+const MAX_BLOCKS: u32 = 32;
+/// The table of launches has at least so many bytes: 682 launches.
+const MIN_TABLE_BYTES: u64 = 32 << 10;
+
+/// The loaded module.
+pub(super) struct Encoding {
+    module: sys::CUmodule,
+    functions: HashMap<&'static str, sys::CUfunction>,
+    /// The table of launches.
+    table: Option<Allocation>,
+}
+
+/// The kernels' names.
+const KERNELS: [&str; 5] = [
+    "warptrace_merge",
+    "warptrace_encode_predict",
+    "warptrace_encode_raw_serial",
+    "warptrace_encode_ecl_serial",
+    "warptrace_encode_predict_serial",
+];
+
+impl Encoding {
+    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the driver compiles it.
+    pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
+        if PTX.is_empty() {
+            return Err(DeviceError::NoDeviceCode);
+        }
+        // Code runs on its own architecture and on later ones of the same generation.
+        let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
+        let cubin = CUBINS.iter().filter(|(found, _)| fits(*found)).max_by_key(|(found, _)| *found);
+        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse it.)
+        let loaded = cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", image) }.ok());
+        let module = match loaded {
+            Some(module) => module,
+            None => driver::load_ptx("what merges and encodes", PTX)?,
+        };
+        let mut functions = HashMap::new();
+        for kernel in KERNELS {
+            functions.insert(kernel, code::function(module, kernel)?);
+        }
+        Ok(Self { module, functions, table: None })
+    }
+
+    /// Unloads the module.
+    ///
+    /// # Safety
+    /// No kernel of it runs or will.
+    pub(super) unsafe fn unload(&self) {
+        // Errors have nowhere to go. SAFETY: loaded by `load`, and no longer used.
+        let _ = unsafe { result::module::unload(self.module) };
+    }
+}
+
+/// Merges and encodes, as [`Device::encode`] says.
+pub(super) fn encode(
+    device: &mut CudaDevice,
+    recording: Recording,
+    pool: &PoolDescriptor,
+    launches: &[LoggedLaunch],
+) -> Result<Encoded, DeviceError> {
+    let Some(last) = launches.last() else { return Ok(Encoded::default()) };
+    let streams = last.first_stream + last.tracks * last.warps;
+    let codec = Codec::of(recording.codec).ok_or_else(|| DeviceError::Unsupported {
+        problem: format!("no kernel encodes with `{}`", recording.codec.name()),
+    })?;
+    let table = write_table(device, launches)?;
+    let count = launches.len() as u32;
+    let mut time = Duration::ZERO;
+    // A warp for each stream.
+    let shape = device.encoding_shape(streams, MERGE_THREADS, MERGE_THREADS / 32, 0);
+    let merge = merge_call(pool, table, count, streams, codec);
+    let mut claims = device.launch_encoding(pool, &merge, &shape, &mut time)?;
+    let chunks = claims.chunks.min(pool.chunk_count);
+    if chunks == 0 {
+        return Ok(Encoded { claims, time });
+    }
+    if let CodecSpec::Predict(params) = recording.codec
+        && chunks > claims.serial
+    {
+        let shape = device.encoding_shape(chunks, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
+        let call = encode_predict_call(pool, table, count, chunks, params);
+        device.launch_encoding(pool, &call, &shape, &mut time)?;
+    }
+    if claims.serial != 0 {
+        // A dual recording's twin is raw.
+        let twin = (recording.dual && recording.codec != CodecSpec::Raw).then_some(CodecSpec::Raw);
+        for spec in [Some(recording.codec), twin].into_iter().flatten() {
+            let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
+            let threads = device.serial_threads(chunks);
+            let shape = device.encoding_shape(chunks, threads, threads, bytes);
+            let call = encode_serial_call(pool, table, count, chunks, spec);
+            claims = device.launch_encoding(pool, &call, &shape, &mut time)?;
+        }
+    }
+    Ok(Encoded { claims, time })
+}
+
+/// Writes the table of launches to the device; answers its address.
+fn write_table(device: &mut CudaDevice, launches: &[LoggedLaunch]) -> Result<u64, DeviceError> {
+    let bytes: Vec<u8> = launches.iter().flat_map(launch_bytes).collect();
+    if device.encoding.is_none() {
+        device.encoding = Some(Encoding::load(device.architecture)?);
+    }
+    let table = device.encoding.as_ref().and_then(|encoding| encoding.table);
+    let table = match table {
+        Some(table) if table.bytes >= bytes.len() as u64 => table,
+        small => {
+            if let Some(small) = small {
+                device.free(small)?;
+            }
+            device.allocate((2 * bytes.len() as u64).max(MIN_TABLE_BYTES))?
+        }
+    };
+    if let Some(encoding) = &mut device.encoding {
+        encoding.table = Some(table);
+    }
+    device.write(table.address, &bytes)?;
+    Ok(table.address)
+}
+
+/// A launch as it stands in the table.
+fn launch_bytes(launch: &LoggedLaunch) -> [u8; size_of::<LoggedLaunch>()] {
+    let mut bytes = [0; size_of::<LoggedLaunch>()];
+    let LoggedLaunch {
+        accounts,
+        slices,
+        first_entries,
+        segment_entries,
+        warps,
+        block_threads,
+        launch,
+        first_stream,
+        tracks,
+        reserved: [first, second],
+    } = *launch;
+    bytes[..8].copy_from_slice(&accounts.to_le_bytes());
+    let (words, _) = bytes[8..].as_chunks_mut();
+    let values = [
+        slices,
+        first_entries,
+        segment_entries,
+        warps,
+        block_threads,
+        launch,
+        first_stream,
+        tracks,
+        first,
+        second,
+    ];
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = value.to_le_bytes();
+    }
+    bytes
+}
+
+impl CudaDevice {
+    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run together as fill the
+    /// device.
+    fn serial_threads(&self, chunks: u32) -> u32 {
+        let mut threads = MIN_SERIAL_THREADS;
+        while threads < MAX_SERIAL_THREADS && chunks > threads * MAX_BLOCKS * self.multiprocessors {
+            threads *= 2;
+        }
+        threads
+    }
+
+    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread with so many bytes of
+    /// shared memory.
+    fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
+        // Where that is not enough, each block does more.
+        let most = MAX_BLOCKS * self.multiprocessors;
+        LaunchShape {
+            grid: [items.div_ceil(each).min(most), 1, 1],
+            block: [threads, 1, 1],
+            dynamic_shared: threads * bytes,
+            blocks: Blocks::Independent,
+        }
+    }
+
+    /// Runs one of the kernels; answers the counters of claims afterwards.
+    fn launch_encoding(
+        &mut self,
+        pool: &PoolDescriptor,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        time: &mut Duration,
+    ) -> Result<Claims, DeviceError> {
+        let kernel = call.name();
+        let function = self.encoding.as_ref().and_then(|encoding| encoding.functions.get(kernel)).copied();
+        let function = function.ok_or(DeviceError::NoDeviceCode)?;
+        let launched = Launched {
+            function,
+            kernel,
+            arguments: pointers(call),
+            shape,
+            dynamic_shared: u64::from(shape.dynamic_shared),
+            claims: Some(pool.claims),
+        };
+        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended, which nobody else
+        // uses; the table was written for them.
+        let ran = unsafe { self.run(launched) }?;
+        *time += ran.kernel;
+        Ok(ran.claims)
+    }
+}

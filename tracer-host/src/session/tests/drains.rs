@@ -1,0 +1,124 @@
+//! When the pool is drained, and what comes of it.
+
+use std::time::Duration;
+
+use super::fake::{FakeDevice, event, script};
+use super::output::Shared;
+use super::{PROGRAM, launch, options};
+use crate::session::{Session, SessionOptions};
+use crate::{Placement, Recording};
+
+#[test]
+fn short_launches_share_one_drain() {
+    let mut device = FakeDevice::of((1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])));
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    for _ in 0..10 {
+        assert_eq!(launch(&mut session, "k").unwrap().kernel, Duration::from_micros(1));
+    }
+    let (file, summary, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.recorded, report.lost), (20, 20, 0));
+    assert_eq!((report.chunks, report.payload_bytes), (20, 120));
+    assert_eq!(report.kernel, Duration::from_micros(10));
+    assert_eq!(report.encoding, Duration::from_millis(3), "encoding once");
+    assert_eq!(summary.events, 20);
+    assert_eq!(device.collected, 1);
+    assert_eq!(device.launched.last().unwrap(), "encode 10 of 20", "each warp's logs, once");
+    assert!(device.memory.is_empty(), "all memory is given back");
+    let expected: Vec<_> =
+        (0..10u32).flat_map(|number| [0, 1].map(|warp| (number, warp, 0, event(number as u8 + 1)))).collect();
+    assert_eq!(file.contents(), (expected, 10));
+}
+
+#[test]
+fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
+    let script = (1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)]));
+    let mut device = FakeDevice::of(script);
+    device.collects = 3;
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    for _ in 0..10 {
+        launch(&mut session, "k").unwrap();
+    }
+    let (file, summary, _) = session.finish().unwrap();
+    assert_eq!((summary.events, device.collected), (20, 7));
+    assert_eq!(file.contents().0.len(), 20);
+}
+
+#[test]
+fn launches_that_record_nothing_have_accounts_and_no_chunks() {
+    let mut device = FakeDevice::of([script(&[]), script(&[])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    launch(&mut session, "k").unwrap();
+    launch(&mut session, "k").unwrap();
+    let (file, _, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.chunks, device.collected), (0, 0, 0));
+    assert_eq!(file.contents(), (Vec::new(), 2));
+}
+
+#[test]
+fn a_session_without_launches_encodes_nothing() {
+    let mut device = FakeDevice::of([]);
+    let session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    let (file, summary, _) = session.finish().unwrap();
+    assert!(device.launched.is_empty() && device.memory.is_empty());
+    assert_eq!((file.contents(), summary.events), ((Vec::new(), 0), 0));
+}
+
+#[test]
+fn the_pool_is_drained_when_most_of_its_chunks_may_be_needed() {
+    // Each of two warps is taken to need two; three quarters are 30.
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    for _ in 0..25 {
+        launch(&mut session, "k").unwrap();
+    }
+    assert_eq!(session.finish().unwrap().2.recorded, 50);
+    let encoded: Vec<_> = device.launched.iter().filter(|name| name.starts_with("encode")).collect();
+    assert_eq!(encoded, ["encode 8 of 16", "encode 8 of 16", "encode 8 of 16", "encode 1 of 2"]);
+    // After a drain everything is free again.
+    let first = |number| (device.logs(number).slices, device.logs(number).accounts);
+    assert_eq!(first(8), first(0));
+    assert_ne!(first(7), first(0));
+}
+
+#[test]
+fn flush_counts_and_writes_everything_so_far() {
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    launch(&mut session, "k").unwrap();
+    assert_eq!(session.total().recorded, 0);
+    session.flush().unwrap();
+    assert_eq!(session.total().recorded, 1);
+    assert_eq!(file.contents().0.len(), 1);
+    launch(&mut session, "k").unwrap();
+    session.flush().unwrap();
+    assert_eq!(session.total().recorded, 2);
+    assert_eq!(session.finish().unwrap().2.recorded, 2);
+}
+
+#[test]
+fn a_session_that_is_dropped_writes_what_it_has() {
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    launch(&mut session, "k").unwrap();
+    drop(session);
+    assert!(device.memory.is_empty(), "all memory is given back");
+    assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
+}
+
+#[test]
+fn the_device_is_told_what_to_record_before_anything_runs() {
+    for placement in [None, Some(Placement::Shared)] {
+        let options = SessionOptions { placement, counted: true, ..options(40) };
+        let recording = Recording { codec: options.codec, dual: false, counted: true };
+        let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+        let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+        launch(&mut session, "k").unwrap();
+        launch(&mut session, "other").unwrap();
+        session.finish().unwrap();
+        let kernels = vec!["k".to_owned(), "other".to_owned()];
+        assert_eq!(device.prepared, [(kernels, Some((recording, placement)))]);
+        assert_eq!(device.placements, [placement; 2]);
+    }
+}

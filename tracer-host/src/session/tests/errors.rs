@@ -1,0 +1,88 @@
+//! What a session refuses, and what it does when something fails.
+
+use warptrace_device::{TracePoint, TracePoints};
+use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
+
+use super::fake::{FakeDevice, Script, event, script};
+use super::output::{Full, Shared};
+use super::{PROGRAM, launch, options};
+use crate::session::{Session, SessionError, SessionOptions, TracedProgram};
+
+#[test]
+fn what_came_before_a_launch_that_fails_is_written() {
+    let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)]), failing]);
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    launch(&mut session, "k").unwrap();
+    assert!(matches!(launch(&mut session, "other"), Err(SessionError::Device(_))));
+    assert!(matches!(launch(&mut session, "k"), Err(SessionError::Unusable)));
+    assert!(matches!(session.flush(), Err(SessionError::Unusable)));
+    drop(session);
+    assert_eq!(
+        device.launched,
+        ["k", "other", "encode 1 of 2"],
+        "logs of the launch that failed are passed over"
+    );
+    assert!(device.memory.is_empty(), "all memory is given back");
+    assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
+}
+
+#[test]
+fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
+    let refused = |codec, ids: [u16; 2]| {
+        let points = ["FIRST", "SECOND"];
+        let point = |at: usize| TracePoint { id: ids[at], name: points[at], what: "" };
+        let points: &'static [TracePoint] = Vec::leak(vec![point(0), point(1)]);
+        let source = "trace_loc(at::FIRST);\n\ntrace_loc(at::SECOND);";
+        let points = [TracePoints { module: "at", file: "k.rs", source, points }];
+        let program = TracedProgram { kernels: &[("k", "")], points: &points };
+        let mut device = FakeDevice::of([]);
+        let options = SessionOptions { codec, ..options(40) };
+        let file = Shared::default();
+        let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
+            session.finish().unwrap();
+        });
+        if started.is_err() {
+            assert!(device.launched.is_empty() && device.memory.is_empty(), "the device was not used");
+            assert!(file.bytes().is_empty(), "nothing was written");
+        }
+        started.err().map(|error| error.to_string())
+    };
+    assert_eq!(
+        refused(CodecSpec::Ecl(EclParams::DEFAULT), [255, 256]).unwrap(),
+        "trace point `SECOND` (k.rs:3) has the id 256, but the codec `ecl` carries ids up to 255: give it a smaller id, \
+         or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
+    );
+    let wide = [CodecSpec::Raw, CodecSpec::Predict(PredictParams::DEFAULT)];
+    for codec in wide {
+        assert_eq!(refused(codec, [256, 65_535]), None);
+    }
+    for codec in wide.into_iter().chain([CodecSpec::Ecl(EclParams::DEFAULT)]) {
+        assert_eq!(
+            refused(codec, [7, 7]).unwrap(),
+            "trace points `FIRST` (k.rs:1) and `SECOND` (k.rs:3) both have the id 7; \
+             an id is unique in a program, over all of its kernels: give each its own"
+        );
+    }
+}
+
+#[test]
+fn damaged_chunks_are_named() {
+    let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
+    let mut device = FakeDevice::of([long]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    launch(&mut session, "k").unwrap();
+    let error = session.flush().unwrap_err();
+    assert!(error.to_string().contains("launch 0, warp 1, is damaged: it claims 993 bytes"), "{error}");
+    assert!(matches!(session.finish(), Err(SessionError::Unusable)));
+}
+
+#[test]
+fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Full(300)).unwrap();
+    launch(&mut session, "k").unwrap();
+    assert!(matches!(session.finish(), Err(SessionError::Write(_))));
+    assert!(device.memory.is_empty(), "all memory is given back");
+}

@@ -1,0 +1,293 @@
+//! A device without a processor: launches do what a script says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use warptrace_device::KernelCall;
+use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
+use warptrace_format::file::DeviceInfo;
+use warptrace_format::log::{
+    ENTRY_BYTES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
+    RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+
+use crate::{
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
+};
+
+/// Bytes of an account.
+const ACCOUNT: u64 = size_of::<WarpAccount>() as u64;
+
+/// What a launch leaves, or why it fails.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Script {
+    /// Warp, sequence and payload of each chunk that is encoded of its logs.
+    pub(super) chunks: Vec<(u32, u32, Vec<u8>)>,
+    /// Segments of log memory that it claims.
+    pub(super) segments: u32,
+    pub(super) fails: bool,
+}
+
+/// A launch that leaves these chunks: warp, sequence, and the location of its one event.
+pub(super) fn script(chunks: &[(u32, u32, u8)]) -> Script {
+    let chunks = chunks.iter().map(|&(warp, sequence, location)| (warp, sequence, event(location))).collect();
+    Script { chunks, ..Script::default() }
+}
+
+/// The raw codec's payload of one event.
+pub(super) fn event(location: u8) -> Vec<u8> {
+    vec![location, 0, 1, 0, 0, 0]
+}
+
+/// Kernels that a call of `prepare` names, and how they are to be traced.
+pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>)>);
+
+/// Memory, and what was asked of the device.
+#[derive(Debug)]
+pub(super) struct FakeDevice {
+    pub(super) memory: BTreeMap<u64, Vec<u8>>,
+    /// Bytes of the largest allocation that it grants.
+    pub(super) largest: u64,
+    /// Most chunks that a call of `collect` takes.
+    pub(super) collects: u32,
+    /// Calls of `collect`.
+    pub(super) collected: u32,
+    /// Kernels of the program, and the encoding of how many launches and streams, in order.
+    pub(super) launched: Vec<String>,
+    /// What each launch was told, and its tracks and threads of a block.
+    pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
+    /// What calls of `prepare` asked for.
+    pub(super) prepared: Vec<Prepared>,
+    /// The placements that launches asked for.
+    pub(super) placements: Vec<Option<Placement>>,
+    script: VecDeque<Script>,
+    /// Entries of log memory before this one belong to launches that are not encoded yet.
+    taken: u64,
+    /// What logs are encoded to, by launch.
+    logged: BTreeMap<u32, Vec<(u32, u32, Vec<u8>)>>,
+}
+
+impl FakeDevice {
+    pub(super) fn of(script: impl IntoIterator<Item = Script>) -> Self {
+        Self {
+            memory: BTreeMap::new(),
+            largest: u64::MAX,
+            collects: u32::MAX,
+            collected: 0,
+            launched: Vec::new(),
+            launches: Vec::new(),
+            prepared: Vec::new(),
+            placements: Vec::new(),
+            script: script.into_iter().collect(),
+            taken: 0,
+            logged: BTreeMap::new(),
+        }
+    }
+
+    /// What the launch with this number was told.
+    pub(super) fn logs(&self, number: usize) -> LaunchLogs {
+        self.launches[number].0
+    }
+
+    fn bytes(&mut self, address: u64, bytes: usize) -> &mut [u8] {
+        let (start, memory) = self.memory.range_mut(..=address).next_back().expect("an allocation");
+        let at = (address - start) as usize;
+        &mut memory[at..at + bytes]
+    }
+
+    fn put(&mut self, address: u64, words: &[u32]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.bytes(address, bytes.len()).copy_from_slice(&bytes);
+    }
+
+    fn word(&mut self, address: u64) -> u32 {
+        u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
+    }
+
+    /// Adds to a counter, and answers what it was before.
+    fn add(&mut self, address: u64, more: u32) -> u32 {
+        let before = self.word(address);
+        self.put(address, &[before + more]);
+        before
+    }
+
+    /// The counters of claims. (No test claims more than the lower half of a counter holds.)
+    fn claims(&mut self, address: u64) -> Claims {
+        let [log_entries, merged_entries, chunks, serial] =
+            [0, 8, 16, 20].map(|offset| self.word(address + offset));
+        Claims { log_entries: log_entries.into(), merged_entries: merged_entries.into(), chunks, serial }
+    }
+
+    /// Runs a kernel of the program.
+    fn run(&mut self, logs: &LaunchLogs, tracks: u32) -> Result<(), DeviceError> {
+        let Script { chunks, segments, fails } = self.script.pop_front().expect("a script for each launch");
+        assert!(logs.logs.is_multiple_of(LOG_ALIGNMENT));
+        for (entries, most) in
+            [(logs.first_entries, MAX_FIRST_ENTRIES), (logs.segment_entries, MAX_SEGMENT_ENTRIES)]
+        {
+            assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
+        }
+        // The slices lie behind all that was reserved and claimed before, and claims continue behind the slices.
+        assert!(u64::from(logs.slices) >= self.taken, "entry {} is taken", logs.slices);
+        assert!(logs.slices >= RESERVED_ENTRIES && logs.slices.is_multiple_of(MAX_FIRST_ENTRIES));
+        let claims = self.claims(logs.claims);
+        let next = u64::from(logs.claims_from) + claims.log_entries;
+        assert!(u64::from(logs.slice(tracks, 0)) <= next && next <= u64::from(logs.claims_end), "{logs:?}");
+        assert!(next.is_multiple_of(u64::from(logs.segment_entries)), "a segment begins at {next}");
+        let entries = segments * logs.segment_entries;
+        self.taken = next + u64::from(entries);
+        // As much again is for what is merged.
+        self.bytes(logs.logs, 2 * logs.claims_end as usize * ENTRY_BYTES as usize);
+        let accounts = (u64::from(logs.warps * tracks) * ACCOUNT) as usize;
+        assert!(
+            self.bytes(logs.accounts, accounts).iter().all(|&byte| byte == 0),
+            "accounts start from zero"
+        );
+        self.add(logs.claims, entries);
+        self.logged.insert(logs.launch, chunks);
+        if fails {
+            return Err(DeviceError::Unsupported { problem: "it failed".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Makes what the script says of the logs of one launch.
+    fn encode_launch(&mut self, pool: &PoolDescriptor, logged: &LoggedLaunch) {
+        let found = self.launches.iter().find(|(logs, ..)| logs.launch == logged.launch);
+        let &(logs, tracks, block_threads) = found.expect("a launch");
+        assert_eq!((logs.logs, logs.claims, logs.claims_end), (pool.logs, pool.claims, pool.merged_from));
+        let expected = LoggedLaunch {
+            accounts: logs.accounts,
+            slices: logs.slices,
+            first_entries: logs.first_entries,
+            segment_entries: logs.segment_entries,
+            warps: logs.warps,
+            block_threads,
+            launch: logs.launch,
+            first_stream: logged.first_stream,
+            tracks,
+            reserved: [0; 2],
+        };
+        assert_eq!(*logged, expected);
+        for stream in 0..u64::from(logged.warps * logged.tracks) {
+            let finished = logged.accounts + ACCOUNT * stream + 28;
+            assert_eq!(self.add(finished, 1), 0, "each warp is merged once");
+        }
+        for (warp, sequence, payload) in self.logged.remove(&logged.launch).expect("it ran") {
+            let account = logged.accounts + ACCOUNT * u64::from(warp);
+            let events = payload.len() as u32 / PAYLOAD_EVENT_BYTES;
+            self.add(account, events);
+            let chunk = self.add(pool.claims + 16, 1);
+            if chunk >= pool.chunk_count {
+                self.add(account + 16, events);
+                continue;
+            }
+            let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
+            self.put(at, &[warp, sequence, events, payload.len() as u32, logged.launch, 0, 0, 0]);
+            let room = (pool.chunk_bytes as usize - 32).min(payload.len());
+            self.bytes(at + 32, room).copy_from_slice(&payload[..room]);
+            self.add(account + 8, events);
+            self.add(account + 24, 1);
+        }
+    }
+}
+
+impl Device for FakeDevice {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::simulator("fake")
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        1
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        if bytes > self.largest {
+            return Err(DeviceError::OutOfMemory { bytes, reason: "there is no more".to_owned() });
+        }
+        // As a driver's addresses, these are multiples of 256, and of nothing larger.
+        let address = self.memory.last_key_value().map_or((1 << 32) + 256, |(start, memory)| {
+            (start + memory.len() as u64).next_multiple_of(1 << 16) + 256
+        });
+        // What a GPU's memory holds is not zero.
+        self.memory.insert(address, vec![0xcc; bytes as usize]);
+        Ok(Allocation { address, bytes })
+    }
+
+    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        self.memory.remove(&allocation.address).expect("an allocation");
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.bytes(address, bytes.len()).copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        bytes.copy_from_slice(self.bytes(address, bytes.len()));
+        Ok(())
+    }
+
+    fn collect(
+        &mut self,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<u32, DeviceError> {
+        self.collected += 1;
+        let count = count.min(self.collects);
+        let chunks = self.bytes(first, (chunk_bytes * count) as usize);
+        chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
+        Ok(count)
+    }
+
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        self.bytes(address, bytes as usize).fill(value);
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        kernels: &[&str],
+        tracing: Option<(Recording, Option<Placement>)>,
+    ) -> Result<(), DeviceError> {
+        self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
+        Ok(())
+    }
+
+    fn encode(
+        &mut self,
+        _: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+    ) -> Result<Encoded, DeviceError> {
+        assert_eq!(2 * pool.merged_from, pool.merged_end, "half of log memory is for what is merged");
+        let mut streams = 0;
+        for launch in launches {
+            assert_eq!(launch.first_stream, streams, "streams are counted on from launch to launch");
+            streams += launch.warps * launch.tracks;
+            self.encode_launch(pool, launch);
+        }
+        self.launched.push(format!("encode {} of {streams}", launches.len()));
+        self.taken = 0;
+        Ok(Encoded { claims: self.claims(pool.claims), time: Duration::from_millis(3) })
+    }
+
+    unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let Tracing { recording, placement, logs } = *tracing.expect("sessions trace");
+        let tracks = if recording.dual { 2 } else { 1 };
+        self.launched.push(call.name().to_owned());
+        self.launches.push((logs, tracks, shape.block.iter().product()));
+        self.placements.push(placement);
+        self.run(&logs, tracks)?;
+        Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
+    }
+}

@@ -1,0 +1,43 @@
+//! Sessions on a device that does what a script says, and on the simulator.
+
+mod drains;
+mod errors;
+mod fake;
+mod log_memory;
+mod output;
+mod room;
+
+use std::io::Write;
+
+use warptrace_device::KernelCall;
+use warptrace_format::codec::CodecSpec;
+
+use super::{Session, SessionError, SessionOptions, TracedProgram};
+use crate::{LaunchShape, LaunchTime};
+
+const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[] };
+
+/// Options with so many chunks.
+fn options(chunks: u64) -> SessionOptions {
+    SessionOptions { chunk_bytes: 1024, pool_bytes: chunks * 1024, ..SessionOptions::new(CodecSpec::Raw) }
+}
+
+/// Launches one block of two warps.
+fn launch<W: Write + Send + 'static>(
+    session: &mut Session<'_, W>,
+    kernel: &'static str,
+) -> Result<LaunchTime, SessionError> {
+    launch_warps(session, kernel, 2, 64)
+}
+
+/// Launches so many warps in blocks of so many threads.
+fn launch_warps<W: Write + Send + 'static>(
+    session: &mut Session<'_, W>,
+    kernel: &'static str,
+    warps: u64,
+    block: u32,
+) -> Result<LaunchTime, SessionError> {
+    let call = KernelCall::new(kernel, Vec::new(), || {});
+    // SAFETY: no arguments.
+    unsafe { session.record(&call, &LaunchShape::linear(32 * warps, block)) }
+}

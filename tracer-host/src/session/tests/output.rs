@@ -1,0 +1,72 @@
+//! Where sessions of tests write to.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use warptrace_format::file::{Frame, SECTION_HEADER_BYTES, SectionHeader};
+
+/// A file that can be looked at while it is written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    /// What was written so far.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The chunks that were written so far, and the number of accounting sections.
+    pub(super) fn contents(&self) -> (Vec<Found>, usize) {
+        contents(&self.bytes())
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A disk with room for so many bytes.
+#[derive(Debug)]
+pub(super) struct Full(pub(super) usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Launch, warp, sequence and payload.
+pub(super) type Found = (u32, u32, u32, Vec<u8>);
+
+fn contents(file: &[u8]) -> (Vec<Found>, usize) {
+    let mut at = 24;
+    let (mut chunks, mut accounts) = (Vec::new(), 0);
+    while at < file.len() {
+        let header = SectionHeader::parse(&file[at..], 0).unwrap();
+        let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
+        if header.tag.0 == *b"FRAM" {
+            let frame = Frame::decode(body, 0).unwrap();
+            let launch = frame.header().launch;
+            chunks.extend(
+                frame
+                    .chunks()
+                    .map(|chunk| (launch, chunk.entry.warp, chunk.entry.sequence, chunk.payload.to_vec())),
+            );
+        }
+        accounts += usize::from(header.tag.0 == *b"ACCT");
+        at += header.total_bytes() as usize;
+    }
+    (chunks, accounts)
+}

@@ -1,0 +1,38 @@
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [marks] [registers|shared|local] [untraced]`.
+
+use warptrace_ptx::splice::{Options, Placement, Recording, splice};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, input, output, words @ ..] = arguments.as_slice() else {
+        return Err(
+            "usage: splice IN.ptx OUT.ptx [counted] [dual] [marks] [registers|shared|local] [untraced]"
+                .into(),
+        );
+    };
+    let has = |word: &str| words.iter().any(|found| found == word);
+    let placement = [Placement::Registers, Placement::Shared, Placement::Local]
+        .into_iter()
+        .find(|placement| has(placement.name()));
+    let recording = Recording { counted: has("counted"), dual: has("dual") };
+    let options = Options {
+        kernels: None,
+        recording: (!has("untraced")).then_some(recording),
+        placement,
+        registers: &[],
+        architecture: if has("old") { 80 } else { 90 },
+        marks: has("marks"),
+    };
+    let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
+    for kernel in &spliced.kernels {
+        println!(
+            "{}: {} markers, records in {}, {} bytes of shared memory a warp",
+            kernel.traced_name,
+            kernel.markers,
+            kernel.placement.name(),
+            kernel.shared_bytes
+        );
+    }
+    std::fs::write(output, spliced.text)?;
+    Ok(())
+}

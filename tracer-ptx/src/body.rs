@@ -1,0 +1,165 @@
+//! A function's body: a flat list of statements.
+
+use crate::declaration::Declaration;
+use crate::instruction::Instruction;
+use crate::span::Span;
+
+/// What stands between a function's braces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body<'a> {
+    /// Offset of the opening brace.
+    pub open: usize,
+    /// Offset of the closing brace.
+    pub close: usize,
+    /// All statements in text order. Between two of them the text holds blanks only.
+    pub statements: Vec<Statement<'a>>,
+}
+
+/// A statement of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// The statement's text, its `;` included. A comment within a statement belongs to it.
+    pub span: Span,
+    /// How many scopes `{ }` within the body surround the statement. A scope's braces count as within it.
+    pub depth: u32,
+    /// What it is.
+    pub kind: StatementKind<'a>,
+}
+
+/// Kind of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatementKind<'a> {
+    /// `name:`
+    Label(Label<'a>),
+    /// An instruction, with its guard.
+    Instruction(Instruction<'a>),
+    /// A directive.
+    Directive(Directive<'a>),
+    /// `{`
+    ScopeOpen,
+    /// `}`
+    ScopeClose,
+    /// A comment with its `//` or `/* */`; also a line of the preprocessor or of old debug data.
+    Comment(&'a str),
+    /// A `;` on its own.
+    Empty,
+}
+
+/// A label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label<'a> {
+    /// Name, without the colon.
+    pub name: &'a str,
+    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`) instead of
+    /// a point of the code.
+    pub names_directive: bool,
+}
+
+/// A directive of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Directive<'a> {
+    /// `.reg`
+    Registers(Declaration<'a>),
+    /// `.local`, `.shared`, `.param` and the like.
+    Variable(Declaration<'a>),
+    /// `.loc`
+    Loc(Loc<'a>),
+    /// `.pragma`: the strings, without quotes.
+    Pragma(Vec<&'a str>),
+    /// `.branchtargets`
+    BranchTargets {
+        /// The labels that `brx.idx` chooses from.
+        labels: Vec<&'a str>,
+    },
+    /// `.calltargets`
+    CallTargets {
+        /// The functions that an indirect call may reach.
+        functions: Vec<&'a str>,
+    },
+    /// `.callprototype`
+    CallPrototype,
+    /// A directive that this version does not know; `name` includes its dot.
+    Other {
+        /// The directive's first word.
+        name: &'a str,
+    },
+}
+
+/// `.loc`: the source position of the instructions that follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loc<'a> {
+    /// Number of the file, as `.file` states it.
+    pub file: u32,
+    /// Line, from 1; 0 for code that no line made.
+    pub line: u32,
+    /// Column, from 1; 0 where unknown.
+    pub column: u32,
+    /// Label in `.debug_str` of the function that was inlined, with the offset that may follow it.
+    pub function_name: Option<&'a str>,
+    /// File, line and column that it was inlined at.
+    pub inlined_at: Option<(u32, u32, u32)>,
+}
+
+impl<'a> Body<'a> {
+    /// Returns the labels of the code with the index of the statement of each, in text order.
+    pub fn labels(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.statements.iter().enumerate().filter_map(|(index, statement)| match statement.kind {
+            StatementKind::Label(Label { name, names_directive: false }) => Some((index, name)),
+            _ => None,
+        })
+    }
+
+    /// Returns the instructions with the index of the statement of each, in text order.
+    pub fn instructions(&self) -> impl Iterator<Item = (usize, &Instruction<'a>)> {
+        self.statements
+            .iter()
+            .enumerate()
+            .filter_map(|(index, statement)| statement.instruction().map(|instruction| (index, instruction)))
+    }
+
+    /// Returns the offset behind the declarations that the body begins with: where code can be inserted that runs
+    /// before all else and may use them. Directly behind the opening brace where there is none.
+    #[must_use]
+    pub fn declarations_end(&self) -> usize {
+        let mut end = self.open + 1;
+        for statement in &self.statements {
+            match statement.kind {
+                StatementKind::Directive(Directive::Registers(_) | Directive::Variable(_)) => {
+                    end = statement.span.end;
+                }
+                StatementKind::Directive(_) | StatementKind::Comment(_) | StatementKind::Empty => {}
+                _ => break,
+            }
+        }
+        end
+    }
+
+    /// Finds the index of the statement at `offset`; `None` between statements and outside the body.
+    #[must_use]
+    pub fn statement_at(&self, offset: usize) -> Option<usize> {
+        let index = self.statements.partition_point(|statement| statement.span.end <= offset);
+        self.statements.get(index)?.span.contains(offset).then_some(index)
+    }
+}
+
+impl<'a> Statement<'a> {
+    /// Returns the instruction, if the statement is one.
+    #[must_use]
+    pub fn instruction(&self) -> Option<&Instruction<'a>> {
+        match &self.kind {
+            StatementKind::Instruction(instruction) => Some(instruction),
+            _ => None,
+        }
+    }
+
+    /// Returns the comment's text, its `//` or `/* */` included, if the statement is one.
+    #[must_use]
+    pub fn comment(&self) -> Option<&'a str> {
+        match self.kind {
+            StatementKind::Comment(text) => Some(text),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Dominators: Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), the
+//! simple variant: O(m log n) for any graph.
+
+use super::Block;
+
+/// A number that no block has.
+const NONE: usize = usize::MAX;
+
+/// The dominator tree of the blocks that can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dominators {
+    /// Of each block, its immediate dominator, or [`NONE`].
+    immediate: Vec<usize>,
+    /// Of each block, its number in the tree's preorder, or [`NONE`] where it cannot be reached.
+    preorder: Vec<usize>,
+    /// Of each block, the number of blocks that it dominates, itself included.
+    size: Vec<usize>,
+}
+
+impl Dominators {
+    pub(super) fn new(blocks: &[Block], predecessors: &[Vec<usize>]) -> Self {
+        let search = Search::new(blocks);
+        let dominator = search.dominators(predecessors);
+        let count = search.order.len();
+        // A dominator comes before what it dominates, so one pass backwards adds sizes up.
+        let mut size = vec![1; count];
+        for vertex in (1..count).rev() {
+            size[dominator[vertex]] += size[vertex];
+        }
+        let mut preorder = vec![0; count];
+        let mut next = vec![1; count];
+        for vertex in 1..count {
+            let parent = dominator[vertex];
+            preorder[vertex] = next[parent];
+            next[parent] += size[vertex];
+            next[vertex] = preorder[vertex] + 1;
+        }
+        let mut tree = Self {
+            immediate: vec![NONE; blocks.len()],
+            preorder: vec![NONE; blocks.len()],
+            size: vec![0; blocks.len()],
+        };
+        for (vertex, block) in search.order.iter().copied().enumerate() {
+            tree.preorder[block] = preorder[vertex];
+            tree.size[block] = size[vertex];
+            if vertex > 0 {
+                tree.immediate[block] = search.order[dominator[vertex]];
+            }
+        }
+        tree
+    }
+
+    pub(super) fn is_reachable(&self, block: usize) -> bool {
+        self.preorder[block] != NONE
+    }
+
+    pub(super) fn immediate(&self, block: usize) -> Option<usize> {
+        Some(self.immediate[block]).filter(|dominator| *dominator != NONE)
+    }
+
+    /// Returns the block's number in the tree's preorder, if it can be reached: greater than its dominators'.
+    pub(super) fn preorder(&self, block: usize) -> Option<usize> {
+        Some(self.preorder[block]).filter(|number| *number != NONE)
+    }
+
+    pub(super) fn dominates(&self, dominator: usize, block: usize) -> bool {
+        match (self.preorder(dominator), self.preorder(block)) {
+            (Some(first), Some(number)) => first <= number && number < first + self.size[dominator],
+            _ => false,
+        }
+    }
+}
+
+/// A depth-first search from block 0; its numbers are the algorithm's vertices.
+struct Search {
+    /// Blocks in the order of their discovery.
+    order: Vec<usize>,
+    /// Of each block, its vertex, or [`NONE`].
+    vertex: Vec<usize>,
+    /// Of each vertex, the one it was discovered from.
+    parent: Vec<usize>,
+}
+
+impl Search {
+    fn new(blocks: &[Block]) -> Self {
+        let mut search = Self { order: vec![0], vertex: vec![NONE; blocks.len()], parent: vec![0] };
+        search.vertex[0] = 0;
+        // Block, and how many of its edges were followed.
+        let mut path = vec![(0, 0)];
+        while let Some((block, followed)) = path.last_mut() {
+            let Some(edge) = blocks[*block].successors.get(*followed) else {
+                path.pop();
+                continue;
+            };
+            *followed += 1;
+            if search.vertex[edge.to] == NONE {
+                search.parent.push(search.vertex[*block]);
+                search.vertex[edge.to] = search.order.len();
+                search.order.push(edge.to);
+                path.push((edge.to, 0));
+            }
+        }
+        search
+    }
+
+    /// Returns the immediate dominator of each vertex; 0 for vertex 0.
+    fn dominators(&self, predecessors: &[Vec<usize>]) -> Vec<usize> {
+        let count = self.order.len();
+        let mut forest = Forest::new(count);
+        let mut bucket: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut dominator = vec![0; count];
+        for vertex in (1..count).rev() {
+            for predecessor in &predecessors[self.order[vertex]] {
+                let predecessor = self.vertex[*predecessor];
+                if predecessor != NONE {
+                    let best = forest.evaluate(predecessor);
+                    forest.semi[vertex] = forest.semi[vertex].min(forest.semi[best]);
+                }
+            }
+            bucket[forest.semi[vertex]].push(vertex);
+            let parent = self.parent[vertex];
+            forest.ancestor[vertex] = parent;
+            for waiting in std::mem::take(&mut bucket[parent]) {
+                let best = forest.evaluate(waiting);
+                dominator[waiting] = if forest.semi[best] < forest.semi[waiting] { best } else { parent };
+            }
+        }
+        for vertex in 1..count {
+            if dominator[vertex] != forest.semi[vertex] {
+                dominator[vertex] = dominator[dominator[vertex]];
+            }
+        }
+        dominator
+    }
+}
+
+/// The forest of the vertices done so far, with compressed paths.
+struct Forest {
+    semi: Vec<usize>,
+    ancestor: Vec<usize>,
+    best: Vec<usize>,
+    /// Memory of [`Forest::evaluate`].
+    path: Vec<usize>,
+}
+
+impl Forest {
+    fn new(count: usize) -> Self {
+        Self {
+            semi: (0..count).collect(),
+            ancestor: vec![NONE; count],
+            best: (0..count).collect(),
+            path: Vec::new(),
+        }
+    }
+
+    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, without the root.
+    fn evaluate(&mut self, vertex: usize) -> usize {
+        let mut at = vertex;
+        while self.ancestor[at] != NONE && self.ancestor[self.ancestor[at]] != NONE {
+            self.path.push(at);
+            at = self.ancestor[at];
+        }
+        while let Some(vertex) = self.path.pop() {
+            let above = self.ancestor[vertex];
+            if self.semi[self.best[above]] < self.semi[self.best[vertex]] {
+                self.best[vertex] = self.best[above];
+            }
+            self.ancestor[vertex] = self.ancestor[above];
+        }
+        self.best[vertex]
+    }
+}

@@ -1,0 +1,155 @@
+//! Edits of a text by span: collected first, applied in one pass.
+
+use crate::span::Span;
+
+/// Insertions and replacements of one text.
+///
+/// All offsets are those of the text before any edit. Insertions at the same offset keep the order in which they were
+/// added; otherwise the order of the calls does not matter.
+///
+/// ```
+/// use warptrace_ptx::{Edits, Span};
+///
+/// let text = "ret;";
+/// let mut edits = Edits::new();
+/// edits.insert(0, "st.global.u32 [%rd1], %r1; ");
+/// edits.replace(Span::new(0, 3), "exit");
+/// assert_eq!(edits.apply(text)?, "st.global.u32 [%rd1], %r1; exit;");
+/// # Ok::<(), warptrace_ptx::EditError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Edits {
+    edits: Vec<(Span, String)>,
+}
+
+/// Why edits could not be applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// Two edits want the same bytes, or an insertion stands within a replaced span.
+    #[error(
+        "edits of bytes {}..{} and {}..{} overlap: make them one",
+        first.start, first.end, second.start, second.end
+    )]
+    Overlap {
+        /// The edit that begins first.
+        first: Span,
+        /// The edit that begins within it.
+        second: Span,
+    },
+    /// The span is no part of the text.
+    #[error(
+        "edit of bytes {}..{} of a text of {len} bytes: the span must lie in the text, on character boundaries, \
+         and end behind its start",
+        span.start, span.end
+    )]
+    OutOfText {
+        /// The edit's span.
+        span: Span,
+        /// Length of the text in bytes.
+        len: usize,
+    },
+}
+
+impl Edits {
+    /// Makes an empty list, which changes nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Inserts `text` at the offset `at`, before the byte that stands there.
+    pub fn insert(&mut self, at: usize, text: impl Into<String>) {
+        self.replace(Span::new(at, at), text);
+    }
+
+    /// Replaces the bytes of `span` by `text`. An empty span inserts.
+    pub fn replace(&mut self, span: Span, text: impl Into<String>) {
+        self.edits.push((span, text.into()));
+    }
+
+    /// Tells whether there is no edit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// Returns the number of edits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.edits.len()
+    }
+
+    /// Returns `text` with all edits made. At one offset, insertions come before the replacement that starts
+    /// there and behind the one that ends there.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] where edits overlap or lie outside the text.
+    pub fn apply(&self, text: &str) -> Result<String, EditError> {
+        let mut order: Vec<&(Span, String)> = self.edits.iter().collect();
+        // Stable: insertions at one offset keep their order. Empty spans come before the span that starts there.
+        order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
+        let added: usize = self.edits.iter().map(|(_, new)| new.len()).sum();
+        let mut out = String::with_capacity(text.len() + added);
+        let mut last = Span::new(0, 0);
+        for (span, new) in order {
+            if span.end < span.start || text.get(span.range()).is_none() {
+                return Err(EditError::OutOfText { span: *span, len: text.len() });
+            }
+            if span.start < last.end {
+                return Err(EditError::Overlap { first: last, second: *span });
+            }
+            out.push_str(&text[last.end..span.start]);
+            out.push_str(new);
+            last = *span;
+        }
+        out.push_str(&text[last.end..]);
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_edit_changes_nothing() {
+        assert_eq!(Edits::new().apply("ab\r\nβ").expect("nothing to refuse"), "ab\r\nβ");
+    }
+
+    #[test]
+    fn insertions_at_one_offset_keep_their_order_around_replacements() {
+        let mut edits = Edits::new();
+        edits.replace(Span::new(2, 4), "XY");
+        edits.insert(4, "<");
+        edits.insert(2, "1");
+        edits.insert(2, "2");
+        edits.replace(Span::new(0, 2), "");
+        edits.insert(4, ">");
+        edits.insert(6, "end");
+        assert_eq!(edits.apply("abcdef").expect("no overlap"), "12XY<>efend");
+    }
+
+    #[test]
+    fn overlaps_are_refused() {
+        for second in [Span::new(2, 3), Span::new(1, 2), Span::new(2, 9), Span::new(1, 4), Span::new(3, 3)] {
+            let mut edits = Edits::new();
+            edits.replace(Span::new(1, 4), "");
+            edits.replace(second, "");
+            let error = edits.apply("abcdefghij").expect_err("they overlap");
+            assert!(matches!(error, EditError::Overlap { .. }), "{second:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn spans_outside_the_text_are_refused() {
+        // Beyond the end, within a character, the wrong way round.
+        for span in [Span::new(3, 5), Span::new(9, 9), Span::new(1, 1), Span::new(2, 0)] {
+            let mut edits = Edits::new();
+            edits.replace(span, "x");
+            let error = edits.apply("βab").expect_err("not a part");
+            assert_eq!(error, EditError::OutOfText { span, len: 4 });
+        }
+    }
+}

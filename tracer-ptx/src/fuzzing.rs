@@ -1,0 +1,131 @@
+//! What the fuzz target `ptx_parse` runs, as a library, so that tests run it too. Panics on a finding.
+
+use crate::{Body, Cfg, Edits, Module, Span, Statement, StatementKind, call_graph};
+
+/// A comment that [`check`] inserts.
+const MARK: &str = "\n/*warptrace-check*/\n";
+
+/// Reads `data` as PTX, if it is UTF-8, and checks what [`check`] checks.
+pub fn parse_arbitrary(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        check(text);
+    }
+}
+
+/// Reads `text`. If it is a module, checks what this library promises of any module: spans stand in order with only
+/// blanks between them, edits with nothing change nothing, text inserted before each statement leaves all statements
+/// as they were, and control flow is consistent. Returns whether it is a module.
+///
+/// # Panics
+///
+/// If a promise is broken.
+pub fn check(text: &str) -> bool {
+    let module = match Module::parse(text) {
+        Ok(module) => module,
+        Err(error) => {
+            assert!(error.offset() <= text.len() && !error.to_string().is_empty());
+            return false;
+        }
+    };
+    assert_eq!(Edits::new().apply(text).as_deref(), Ok(text));
+    assert!(text.is_char_boundary(module.header_end));
+    check_cover(text, Span::new(0, text.len()), module.items.iter().map(|item| item.span));
+    let graph = call_graph(&module);
+    for (index, function) in module.functions.iter().enumerate() {
+        assert!(graph.calls(index).direct.iter().all(|callee| *callee < module.functions.len()));
+        assert_eq!(function.name_span.text(text), function.name);
+        for param in function.params.iter().chain(&function.returns) {
+            assert!(function.span.start < param.span.start && param.span.end < function.span.end);
+            assert_eq!(param.name_span.text(text), param.name);
+        }
+        assert!(function.params_close().is_none_or(|close| text.as_bytes()[close] == b')'));
+        let Some(body) = &function.body else { continue };
+        assert_eq!(&text[function.span.end - 1..function.span.end], "}");
+        let inside = Span::new(body.open + 1, body.close);
+        check_cover(text, inside, body.statements.iter().map(|statement| statement.span));
+        check_instructions(text, body);
+        check_flow(body);
+    }
+    check_insertions(text, &module);
+    true
+}
+
+/// Checks that `spans` stand in order within `outer`, and only blanks between them.
+fn check_cover(text: &str, outer: Span, spans: impl Iterator<Item = Span>) {
+    let mut at = outer.start;
+    for span in spans.chain([Span::new(outer.end, outer.end)]) {
+        let gap = &text[at..span.start];
+        let blank = gap.chars().all(|char| matches!(char, ' ' | '\t' | '\r' | '\n' | '\x0b' | '\x0c' | '\0'));
+        assert!(blank, "`{gap}` belongs to nothing");
+        assert!(!span.is_empty() || span.start == outer.end);
+        at = span.end;
+    }
+    assert_eq!(at, outer.end);
+}
+
+fn check_instructions(text: &str, body: &Body<'_>) {
+    for (index, instruction) in body.instructions() {
+        let span = body.statements[index].span;
+        assert_eq!(body.statement_at(span.start), Some(index));
+        assert_eq!(instruction.opcode_span.text(text), instruction.opcode);
+        assert!(span.start <= instruction.opcode_span.start);
+        let mut at = instruction.opcode_span.end;
+        for operand in &instruction.operands {
+            assert_eq!(operand.span.text(text), operand.text);
+            assert!(at <= operand.span.start && operand.span.end < span.end);
+            at = operand.span.end;
+        }
+    }
+}
+
+fn check_flow(body: &Body<'_>) {
+    let Ok(cfg) = Cfg::new(body) else { return };
+    assert!(cfg.is_reachable(0) && cfg.predecessors(0).is_empty());
+    let mut at = 0;
+    for (index, block) in cfg.blocks().iter().enumerate() {
+        assert_eq!(block.statements.start, at);
+        at = block.statements.end;
+        assert!(block.statements.clone().all(|statement| cfg.block_of(statement) == index));
+        assert!(body.open < block.entry && block.entry <= body.close);
+        for edge in &block.successors {
+            assert!(cfg.predecessors(edge.to).contains(&index));
+            assert!(cfg.is_reachable(edge.to) || !cfg.is_reachable(index));
+        }
+        let outer = cfg.loop_of(index).map(|inner| &cfg.loops()[inner]);
+        assert!(outer.is_none_or(|found| cfg.dominates(found.header, index)));
+    }
+    assert_eq!(at, body.statements.len());
+}
+
+/// Inserts a comment before each statement and item, reads the text again and compares.
+fn check_insertions(text: &str, module: &Module<'_>) {
+    if text.contains(MARK.trim()) {
+        return;
+    }
+    let mut edits = Edits::new();
+    for item in &module.items {
+        edits.insert(item.span.start, MARK);
+    }
+    for statement in statements(module) {
+        edits.insert(statement.span.start, MARK);
+    }
+    let edited = edits.apply(text).expect("insertions between statements do not overlap");
+    let again = Module::parse(&edited).expect("comments change nothing");
+    let marked = statements(&again).filter(|statement| statement.comment() == Some(MARK.trim())).count();
+    assert_eq!(marked, statements(module).count());
+    let without = statements(&again).filter(|statement| statement.comment() != Some(MARK.trim()));
+    for (before, after) in statements(module).zip(without) {
+        assert_eq!(before.span.text(text), after.span.text(&edited));
+        assert_eq!(before.depth, after.depth);
+        assert_eq!(std::mem::discriminant(&before.kind), std::mem::discriminant(&after.kind));
+        if let (StatementKind::Directive(before), StatementKind::Directive(after)) =
+            (&before.kind, &after.kind)
+        {
+            assert_eq!(std::mem::discriminant(before), std::mem::discriminant(after));
+        }
+    }
+}
+
+fn statements<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Statement<'a>> {
+    module.definitions().filter_map(|function| function.body.as_ref()).flat_map(|body| &body.statements)
+}

@@ -1,0 +1,306 @@
+//! Launches: blocks, warps, lanes, and the groups that run.
+
+use super::error::{Fault, InterpretError};
+use super::execute::Executor;
+use super::memory::{Memory, Scratch};
+use super::observed::{MarkerEvent, Observed};
+use super::program::{Item, Program};
+use super::schedule::{Candidate, Schedule};
+
+/// Lanes of a warp.
+pub(super) const LANES: u32 = 32;
+/// The most threads of a launch.
+const MAX_THREADS: u64 = 1 << 16;
+/// The most bytes of dynamic shared memory.
+const MAX_DYNAMIC_SHARED: u32 = 1 << 18;
+
+/// A launch.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a str,
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory of a block.
+    pub dynamic_shared: u32,
+    /// The kernel's parameters, each as its bytes.
+    pub parameters: Vec<Vec<u8>>,
+    /// What the clock of each warp begins with.
+    pub clock: u64,
+    /// Instructions that all groups may execute in all.
+    pub max_steps: u64,
+}
+
+/// A call that a lane is in.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) function: usize,
+    pub(super) registers: Vec<Option<u64>>,
+    pub(super) parameters: Scratch,
+    pub(super) local: Scratch,
+    /// The caller's item that follows the call.
+    pub(super) back: usize,
+    /// Offsets of the caller's variables that take the results.
+    pub(super) results: Vec<usize>,
+}
+
+impl Frame {
+    pub(super) fn new(program: &Program, function: usize) -> Self {
+        let code = &program.functions[function];
+        Self {
+            function,
+            registers: vec![None; code.registers.len()],
+            parameters: Scratch::new(code.parameter_bytes),
+            local: Scratch::new(code.local_bytes),
+            back: 0,
+            results: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Warp {
+    /// Index in the launch.
+    pub(super) index: u32,
+    pub(super) block: [u32; 3],
+    /// Index of the block.
+    pub(super) block_index: usize,
+    pub(super) first_thread: u32,
+    pub(super) clock: u64,
+    /// The calls that each lane is in.
+    pub(super) lanes: Vec<Vec<Frame>>,
+}
+
+/// Lanes of a warp at one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    pub(super) number: u64,
+    pub(super) warp: usize,
+    pub(super) mask: u32,
+    pub(super) at: Position,
+}
+
+/// Where lanes stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    /// Calls that they are in, the kernel's included.
+    pub(super) depth: usize,
+    pub(super) function: usize,
+    pub(super) item: usize,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    executor: Executor<'a>,
+    warps: Vec<Warp>,
+    groups: Vec<Group>,
+    /// Groups that there have been.
+    numbers: u64,
+    observed: Observed,
+    max_steps: u64,
+}
+
+/// Runs a launch to its end, all blocks at once, and returns what was seen.
+///
+/// # Errors
+/// If the launch does not fit the kernel, an instruction does what it must not, or the launch takes too many
+/// instructions. What was written until then is in `memory`.
+pub fn run(
+    program: &Program,
+    launch: &Launch<'_>,
+    memory: &mut Memory,
+    schedule: &mut Schedule,
+) -> Result<Observed, InterpretError> {
+    let function = check(program, launch)
+        .map_err(|problem| InterpretError::Launch { kernel: launch.kernel.to_owned(), problem })?;
+    let mut frame = Frame::new(program, function);
+    for ((offset, _), bytes) in program.functions[function].parameters.iter().zip(&launch.parameters) {
+        let _ = frame.parameters.write(*offset as u64, bytes);
+    }
+    let [x, y, z] = launch.grid;
+    let blocks = x * y * z;
+    let threads: u32 = launch.block.iter().product();
+    let mut warps = Vec::new();
+    for block in 0..blocks {
+        for first_thread in (0..threads).step_by(LANES as usize) {
+            let lanes = (threads - first_thread).min(LANES);
+            warps.push(Warp {
+                index: warps.len() as u32,
+                block: [block % x, block / x % y, block / x / y],
+                block_index: block as usize,
+                first_thread,
+                clock: launch.clock,
+                lanes: vec![vec![frame.clone()]; lanes as usize],
+            });
+        }
+    }
+    let start = Position { depth: 1, function, item: 0 };
+    let groups = warps.iter().enumerate().map(|(warp, state)| {
+        let mask = u32::MAX >> (LANES - state.lanes.len() as u32);
+        Group { number: warp as u64, warp, mask, at: start }
+    });
+    let shared_bytes = program.shared_bytes + launch.dynamic_shared as usize;
+    let mut machine = Machine {
+        program,
+        executor: Executor {
+            program,
+            launch,
+            memory,
+            shared: vec![Scratch::new(shared_bytes); blocks as usize],
+        },
+        groups: groups.collect(),
+        numbers: warps.len() as u64,
+        warps,
+        observed: Observed { shared_bytes: shared_bytes as u64, ..Observed::default() },
+        max_steps: launch.max_steps,
+    };
+    machine.run(schedule)?;
+    Ok(machine.observed)
+}
+
+/// Finds the kernel, if the launch fits it.
+fn check(program: &Program, launch: &Launch<'_>) -> Result<usize, String> {
+    let function = program.function(launch.kernel).ok_or("the module has no such function")?;
+    let code = &program.functions[function];
+    if !code.is_entry {
+        return Err("it is no kernel".to_owned());
+    }
+    let sizes = launch.grid.iter().chain(&launch.block);
+    let threads = sizes.fold(1_u64, |product, size| product.saturating_mul(u64::from(*size)));
+    if threads == 0 || threads > MAX_THREADS {
+        return Err(format!("it has {threads} threads; 1 to {MAX_THREADS} are allowed"));
+    }
+    if launch.dynamic_shared > MAX_DYNAMIC_SHARED {
+        return Err(format!("more than {MAX_DYNAMIC_SHARED} bytes of dynamic shared memory"));
+    }
+    let expected: Vec<usize> = code.parameters.iter().map(|(_, bytes)| *bytes).collect();
+    let given: Vec<usize> = launch.parameters.iter().map(Vec::len).collect();
+    if expected != given {
+        return Err(format!("its parameters have the sizes {expected:?}, but {given:?} were given"));
+    }
+    Ok(function)
+}
+
+impl Machine<'_> {
+    fn run(&mut self, schedule: &mut Schedule) -> Result<(), InterpretError> {
+        let mut last = 0;
+        while !self.groups.is_empty() {
+            let mut current = self.choose(schedule, last);
+            loop {
+                self.join(&mut current, schedule);
+                last = self.groups[current].number;
+                self.step(current, schedule)?;
+                // The group may have ended.
+                match self.groups.iter().position(|group| group.number == last) {
+                    Some(found) => current = found,
+                    None => break,
+                }
+                let at_label = self.joins_at(self.groups[current].at);
+                if schedule.turn_ends(self.observed.steps, at_label) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn choose(&self, schedule: &mut Schedule, last: u64) -> usize {
+        let candidates: Vec<Candidate> = self
+            .groups
+            .iter()
+            .map(|group| {
+                let position = (group.at.depth, group.at.item);
+                Candidate { warp: group.warp, group: group.number, position }
+            })
+            .collect();
+        schedule.choose(&candidates, last)
+    }
+
+    fn joins_at(&self, at: Position) -> bool {
+        matches!(self.program.functions[at.function].items.get(at.item), Some(Item::Label { joins: true }))
+    }
+
+    /// Joins the group with others that stand at the same label.
+    fn join(&mut self, current: &mut usize, schedule: &mut Schedule) {
+        let group = self.groups[*current];
+        if !self.joins_at(group.at) {
+            return;
+        }
+        for other in (0..self.groups.len()).rev() {
+            let Group { number, warp, mask, at } = self.groups[other];
+            if number == group.number || warp != group.warp || at != group.at || !schedule.joins() {
+                continue;
+            }
+            self.groups[*current].mask |= mask;
+            self.groups.remove(other);
+            self.observed.joins += 1;
+            if other < *current {
+                *current -= 1;
+            }
+        }
+    }
+
+    /// Executes one instruction, with the labels, markers and performance events before it.
+    fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<(), InterpretError> {
+        let mut group = self.groups[current];
+        let program = self.program;
+        let step = loop {
+            match program.functions[group.at.function].items.get(group.at.item) {
+                Some(Item::Label { .. }) => {}
+                Some(Item::Marker(marker)) => {
+                    let warp = self.warps[group.warp].index;
+                    self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
+                }
+                Some(Item::Instruction(step)) => match (&step.op, step.guard) {
+                    (Ok(super::op::Op::PerformanceEvent { mask }), None) => {
+                        self.count(group, schedule)?;
+                        let events = self.observed.performance_events.entry(*mask).or_default();
+                        events.groups += 1;
+                        events.lanes += u64::from(group.mask.count_ones());
+                    }
+                    _ => break step,
+                },
+                None => {
+                    let name = program.functions[group.at.function].name.clone();
+                    return Err(self.error(group, 0, name, Fault::End));
+                }
+            }
+            group.at.item += 1;
+        };
+        self.count(group, schedule)?;
+        let moves = self
+            .executor
+            .execute(step, &mut self.warps[group.warp], &group)
+            .map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
+        self.observed.splits += (moves.len() as u64).saturating_sub(1);
+        let mut moves = moves.into_iter();
+        match moves.next() {
+            None => {
+                self.groups.remove(current);
+            }
+            Some((mask, at)) => self.groups[current] = Group { mask, at, ..group },
+        }
+        for (mask, at) in moves {
+            self.groups.push(Group { number: self.numbers, warp: group.warp, mask, at });
+            self.numbers += 1;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {
+        self.observed.steps += 1;
+        if self.observed.steps > self.max_steps {
+            return Err(InterpretError::Steps { limit: self.max_steps });
+        }
+        let warp = &mut self.warps[group.warp];
+        warp.clock = warp.clock.wrapping_add(schedule.cycles());
+        Ok(())
+    }
+
+    fn error(&self, group: Group, line: usize, text: String, fault: Fault) -> InterpretError {
+        let warp = self.warps[group.warp].index;
+        InterpretError::Instruction { line, text, warp, lanes: group.mask, fault }
+    }
+}

@@ -1,0 +1,40 @@
+//! Interprets PTX: the opcodes of the recording sequences, and what small kernels around them need.
+//!
+//! It is how the sequences are tested where there is no GPU. So it is strict: an access outside declared
+//! memory, a misaligned one, a read of a register or of a byte of shared or local memory that nobody wrote,
+//! an opcode that it does not know, a vote that names lanes which are elsewhere, and a branch of a recording
+//! sequence at which lanes diverge are errors that name the instruction.
+//!
+//! # Lanes and groups
+//! Each lane has its registers and its stack of calls. A *group* is a set of lanes of one warp at the same
+//! instruction, which execute it in lock step. Where a branch, a `ret` or a call leads lanes to different
+//! instructions, the group splits. Groups of a warp can join only where they stand at the same label of the
+//! program, if the [`Schedule`] wants that. So lanes that went separate ways never join within a recording
+//! sequence, as on hardware: the sequences' own branches are uniform. The schedule also chooses whose turn it
+//! is: any group of any warp of any block, for any number of instructions.
+//!
+//! What the model leaves out: floating point, barriers, indirect branches and calls, variables of `.global`
+//! and `.const` at module scope.
+
+mod address;
+mod compute;
+mod decode;
+mod error;
+mod execute;
+mod machine;
+mod memory;
+mod observed;
+mod op;
+mod operand;
+mod program;
+mod random;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+pub use self::error::{Fault, InterpretError};
+pub use self::machine::{Launch, run};
+pub use self::memory::Memory;
+pub use self::observed::{MarkerEvent, Observed, PerformanceEvents};
+pub use self::program::Program;
+pub use self::schedule::Schedule;

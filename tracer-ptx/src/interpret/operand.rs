@@ -1,0 +1,77 @@
+//! Reads the operands of instructions.
+
+use super::op::{Register, Special, Value};
+use super::program::Names;
+
+/// What is wrong with an operand or an instruction.
+pub(super) type Problem = String;
+
+/// Reads a register, which must be declared with `bits`; `wider` ones pass where the instruction allows it.
+pub(super) fn register(names: &Names, text: &str, bits: u32, wider: bool) -> Result<Register, Problem> {
+    let (register, width) =
+        names.register(text).ok_or_else(|| format!("`{text}` is no declared register"))?;
+    if width == bits || wider && width > bits && bits > 1 {
+        return Ok(register);
+    }
+    Err(format!("`{text}` has {width} bits, and the instruction takes {bits}"))
+}
+
+/// Reads a register, a number, a special register, or the address of a variable.
+pub(super) fn value(names: &Names, text: &str, bits: u32, wider: bool) -> Result<Value, Problem> {
+    if let Some(number) = number(text) {
+        return Ok(Value::Immediate(number));
+    }
+    if let Some((special, width)) = special(text) {
+        let fits = width == bits;
+        return if fits { Ok(Value::Special(special)) } else { Err(format!("`{text}` has {width} bits")) };
+    }
+    if let Some(variable) = names.variable(text) {
+        return Ok(Value::Immediate(variable.offset as u64));
+    }
+    register(names, text, bits, wider).map(Value::Register)
+}
+
+/// Reads an integer.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits.trim_start()),
+        None => (false, text),
+    };
+    let digits = digits.strip_suffix('U').unwrap_or(digits);
+    let magnitude = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(if negative { magnitude.wrapping_neg() } else { magnitude })
+}
+
+/// The parts of `{a, b}`; a text without braces is its own only part.
+pub(super) fn parts(text: &str) -> Vec<&str> {
+    match text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
+        Some(list) => list.split(',').map(str::trim).collect(),
+        None => vec![text],
+    }
+}
+
+/// A special register and its bits.
+fn special(text: &str) -> Option<(Special, u32)> {
+    let name = text.strip_prefix('%')?;
+    if let Some((name, axis)) = name.split_once('.') {
+        let axis = ["x", "y", "z"].iter().position(|known| *known == axis)?;
+        let special = match name {
+            "tid" => Special::Thread(axis),
+            "ntid" => Special::BlockSize(axis),
+            "ctaid" => Special::Block(axis),
+            "nctaid" => Special::GridSize(axis),
+            _ => return None,
+        };
+        return Some((special, 32));
+    }
+    match name {
+        "laneid" => Some((Special::Lane, 32)),
+        "lanemask_lt" => Some((Special::LanesBelow, 32)),
+        "clock64" => Some((Special::Clock, 64)),
+        "dynamic_smem_size" => Some((Special::DynamicShared, 32)),
+        _ => None,
+    }
+}

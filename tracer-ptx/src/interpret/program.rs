@@ -1,0 +1,317 @@
+//! A module, ready to be interpreted.
+
+use std::collections::BTreeMap;
+
+use super::InterpretError;
+use super::decode::{Decoder, decode};
+use super::error::Fault;
+use super::op::{Memory, Op, Register};
+use crate::splice::Marker;
+use crate::{
+    Body, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
+};
+
+/// The most bytes of a function's parameters or local variables, or of a module's shared variables.
+const MAX_BYTES: usize = 1 << 20;
+/// Where variables begin: multiples of this.
+const ALIGN: usize = 16;
+
+/// A module, ready to be interpreted.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(super) functions: Vec<Code>,
+    /// Bytes of shared variables; dynamic shared memory begins there.
+    pub(super) shared_bytes: usize,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(super) struct Code {
+    pub(super) name: String,
+    pub(super) is_entry: bool,
+    pub(super) items: Vec<Item>,
+    /// Names of the registers.
+    pub(super) registers: Vec<String>,
+    /// Offsets and bytes in the function's parameters.
+    pub(super) parameters: Vec<(usize, usize)>,
+    pub(super) results: Vec<(usize, usize)>,
+    pub(super) parameter_bytes: usize,
+    pub(super) local_bytes: usize,
+}
+
+/// A statement that the interpreter executes or sees.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    /// A label; groups may join at a label of the program, not at one of the splicer.
+    Label {
+        joins: bool,
+    },
+    Marker(Marker),
+    Instruction(Box<Step>),
+}
+
+/// An instruction of a function.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) line: usize,
+    pub(super) text: String,
+    /// The predicate, and whether it is negated.
+    pub(super) guard: Option<(Register, bool)>,
+    pub(super) op: Result<Op, Fault>,
+}
+
+/// A variable's memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variable {
+    pub(super) memory: Memory,
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    /// Whether it is the block's dynamic shared memory.
+    pub(super) dynamic: bool,
+}
+
+/// The names that a function's instructions use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// Bits of declared registers, and N of `%r<N>`.
+    declared: BTreeMap<String, (u32, Option<u32>)>,
+    used: std::cell::RefCell<Vec<String>>,
+    variables: BTreeMap<String, Variable>,
+}
+
+impl Names {
+    /// Finds a register by its name: its index and bits.
+    pub(super) fn register(&self, name: &str) -> Option<(Register, u32)> {
+        let bits = match self.declared.get(name) {
+            Some((bits, None)) => *bits,
+            _ => {
+                let prefix = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+                // `%r1<4>` declares `%r10` to `%r13`.
+                let (bits, _) = (prefix.len()..name.len()).find_map(|end| {
+                    let (bits, count) = self.declared.get(&name[..end])?;
+                    let number: u32 = name[end..].parse().ok()?;
+                    count.filter(|count| number < *count).map(|count| (*bits, count))
+                })?;
+                bits
+            }
+        };
+        let mut used = self.used.borrow_mut();
+        let index = used.iter().position(|known| known == name).unwrap_or_else(|| {
+            used.push(name.to_owned());
+            used.len() - 1
+        });
+        Some((index, bits))
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<Variable> {
+        self.variables.get(name).copied()
+    }
+}
+
+impl Program {
+    /// Reads a module. Instructions that the interpreter does not know are errors when they are executed.
+    ///
+    /// # Errors
+    /// If the text is no PTX, or declares variables that the interpreter cannot lay out.
+    pub fn parse(text: &str) -> Result<Self, InterpretError> {
+        let module = Module::parse(text)?;
+        let mut shared = BTreeMap::new();
+        let mut shared_bytes = 0;
+        for (_, declaration) in module.variables().filter(|(_, found)| found.space == Space::Shared) {
+            if declaration.linkage != Linkage::Extern {
+                declare(&mut shared, &mut shared_bytes, Memory::Shared, declaration)?;
+            }
+        }
+        for function in module.definitions() {
+            for declaration in body_variables(function.body.as_ref(), Space::Shared) {
+                declare(&mut shared, &mut shared_bytes, Memory::Shared, declaration)?;
+            }
+        }
+        shared_bytes = shared_bytes.next_multiple_of(ALIGN);
+        for name in module.dynamic_shared() {
+            let variable = Variable { memory: Memory::Shared, offset: shared_bytes, bytes: 0, dynamic: true };
+            shared.insert(name.to_owned(), variable);
+        }
+        let functions = module
+            .definitions()
+            .map(|function| Code::of(&module, function, &shared))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { functions, shared_bytes })
+    }
+
+    /// Finds what the interpreter cannot execute: line, text and reason of each such instruction.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<(usize, &str, &Fault)> {
+        let items = self.functions.iter().flat_map(|function| &function.items);
+        items
+            .filter_map(|item| match item {
+                Item::Instruction(step) => {
+                    step.op.as_ref().err().map(|fault| (step.line, step.text.as_str(), fault))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn function(&self, name: &str) -> Option<usize> {
+        self.functions.iter().position(|function| function.name == name)
+    }
+}
+
+impl Code {
+    fn of(
+        module: &Module<'_>,
+        function: &Function<'_>,
+        shared: &BTreeMap<String, Variable>,
+    ) -> Result<Self, InterpretError> {
+        let mut names = Names { variables: shared.clone(), ..Names::default() };
+        let mut parameter_bytes = 0;
+        let mut slots = |names: &mut Names, params: &[Param<'_>]| {
+            params.iter().map(|param| parameter(names, &mut parameter_bytes, param)).collect::<Result<_, _>>()
+        };
+        let parameters = slots(&mut names, &function.params)?;
+        let results = slots(&mut names, &function.returns)?;
+        let mut local_bytes = 0;
+        for declaration in body_variables(function.body.as_ref(), Space::Param) {
+            declare(&mut names.variables, &mut parameter_bytes, Memory::Param, declaration)?;
+        }
+        for declaration in body_variables(function.body.as_ref(), Space::Local) {
+            declare(&mut names.variables, &mut local_bytes, Memory::Local, declaration)?;
+        }
+        let statements = function.body.iter().flat_map(|body| &body.statements);
+        for statement in statements {
+            if let StatementKind::Directive(Directive::Registers(declaration)) = &statement.kind {
+                registers(&mut names, declaration);
+            }
+        }
+        let items = items(module, function, &names);
+        let registers = names.used.take();
+        let (name, is_entry) = (function.name.to_owned(), function.is_entry());
+        Ok(Self { name, is_entry, items, registers, parameters, results, parameter_bytes, local_bytes })
+    }
+}
+
+fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Item> {
+    let Some(body) = &function.body else { return Vec::new() };
+    let mut items = Vec::new();
+    let mut labels = BTreeMap::new();
+    // Lines are counted from the start of the function on, not from that of the text for each instruction.
+    let (mut line, mut at) = (module.position(body.open).line, body.open);
+    let decoder = Decoder { names, version: module.version() };
+    for statement in &body.statements {
+        line += module.text[at..statement.span.start].matches('\n').count();
+        at = statement.span.start;
+        match &statement.kind {
+            StatementKind::Label(label) if !label.names_directive => {
+                labels.insert(label.name, items.len());
+                items.push(Item::Label { joins: !label.name.starts_with(crate::splice::LABEL_PREFIX) });
+            }
+            StatementKind::Comment(text) => {
+                if let Some(Ok(marker)) = Marker::parse(text) {
+                    items.push(Item::Marker(marker));
+                }
+            }
+            StatementKind::Instruction(instruction) => {
+                let text = statement.span.text(module.text).to_owned();
+                items.push(Item::Instruction(Box::new(step(&decoder, instruction, line, text))));
+            }
+            _ => {}
+        }
+    }
+    for item in &mut items {
+        let Item::Instruction(step) = item else { continue };
+        if let Ok(Op::Branch { target, to, .. }) = &mut step.op {
+            match labels.get(target.as_str()) {
+                Some(found) => *to = *found,
+                None => step.op = Err(Fault::Unknown(format!("there is no label `{target}`"))),
+            }
+        }
+    }
+    items
+}
+
+fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text: String) -> Step {
+    let guard = instruction.guard.map(|guard| match decoder.names.register(guard.predicate) {
+        Some((register, 1)) => Ok((register, guard.negated)),
+        _ => Err(Fault::Unknown(format!("`{}` is no declared predicate", guard.predicate))),
+    });
+    match guard.transpose() {
+        Ok(guard) => Step { line, text, guard, op: decode(decoder, instruction).map_err(Fault::Unknown) },
+        Err(fault) => Step { line, text, guard: None, op: Err(fault) },
+    }
+}
+
+fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator<Item = &'a Declaration<'a>> {
+    let statements = body.into_iter().flat_map(|body| &body.statements);
+    statements.filter_map(move |statement| match &statement.kind {
+        StatementKind::Directive(Directive::Variable(declaration)) if declaration.space == space => {
+            Some(declaration)
+        }
+        _ => None,
+    })
+}
+
+/// Declares registers, all of which belong to the whole function here.
+fn registers(names: &mut Names, declaration: &Declaration<'_>) {
+    let bits = match declaration.ty.trim_start_matches('.') {
+        "pred" => 1,
+        ty => ty.get(1..).and_then(|bits| bits.parse().ok()).unwrap_or_default(),
+    };
+    for declared in &declaration.names {
+        names.declared.insert(declared.name.to_owned(), (bits, declared.count));
+    }
+}
+
+/// Lays out variables behind the ones before; one name in several scopes is one variable.
+fn declare(
+    variables: &mut BTreeMap<String, Variable>,
+    end: &mut usize,
+    memory: Memory,
+    declaration: &Declaration<'_>,
+) -> Result<(), InterpretError> {
+    for declared in &declaration.names {
+        let bytes = bytes(declared.name, declaration.ty, declared.dimensions)?;
+        if variables.get(declared.name).is_some_and(|known| known.memory == memory && known.bytes == bytes) {
+            continue;
+        }
+        let offset = reserve(declared.name, end, bytes)?;
+        variables.insert(declared.name.to_owned(), Variable { memory, offset, bytes, dynamic: false });
+    }
+    Ok(())
+}
+
+fn parameter(
+    names: &mut Names,
+    end: &mut usize,
+    param: &Param<'_>,
+) -> Result<(usize, usize), InterpretError> {
+    let bytes = bytes(param.name, param.ty, param.dimensions)?;
+    let offset = reserve(param.name, end, bytes)?;
+    let variable = Variable { memory: Memory::Param, offset, bytes, dynamic: false };
+    names.variables.insert(param.name.to_owned(), variable);
+    Ok((offset, bytes))
+}
+
+fn reserve(name: &str, end: &mut usize, bytes: usize) -> Result<usize, InterpretError> {
+    let offset = end.next_multiple_of(ALIGN);
+    *end = offset.saturating_add(bytes);
+    if *end <= MAX_BYTES { Ok(offset) } else { Err(problem(name, format!("more than {MAX_BYTES} bytes"))) }
+}
+
+/// Bytes of a variable.
+fn bytes(name: &str, ty: &str, dimensions: Option<&str>) -> Result<usize, InterpretError> {
+    let bits = ty.trim_start_matches('.').get(1..).and_then(|bits| bits.parse::<usize>().ok());
+    let bits = bits.filter(|bits| [8, 16, 32, 64, 128].contains(bits));
+    let mut bytes = bits.ok_or_else(|| problem(name, format!("its type is `{ty}`")))? / 8;
+    for dimension in dimensions.unwrap_or_default().split(']').map(str::trim).filter(|text| !text.is_empty())
+    {
+        let length = dimension.trim_start_matches('[').trim().parse::<usize>().ok();
+        let length = length.ok_or_else(|| problem(name, format!("`{dimension}]` is no length")))?;
+        bytes = bytes.saturating_mul(length);
+    }
+    Ok(bytes)
+}
+
+fn problem(name: &str, problem: String) -> InterpretError {
+    InterpretError::Declaration { name: name.to_owned(), problem }
+}

@@ -1,0 +1,250 @@
+//! The interpreter's own tests: small kernels, and what they must not do.
+
+use super::{Fault, InterpretError, Launch, Memory, Observed, Program, Schedule, run};
+use crate::splice::Marker;
+
+const OUT: u64 = 0x1000;
+
+/// A kernel with this body, which begins with the address of 8 bytes for each thread in `%rd1` and the thread
+/// in `%t`.
+fn kernel(version: &str, body: &str) -> String {
+    format!(
+        ".version {version}\n.target sm_70\n.address_size 64\n
+.func (.param .b32 f_result) f(.param .b32 f_param)
+{{
+	.reg .b32 %r<4>;
+	ld.param.b32 %r1, [f_param];
+	mul.lo.u32 %r2, %r1, 3;
+	st.param.b32 [f_result], %r2;
+	ret;
+}}
+.visible .entry k(.param .u64 k_param)
+{{
+	.reg .pred %p<8>;
+	.reg .b16 %h<8>;
+	.reg .b32 %t, %r<20>;
+	.reg .b64 %rd<20>;
+	.shared .align 8 .b8 s[64];
+	ld.param.u64 %rd1, [k_param];
+	mov.u32 %t, %tid.x;
+	mad.wide.u32 %rd1, %t, 8, %rd1;
+{body}
+	ret;
+}}
+"
+    )
+}
+
+fn launch(body: &str, threads: u32, schedule: &mut Schedule) -> Result<(Vec<u64>, Observed), InterpretError> {
+    launch_text(&kernel("6.3", body), threads, schedule)
+}
+
+fn launch_text(
+    text: &str,
+    threads: u32,
+    schedule: &mut Schedule,
+) -> Result<(Vec<u64>, Observed), InterpretError> {
+    let program = Program::parse(text)?;
+    let mut memory = Memory::new();
+    memory.declare(OUT, vec![0; 8 * threads as usize]);
+    let launch = Launch {
+        kernel: "k",
+        grid: [1; 3],
+        block: [threads, 1, 1],
+        dynamic_shared: 0,
+        parameters: vec![OUT.to_le_bytes().into()],
+        clock: 0,
+        max_steps: 10_000,
+    };
+    let observed = run(&program, &launch, &mut memory, schedule)?;
+    let words = memory.region(OUT).expect("the region").chunks_exact(8);
+    Ok((words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect(), observed))
+}
+
+/// What one thread stores of `%rd2`.
+fn value(body: &str) -> u64 {
+    let body = format!("{body}\n\tst.global.u64 [%rd1], %rd2;");
+    launch(&body, 1, &mut Schedule::switches(&[], false)).expect("the kernel runs").0[0]
+}
+
+fn fault(body: &str, threads: u32) -> (usize, String, Fault) {
+    match launch(body, threads, &mut Schedule::switches(&[], true)) {
+        Err(InterpretError::Instruction { line, text, fault, .. }) => (line, text, fault),
+        other => panic!("{body}: {other:?}"),
+    }
+}
+
+#[test]
+fn numbers_are_those_of_ptx() {
+    for (body, expected) in [
+        ("mov.u64 %rd2, -1;", u64::MAX),
+        ("mov.u32 %r1, -7; cvt.s64.s32 %rd2, %r1;", (-7_i64) as u64),
+        ("mov.u32 %r1, -7; cvt.u64.u32 %rd2, %r1;", 0xffff_fff9),
+        ("mov.u32 %r1, 0x12345; cvt.u16.u32 %h1, %r1; cvt.u64.u16 %rd2, %h1;", 0x2345),
+        ("mov.u32 %r1, -8; shr.s32 %r2, %r1, 1; cvt.s64.s32 %rd2, %r2;", (-4_i64) as u64),
+        ("mov.u32 %r1, -8; shr.u32 %r2, %r1, 40; cvt.u64.u32 %rd2, %r2;", 0),
+        ("mov.u64 %rd3, 5; shl.b64 %rd2, %rd3, 62;", 1 << 62),
+        ("mov.u32 %r1, -1; mad.wide.u32 %rd2, %r1, 16, 7;", 0xf_ffff_fff7),
+        ("mov.u32 %r1, -1; mul.wide.s32 %rd2, %r1, 16;", (-16_i64) as u64),
+        ("mov.u32 %r1, -3; mov.u32 %r2, 2; max.u32 %r3, %r1, %r2; cvt.u64.u32 %rd2, %r3;", 0xffff_fffd),
+        ("mov.u32 %r1, -3; mov.u32 %r2, 2; max.s32 %r3, %r1, %r2; cvt.u64.u32 %rd2, %r3;", 2),
+        ("mov.u32 %r1, 0; bfind.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 0xffff_ffff),
+        ("mov.u32 %r1, 0x500; bfind.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 10),
+        ("mov.u32 %r1, 1; mov.u32 %r2, 2; mov.b64 %rd2, {%r1, %r2};", 0x2_0000_0001),
+        ("mov.u64 %rd3, 0x200000001; mov.b64 {%r1, %r2}, %rd3; cvt.u64.u32 %rd2, %r2;", 2),
+        ("setp.lt.s32 %p1, %t, 1; setp.eq.and.u32 %p2, %t, 0, !%p1; selp.b64 %rd2, 1, 2, %p2;", 2),
+        ("st.shared.v2.b32 [s+8], {5, 6}; ld.shared.b64 %rd2, [s+8];", 0x6_0000_0005),
+        (
+            "mov.u32 %r1, s; st.shared.b16 [%r1+2], -2; ld.shared.s16 %r2, [s+2]; cvt.s64.s32 %rd2, %r2;",
+            -2_i64 as u64,
+        ),
+        ("mov.u32 %r1, 7; @!%p1 mov.u32 %r1, 8; cvt.u64.u32 %rd2, %r1;", 8),
+    ] {
+        let body = format!("\tsetp.ne.u32 %p1, %t, 0;\n\t{body}");
+        assert_eq!(value(&body), expected, "{body}");
+    }
+}
+
+#[test]
+fn functions_take_arguments_and_return_results() {
+    let body =
+        "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 14; call.uni (r), f, (a); ld.param.b32 %r1, [r]; }
+	cvt.u64.u32 %rd2, %r1;";
+    assert_eq!(value(body), 42);
+}
+
+#[test]
+fn groups_split_where_lanes_part_and_join_at_labels() {
+    let body = "	setp.lt.u32 %p1, %t, 5;
+	mov.u64 %rd2, 1;
+	@%p1 bra $five;
+	// warptrace.loc 1
+	mov.u64 %rd2, 2;
+$five:
+	// warptrace.loc 2
+	activemask.b32 %r1;
+	vote.ballot.b32 %r2, %p1;
+	mov.b64 %rd2, {%r1, %r2};
+	st.global.u64 [%rd1], %rd2;";
+    let masks = |schedule: &mut Schedule| {
+        let (words, observed) = launch(body, 40, schedule).expect("the kernel runs");
+        let second = observed.markers.iter().filter(|event| event.marker == Marker::Event(2));
+        let mut masks: Vec<(u32, u32)> = second.map(|event| (event.warp, event.mask)).collect();
+        masks.sort_unstable();
+        (words, masks)
+    };
+    // The lanes that do not branch run to their end first.
+    let (words, split) = masks(&mut Schedule::switches(&[], false));
+    assert_eq!(split, [(0, 0x1f), (0, 0xffff_ffe0), (1, 0xff)]);
+    assert_eq!((words[0], words[5], words[32]), (0x1f_0000_001f, 0xffff_ffe0, 0xff));
+    // A warp's groups meet at the label where the one that is behind runs first.
+    let met = (0..64).filter(|seed| {
+        let (words, masks) = masks(&mut Schedule::random(*seed));
+        masks == [(0, u32::MAX), (1, 0xff)] && words[0] == 0x1f_ffff_ffff
+    });
+    assert!((1..64).contains(&met.count()));
+    assert_eq!(masks(&mut Schedule::random(9)), masks(&mut Schedule::random(9)));
+}
+
+#[test]
+fn atomics_add_up_whatever_the_order() {
+    let body = "	ld.param.u64 %rd3, [k_param];
+	red.global.add.u64 [%rd3], 1;
+	atom.global.add.u64 %rd4, [%rd3+8], 3;
+	setp.ne.u64 %p1, %rd4, 0;
+	@%p1 exit;
+	red.global.add.u64 [%rd3+16], 1;";
+    for seed in 0..8 {
+        let (words, _) = launch(body, 40, &mut Schedule::random(seed)).expect("the kernel runs");
+        assert_eq!(words[..3], [40, 120, 1]);
+    }
+}
+
+#[test]
+fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
+    let lane = 0;
+    let global = "global";
+    for (body, threads, expected) in [
+        ("bar.sync 0;", 1, Fault::Unknown("unknown opcode".to_owned())),
+        ("add.f32 %r1, %r2, %r3;", 1, Fault::Unknown("type `f32`".to_owned())),
+        (
+            "add.u32 %rd2, %t, 1;",
+            1,
+            Fault::Unknown("`%rd2` has 64 bits, and the instruction takes 32".to_owned()),
+        ),
+        ("add.u32 %q, %t, 1;", 1, Fault::Unknown("`%q` is no declared register".to_owned())),
+        ("add.u32 %r20, %t, 1;", 1, Fault::Unknown("`%r20` is no declared register".to_owned())),
+        ("bra $nowhere;", 1, Fault::Unknown("there is no label `$nowhere`".to_owned())),
+        ("add.u32 %r1, %r2, 1;", 1, Fault::Uninitialised { lane, register: "%r2".to_owned() }),
+        ("@%p1 mov.u32 %r1, 1;", 1, Fault::Uninitialised { lane, register: "%p1".to_owned() }),
+        ("ld.shared.b32 %r1, [s+4];", 1, Fault::Unwritten { lane, space: "shared", address: 4, bytes: 4 }),
+        ("st.shared.b32 [s+64], 1;", 1, Fault::Bounds { lane, space: "shared", address: 64, bytes: 4 }),
+        ("st.global.u64 [%rd1+8], 1;", 1, Fault::Bounds { lane, space: global, address: OUT + 8, bytes: 8 }),
+        ("st.global.u64 [%rd1+-8], 1;", 1, Fault::Bounds { lane, space: global, address: OUT - 8, bytes: 8 }),
+        (
+            "st.global.u64 [%rd1+4], 1;",
+            1,
+            Fault::Misaligned { lane, space: global, address: OUT + 4, bytes: 8 },
+        ),
+        (
+            "st.global.v4.b32 [%rd1+8], {1, 2, 3, 4};",
+            4,
+            Fault::Misaligned { lane, space: global, address: OUT + 8, bytes: 16 },
+        ),
+        ("setp.eq.u32 %p1, %t, 0; @%p1 bra.uni $end; $end:", 2, Fault::Diverges { taken: 1, others: 2 }),
+        (
+            "setp.eq.u32 %p1, %t, 0; vote.sync.any.pred %p2, %p1, 1;",
+            2,
+            Fault::Members { lane, named: 1, here: 3 },
+        ),
+        ("shfl.idx.b32 %r1, %t, 2, 31;", 2, Fault::Source { lane, from: 2 }),
+        ("div.u32 %r1, 1, %t;", 1, Fault::Division { lane }),
+    ] {
+        let (line, text, found) = fault(body, threads);
+        assert_eq!(found, expected, "{body}");
+        assert_eq!(line, 23, "{text}");
+        assert!(body.contains(&text), "{text} of {body}");
+    }
+}
+
+#[test]
+fn votes_name_their_lanes_from_version_six_four_on() {
+    let body = "setp.eq.u32 %p1, %t, 0; vote.any.pred %p2, %p1;";
+    let schedule = &mut Schedule::random(0);
+    assert!(launch_text(&kernel("6.3", body), 2, schedule).is_ok());
+    let error = launch_text(&kernel("6.4", body), 2, schedule).expect_err("a plain vote").to_string();
+    assert!(error.contains("line 23, `vote.any.pred %p2, %p1;`, warp 0"), "{error}");
+}
+
+#[test]
+fn loops_without_end_and_launches_that_do_not_fit_are_errors() {
+    let schedule = &mut Schedule::random(0);
+    let endless = launch("$again: bra $again;", 1, schedule).map(|_| ());
+    assert_eq!(endless, Err(InterpretError::Steps { limit: 10_000 }));
+    assert!(matches!(launch("", 0, schedule), Err(InterpretError::Launch { .. })));
+    assert!(matches!(launch("", 1 << 20, schedule), Err(InterpretError::Launch { .. })));
+    let huge = ".local .b8 huge[99999999999];";
+    assert!(matches!(launch(huge, 1, schedule), Err(InterpretError::Declaration { .. })));
+    let recursive = kernel("6.3", "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 1; call (r), f, (a); }")
+        .replace(
+            "mul.lo.u32 %r2, %r1, 3;",
+            "{ .param .b32 a; st.param.b32 [a], 1; call (f_result), f, (a); }",
+        );
+    let error = launch_text(&recursive, 1, schedule).expect_err("endless calls").to_string();
+    assert!(error.contains("more than 64 nested calls"), "{error}");
+}
+
+#[test]
+fn performance_events_are_counted_by_groups_and_lanes() {
+    let body = "	setp.lt.u32 %p1, %t, 5;
+	@%p1 bra $five;
+	pmevent.mask 7;
+$five:
+	pmevent.mask 9;
+	pmevent.mask 9;
+	mov.u32 %r1, 0;";
+    let (_, observed) = launch(body, 32, &mut Schedule::switches(&[], false)).expect("the kernel runs");
+    let counts =
+        [7, 9].map(|mask| observed.performance_events[&mask]).map(|events| (events.groups, events.lanes));
+    assert_eq!(counts, [(1, 27), (4, 64)]);
+}

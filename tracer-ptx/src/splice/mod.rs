@@ -1,0 +1,450 @@
+//! Puts the instructions that record in the place of markers.
+//!
+//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that text: comments are
+//! nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named [`TRACED_SUFFIX`] behind its own name,
+//! with
+//! - a parameter more, the launch's logs (`warptrace_format::log::LaunchLogs`),
+//! - a prologue, which finds the lane's logs,
+//! - a recording sequence at each marker,
+//! - an epilogue before each `ret` and `exit`.
+//!
+//! Functions that hold markers, or lead to one that does, are copied too.
+//!
+//! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that means for a
+//! reader of the trace: a source line may stand at several places of the kernel (a loop that was unrolled), and a branch that
+//! became a select is no branch.
+
+mod emit;
+mod marker;
+mod plan;
+mod state;
+mod style;
+
+use std::collections::BTreeSet;
+
+use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER, MAX_KEY_COUNT};
+pub use self::marker::Marker;
+use self::plan::{Plan, named_functions, recording_functions};
+pub use self::state::Placement;
+use self::state::{DESCRIPTOR_BYTES, warp_bytes};
+use self::style::{Claim, Style};
+use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
+
+/// Stands behind the name of a traced kernel.
+pub const TRACED_SUFFIX: &str = "$traced";
+/// What the names of the sequences' registers begin with.
+pub(crate) const REGISTER_PREFIX: &str = "%wt_";
+/// What the sequences' labels begin with.
+pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
+
+/// How events are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Recording {
+    /// Count the iterations of loops, and record them where the loop ends.
+    pub counted: bool,
+    /// Record each event on a second track too, as an entry of its own.
+    pub dual: bool,
+}
+
+/// What to make of a module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// The kernels to keep; `None` keeps all.
+    pub kernels: Option<&'a [&'a str]>,
+    /// What the traced copies record; `None` makes none.
+    pub recording: Option<Recording>,
+    /// Where lanes keep their records; `None` chooses for each kernel.
+    pub placement: Option<Placement>,
+    /// How many registers traced copies of kernels may have; the assembler chooses for those that are not named. Left to itself
+    /// it uses few, and where recording takes some, it may bring loads down to their uses one by one: a loop then waits for
+    /// memory at each of them.
+    pub registers: &'a [(&'a str, u32)],
+    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes differs.
+    pub architecture: u32,
+    /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels: hardware counters then
+    /// tell how often warps and lanes come there.
+    pub marks: bool,
+}
+
+/// A module with traced kernels.
+#[derive(Clone, Debug)]
+pub struct Spliced {
+    /// PTX.
+    pub text: String,
+    /// The traced kernels.
+    pub kernels: Vec<TracedKernel>,
+}
+
+/// A traced copy of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedKernel {
+    /// The kernel's own name.
+    pub name: String,
+    /// That of the copy.
+    pub traced_name: String,
+    /// Where lanes keep their records.
+    pub placement: Placement,
+    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory, which begins at a multiple of 16.
+    pub shared_bytes: u32,
+    /// Markers at which events are recorded, in the kernel itself.
+    pub markers: usize,
+}
+
+/// Why a module cannot be spliced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpliceError {
+    /// The text is no PTX.
+    #[error("the PTX cannot be read: {0}")]
+    Parse(#[from] ParseError),
+    /// A marker cannot be read.
+    #[error("line {line}, column {column}: {problem}: build kernels and tracer from the same version")]
+    Marker {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A kernel that was asked for is not there.
+    #[error("there is no kernel `{name}` in the PTX; it has: {known}")]
+    NoKernel {
+        /// The kernel.
+        name: String,
+        /// The kernels that there are.
+        known: String,
+    },
+    /// Records cannot be kept where the options say.
+    #[error(
+        "`{kernel}` calls `{function}`, which has trace points and is not inlined: its lanes' records must be in shared memory, not in {}",
+        .placement.name()
+    )]
+    Placement {
+        /// The kernel.
+        kernel: String,
+        /// The function.
+        function: String,
+        /// What was asked for.
+        placement: Placement,
+    },
+    /// A name that the tracer needs is taken.
+    #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
+    Reserved {
+        /// The name.
+        name: &'static str,
+    },
+    /// The control flow of a function cannot be read.
+    #[error("the control flow of `{function}` cannot be read: {source}")]
+    Flow {
+        /// The function.
+        function: String,
+        /// Why not.
+        source: CfgError,
+    },
+    /// A mistake of this crate.
+    #[error("the recording sequences could not be put in place: {0}")]
+    Edit(#[from] EditError),
+}
+
+/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for.
+///
+/// # Errors
+/// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not there, or its
+/// records cannot be kept where the options say.
+pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
+    let module = Module::parse(text)?;
+    if options.recording.is_some() {
+        for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
+            if text.contains(name) {
+                return Err(SpliceError::Reserved { name });
+            }
+        }
+    }
+    let mut plans = Vec::new();
+    for function in module.definitions() {
+        let Some(body) = &function.body else { continue };
+        plans.push((function, Plan::of(&module, function, body, MAX_KEY_COUNT)?));
+    }
+    check_kernels(&module, options)?;
+    let wanted =
+        |function: &Function<'_>| options.kernels.is_none_or(|kernels| kernels.contains(&function.name));
+    let mut edits = Edits::new();
+    for function in &module.functions {
+        if function.is_entry() && !wanted(function) {
+            edits.replace(function.span, "");
+        }
+    }
+    if options.marks {
+        for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function))
+        {
+            mark(&mut edits, function, plan);
+        }
+    }
+    let mut kernels = Vec::new();
+    let mut copies = String::new();
+    if let Some(recording) = options.recording {
+        let names = recording_functions(&module, &plans);
+        let splicer = Splicer { module: &module, names, recording, options, sync: module.version() > (6, 3) };
+        let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
+        let mut definitions = String::new();
+        for (function, plan) in functions {
+            copies.push_str(&splicer.prototype(function));
+            definitions.push_str(&splicer.function(function, plan)?);
+        }
+        copies.push_str(&definitions);
+        for (function, plan) in &plans {
+            if function.is_entry() && wanted(function) {
+                let (kernel, copy) = splicer.kernel(function, plan)?;
+                kernels.push(kernel);
+                copies.push_str(&copy);
+            }
+        }
+        // Functions that record use it too, also those that no kernel calls.
+        if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+            let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
+            edits.insert(module.header_end, array);
+        }
+    }
+    let mut text = edits.apply(text)?;
+    text.push_str(&copies);
+    Ok(Spliced { text, kernels })
+}
+
+fn check_kernels(module: &Module<'_>, options: &Options<'_>) -> Result<(), SpliceError> {
+    let known: Vec<&str> =
+        module.definitions().filter(|found| found.is_entry()).map(|found| found.name).collect();
+    match options.kernels.unwrap_or_default().iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(SpliceError::NoKernel { name: (*name).to_owned(), known: known.join(", ") }),
+    }
+}
+
+impl Function<'_> {
+    /// Tells whether this is a kernel.
+    #[must_use]
+    pub fn is_entry(&self) -> bool {
+        self.kind == FunctionKind::Entry
+    }
+}
+
+/// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment is claimed in it (see
+/// [`Claim`]).
+const FIRST_WITHOUT_YIELD: u32 = 90;
+
+/// Whether a kernel says itself what registers it may have.
+fn says_registers(function: &Function<'_>) -> bool {
+    [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"]
+        .iter()
+        .any(|limit| function.directive(limit).is_some())
+}
+
+/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those of its own for some
+/// divisions and roots.
+fn waits_or_calls(body: &Body<'_>) -> bool {
+    body.instructions().any(|(_, instruction)| match instruction.name() {
+        // A kernel that sleeps waits for another thread.
+        "call" | "nanosleep" => true,
+        "div" | "rem" => {
+            ["rn", "rz", "rm", "rp", "u64", "s64"].iter().any(|one| instruction.has_modifier(one))
+        }
+        "rcp" | "sqrt" => !instruction.has_modifier("approx"),
+        _ => false,
+    })
+}
+
+fn mark_text(marker: Marker) -> String {
+    let Some((location, count)) = marker.events() else { return String::new() };
+    format!("pmevent.mask {location};\n\t").repeat(count as usize)
+}
+
+/// Marks each marker of a function that is not traced.
+fn mark(edits: &mut Edits, function: &Function<'_>, plan: &Plan) {
+    let Some(body) = &function.body else { return };
+    for place in &plan.places {
+        edits.insert(body.statements[place.statement].span.start, mark_text(place.marker));
+    }
+}
+
+/// Makes traced copies.
+struct Splicer<'a> {
+    module: &'a Module<'a>,
+    /// Functions, kernels aside, that record.
+    names: BTreeSet<&'a str>,
+    recording: Recording,
+    options: &'a Options<'a>,
+    /// Whether votes name their lanes.
+    sync: bool,
+}
+
+impl Splicer<'_> {
+    fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
+        let body = function.body.as_ref();
+        let called = body.map(|body| named_functions(self.module, body)).unwrap_or_default();
+        let calls = called.iter().find(|name| self.names.contains(*name));
+        let placement = match (self.options.placement, calls) {
+            (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
+            (Some(placement), None) => placement,
+            (None, None) => Placement::Registers,
+            (Some(placement), Some(name)) => {
+                let (kernel, function) = (function.name.to_owned(), (*name).to_owned());
+                return Err(SpliceError::Placement { kernel, function, placement });
+            }
+        };
+        let with_descriptor = calls.is_some();
+        let style = self.style(function, plan, placement, with_descriptor);
+        let copy = self.copy(function, plan, style)?;
+        let shared_bytes = match placement {
+            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor),
+            _ => 0,
+        };
+        let kernel = TracedKernel {
+            name: function.name.to_owned(),
+            traced_name: format!("{}{TRACED_SUFFIX}", function.name),
+            placement,
+            shared_bytes,
+            markers: plan.places.iter().filter(|place| place.count != 0).count(),
+        };
+        Ok((kernel, copy))
+    }
+
+    fn function(&self, function: &Function<'_>, plan: &Plan) -> Result<String, SpliceError> {
+        let style = self.style(function, plan, Placement::Shared, true);
+        self.copy(function, plan, style)
+    }
+
+    fn style(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        placement: Placement,
+        with_descriptor: bool,
+    ) -> Style {
+        let Recording { counted, dual } = self.recording;
+        let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
+            false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
+            _ => Claim::OwnLoop,
+        };
+        Style {
+            placement,
+            dual,
+            sync: self.sync,
+            is_entry: function.is_entry(),
+            with_descriptor,
+            claim,
+            counts_loops: counted && !plan.loops.is_empty(),
+            // Functions would read a record in which the location is another number.
+            hot: if with_descriptor { None } else { plan.hot(counted) },
+        }
+    }
+
+    /// Declares the traced copy of a function.
+    fn prototype(&self, function: &Function<'_>) -> String {
+        let end = function.body.as_ref().map_or(function.span.end, |body| body.open);
+        let text = self.module.text;
+        let before = &text[function.span.start..function.name_span.end];
+        format!("\n{before}{TRACED_SUFFIX}{};\n", text[function.name_span.end..end].trim_end())
+    }
+
+    /// Copies a function, with the sequences that record.
+    fn copy(&self, function: &Function<'_>, plan: &Plan, style: Style) -> Result<String, SpliceError> {
+        let Some(body) = &function.body else { return Ok(String::new()) };
+        let start = function.span.start;
+        let mut emitter = Emitter::new(style);
+        let mut edits = Edits::new();
+        edits.insert(function.name_span.end - start, TRACED_SUFFIX);
+        if function.is_entry() {
+            let parameter = format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{DESCRIPTOR_BYTES}]");
+            let (at, parameter) = function.append_param(&parameter);
+            edits.insert(at - start, parameter);
+        }
+        let loops: &[u16] = if self.recording.counted { &plan.loops } else { &[] };
+        emitter.declarations(loops);
+        let limit = self.options.registers.iter().find(|(kernel, _)| *kernel == function.name);
+        if let Some((_, registers)) = limit.filter(|_| !says_registers(function)) {
+            edits.insert(
+                body.open - start,
+                format!(
+                    "
+.maxnreg {registers}
+"
+                ),
+            );
+        }
+        if function.is_entry() {
+            emitter.prologue(loops);
+        } else {
+            emitter.function_prologue(loops);
+        }
+        edits.insert(body.open + 1 - start, format!("\n{}", emitter.take()));
+        for place in &plan.places {
+            let span = body.statements[place.statement].span;
+            let mut sequence = if self.options.marks { mark_text(place.marker) } else { String::new() };
+            self.sequence(&mut emitter, place);
+            sequence.push_str(&emitter.take());
+            // The comment stays before its sequence; a line comment ends with the line.
+            edits.insert(span.end - start, format!("\n\t{sequence}"));
+        }
+        self.ends(function, &mut emitter, &mut edits);
+        if plan.falls_off_its_end {
+            if function.is_entry() {
+                emitter.epilogue();
+            }
+            edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
+        }
+        edits.insert(body.close - start, emitter.take_rare());
+        let mut copy = edits.apply(function.span.text(self.module.text))?;
+        copy.insert(0, '\n');
+        copy.push('\n');
+        Ok(copy)
+    }
+
+    fn sequence(&self, emitter: &mut Emitter, place: &plan::Place) {
+        let counted = self.recording.counted;
+        match place.marker {
+            Marker::Enter(location) if counted => emitter.loop_enter(location),
+            Marker::Leave(location) if counted => emitter.loop_leave(location),
+            Marker::Tick(location, _) if counted && place.count != 0 => {
+                emitter.loop_tick(location, place.count);
+            }
+            Marker::Event(location) | Marker::Tick(location, _) if place.count != 0 => {
+                emitter.event(location, place.count);
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts an epilogue before each instruction that ends the thread, and leads calls to the traced copies.
+    fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
+        let Some(body) = &function.body else { return };
+        let start = function.span.start;
+        for statement in &body.statements {
+            let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+            for operand in &instruction.operands {
+                if self.names.contains(operand.text) {
+                    edits.insert(operand.span.end - start, TRACED_SUFFIX);
+                }
+            }
+            let ends = match instruction.name() {
+                "exit" => true,
+                "ret" => function.is_entry(),
+                _ => false,
+            };
+            if !ends {
+                continue;
+            }
+            match instruction.guard {
+                None => {
+                    emitter.epilogue();
+                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
+                }
+                Some(guard) => {
+                    // Those whose predicate does not hold go on behind it.
+                    let go_on = emitter.guarded_epilogue(guard.predicate, guard.negated);
+                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
+                    edits.insert(statement.span.end - start, format!("\n{go_on}:"));
+                }
+            }
+        }
+    }
+}

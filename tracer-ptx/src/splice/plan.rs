@@ -1,0 +1,179 @@
+//! What is to be done in a function: its markers, and how they are recorded.
+
+use std::collections::BTreeSet;
+
+use super::SpliceError;
+use super::marker::Marker;
+use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
+
+/// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
+const PARTING: [&str; 16] = [
+    "bra",
+    "brx",
+    "ret",
+    "exit",
+    "trap",
+    "call",
+    "bar",
+    "barrier",
+    "vote",
+    "shfl",
+    "match",
+    "activemask",
+    "redux",
+    "brkpt",
+    "nanosleep",
+    "wgmma",
+];
+
+/// A marker of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Index of its statement.
+    pub(super) statement: usize,
+    pub(super) marker: Marker,
+    /// How many events are recorded here: those of this marker and of the ones behind it that join it; 0 if this one joins
+    /// one before.
+    pub(super) count: u32,
+    /// Whether it stands in a loop.
+    in_loop: bool,
+}
+
+/// The markers of a function, in text order.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) places: Vec<Place>,
+    /// Locations of its loops.
+    pub(super) loops: Vec<u16>,
+    /// Whether control may reach the closing brace, which ends the thread.
+    pub(super) falls_off_its_end: bool,
+}
+
+/// Locations from here on are not kept as they are in a function that has a hot one.
+const HOT_LIMIT: u16 = 1 << 15;
+
+impl Plan {
+    /// Finds the markers of a function, which has a body.
+    ///
+    /// Events at one location that follow each other in straight-line code join: nothing lies between them at which the
+    /// lanes could part, so they are recorded as one run, at the first one.
+    pub(super) fn of(
+        module: &Module<'_>,
+        function: &Function<'_>,
+        body: &Body<'_>,
+        max_count: u32,
+    ) -> Result<Self, SpliceError> {
+        let flow = Cfg::new(body)
+            .map_err(|source| SpliceError::Flow { function: function.name.to_owned(), source })?;
+        let ends = |(index, block): (usize, &crate::Block)| {
+            block.terminator == Terminator::End && flow.is_reachable(index)
+        };
+        let mut plan =
+            Self { falls_off_its_end: flow.blocks().iter().enumerate().any(ends), ..Self::default() };
+        let mut loops = BTreeSet::new();
+        // Where events of which location can join.
+        let mut open: Option<(usize, u16)> = None;
+        for (index, statement) in body.statements.iter().enumerate() {
+            match &statement.kind {
+                StatementKind::Label(_) => open = None,
+                StatementKind::Instruction(instruction) if PARTING.contains(&instruction.name()) => {
+                    open = None;
+                }
+                StatementKind::Comment(text) => {
+                    let Some(marker) = Marker::parse(text) else { continue };
+                    let marker = marker.map_err(|problem| {
+                        let position = module.position(statement.span.start);
+                        SpliceError::Marker { line: position.line, column: position.column, problem }
+                    })?;
+                    let in_loop = flow.loop_of(flow.block_of(index)).is_some();
+                    let mut place = Place { statement: index, marker, count: 0, in_loop };
+                    match marker.events() {
+                        None => {
+                            open = None;
+                            if let Marker::Enter(location) | Marker::Leave(location) = marker {
+                                loops.insert(location);
+                            }
+                        }
+                        Some((location, count)) => {
+                            if let Marker::Tick(..) = marker {
+                                loops.insert(location);
+                            }
+                            let first = open
+                                .filter(|(_, open)| *open == location)
+                                .map(|(first, _)| first)
+                                .filter(|first| plan.places[*first].joins(marker, count, max_count));
+                            match first {
+                                Some(first) => plan.places[first].count += count,
+                                None => {
+                                    place.count = count;
+                                    open = Some((plan.places.len(), location));
+                                }
+                            }
+                        }
+                    }
+                    plan.places.push(place);
+                }
+                _ => {}
+            }
+        }
+        plan.loops = loops.into_iter().collect();
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    /// The one location of events in loops, if there is just one: that is where most events repeat, and few runs end.
+    pub(super) fn hot(&self, counted: bool) -> Option<u16> {
+        let is_event = |place: &&Place| !(counted && matches!(place.marker, Marker::Tick(..)));
+        let locations = || {
+            let events = self.places.iter().filter(is_event);
+            events.filter_map(|place| place.marker.events().map(|(location, _)| (location, place.in_loop)))
+        };
+        let (hot, _) = locations().find(|(_, in_loop)| *in_loop)?;
+        let fits = |(location, in_loop): (u16, bool)| location < HOT_LIMIT && (!in_loop || location == hot);
+        locations().all(fits).then_some(hot)
+    }
+}
+
+impl Place {
+    /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay apart: where loops
+    /// are counted, they are recorded differently.
+    fn joins(&self, marker: Marker, count: u32, max_count: u32) -> bool {
+        matches!(self.marker, Marker::Tick(..)) == matches!(marker, Marker::Tick(..))
+            && self.count + count <= max_count
+    }
+}
+
+/// The functions of a module that a function names: those that it calls, and those whose address it takes.
+pub(super) fn named_functions<'a>(module: &'a Module<'a>, body: &'a Body<'a>) -> BTreeSet<&'a str> {
+    let names: BTreeSet<&str> = module.functions.iter().map(|function| function.name).collect();
+    body.instructions()
+        .flat_map(|(_, instruction)| &instruction.operands)
+        .map(|operand| operand.text)
+        .filter(|text| names.contains(text))
+        .collect()
+}
+
+/// Names of the functions, kernels aside, that hold markers or lead to one that does.
+pub(super) fn recording_functions<'a>(
+    module: &'a Module<'a>,
+    plans: &[(&'a Function<'a>, Plan)],
+) -> BTreeSet<&'a str> {
+    let mut recording: BTreeSet<&str> = plans
+        .iter()
+        .filter(|(function, plan)| !function.is_entry() && !plan.places.is_empty())
+        .map(|(function, _)| function.name)
+        .collect();
+    loop {
+        let before = recording.len();
+        for (function, _) in plans.iter().filter(|(function, _)| !function.is_entry()) {
+            let Some(body) = &function.body else { continue };
+            if !named_functions(module, body).is_disjoint(&recording) {
+                recording.insert(function.name);
+            }
+        }
+        if recording.len() == before {
+            return recording;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a lane keeps its record and its write pointers while its kernel runs.
+//!
+//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began. Beside it are,
+//! for each track, the address of the log entry that it writes next and that of the link at its segment's end.
+//!
+//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each bank once:
+//! ```text
+//! offset  size  field
+//!      0   256  for each lane: mask, key
+//!    256   256  for each lane: address of the next entry
+//!    512   256  for each lane: clock
+//!    768   256  for each lane: lower half of the link's address; not used
+//!   1024   512  with a twin: its next entry and link
+//!      …    64  where functions record too: the launch's descriptor
+//! ```
+//! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
+
+/// Where a traced kernel keeps each lane's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel itself.
+    Registers,
+    /// In the block's dynamic shared memory, which a launch makes larger by
+    /// [`TracedKernel::shared_bytes`](super::TracedKernel) for each warp.
+    Shared,
+    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all trace points
+    /// stand in the kernel itself.
+    Local,
+}
+
+impl Placement {
+    /// The name that tools use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Registers => "registers",
+            Self::Shared => "shared",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// Bytes of a pair of words, for all lanes of a warp.
+const PAIR_BYTES: u32 = 8 * 32;
+/// Bytes of the launch's descriptor.
+pub(super) const DESCRIPTOR_BYTES: u32 = 64;
+
+/// A pair of words of a lane's state.
+#[derive(Clone, Copy)]
+pub(super) enum Pair {
+    /// Mask and key.
+    Record,
+    /// Address of the next entry.
+    Log,
+    /// Clock.
+    Time,
+    /// Lower half of the link's address.
+    Link,
+    /// Address of the twin's next entry.
+    TwinLog,
+    /// Lower half of the address of the twin's link.
+    TwinLink,
+}
+
+impl Pair {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Record => 0,
+            Self::Log => 1,
+            Self::Time => 2,
+            Self::Link => 3,
+            Self::TwinLog => 4,
+            Self::TwinLink => 5,
+        }
+    }
+
+    /// Offset from the lane's first pair.
+    pub(super) const fn offset(self, placement: Placement) -> u32 {
+        match placement {
+            Placement::Shared => PAIR_BYTES * self.number(),
+            _ => 8 * self.number(),
+        }
+    }
+}
+
+const fn pairs(dual: bool) -> u32 {
+    if dual { 6 } else { 4 }
+}
+
+/// Bytes of shared memory that a warp's state takes.
+pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool) -> u32 {
+    pairs(dual) * PAIR_BYTES + if with_descriptor { DESCRIPTOR_BYTES } else { 0 }
+}
+
+/// Offset of the launch's descriptor in a warp's state.
+pub(super) const fn descriptor_offset(dual: bool) -> u32 {
+    pairs(dual) * PAIR_BYTES
+}
+
+/// Bytes of local memory that a lane's state takes.
+pub(super) const fn local_bytes(dual: bool) -> u32 {
+    8 * pairs(dual)
+}

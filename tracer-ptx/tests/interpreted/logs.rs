@@ -1,0 +1,208 @@
+//! Log memory of a launch: its layout, and what the sequences have written.
+
+use std::collections::BTreeSet;
+
+use warptrace_format::log::{
+    ENTRY_BYTES, Entry, HEAD_BYTES, HEADS_ENTRIES, LANES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES,
+    first_segment,
+};
+
+/// Where log memory, claims and accounts are.
+pub(crate) const LOGS: u64 = 0x7f12_3456_7880;
+pub(crate) const CLAIMS: u64 = 0x1000;
+pub(crate) const ACCOUNTS: u64 = 0x2000;
+pub(crate) const ACCOUNT_BYTES: usize = 32;
+/// Entries of somebody else's before the slices and behind what may be claimed.
+const GUARD: u32 = 24;
+
+/// What a launch finds.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) launch: LaunchLogs,
+    pub(crate) tracks: u32,
+    /// What the counter of claims begins with.
+    pub(crate) claimed: u64,
+    pub(crate) entries: u32,
+    pub(crate) block_threads: u32,
+    /// Whether memory that nobody wrote holds 0; else other numbers.
+    pub(crate) zeroed: bool,
+}
+
+impl Layout {
+    /// Log memory with room for `segments` segments beyond the first ones, and for the beginning of one more.
+    pub(crate) fn new(warps: u32, tracks: u32, block_threads: u32, segments: u32, claimed: u64) -> Self {
+        let mut launch = LaunchLogs {
+            logs: LOGS,
+            claims: CLAIMS,
+            accounts: ACCOUNTS,
+            slices: RESERVED_ENTRIES + GUARD,
+            warps,
+            first_entries: 8,
+            segment_entries: 8,
+            launch: 3,
+            ..LaunchLogs::default()
+        };
+        let slices_end = launch.slices + tracks * warps * launch.slice_entries();
+        launch.claims_from = slices_end + GUARD;
+        let claimed_entries = u32::try_from(claimed).unwrap_or(u32::MAX / 2).min(1 << 16);
+        launch.claims_end = launch.claims_from + claimed_entries + segments * launch.segment_entries + 7;
+        Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads, zeroed: false }
+    }
+
+    /// The descriptor as the kernel's parameter.
+    pub(crate) fn parameter(&self) -> Vec<u8> {
+        let LaunchLogs { logs, claims, accounts, slices, warps, first_entries, segment_entries, .. } =
+            self.launch;
+        let LaunchLogs { claims_from, claims_end, launch, .. } = self.launch;
+        let mut bytes: Vec<u8> = [logs, claims, accounts].into_iter().flat_map(u64::to_le_bytes).collect();
+        let words = [slices, warps, first_entries, segment_entries, claims_from, claims_end, launch, 0, 0, 0];
+        bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
+        bytes
+    }
+
+    /// What log memory is filled with before the launch.
+    pub(crate) fn fill(&self) -> Vec<u8> {
+        if self.zeroed {
+            return vec![0; (self.entries * ENTRY_BYTES) as usize];
+        }
+        (0..self.entries * ENTRY_BYTES).map(|byte| (byte.wrapping_mul(167) >> 3) as u8 | 1).collect()
+    }
+
+    pub(crate) fn account_bytes(&self) -> usize {
+        (self.tracks * self.launch.warps) as usize * ACCOUNT_BYTES
+    }
+
+    fn lanes(&self, warp: u32) -> u32 {
+        LoggedLaunch { block_threads: self.block_threads, ..LoggedLaunch::default() }.lanes(warp)
+    }
+}
+
+/// A warp's track.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Track {
+    /// All that was kept, by time.
+    pub(crate) entries: Vec<Entry>,
+    /// The time of the first entry that was lost; what began then or later is lost too.
+    pub(crate) lost_from: Option<u32>,
+    pub(crate) lost: u64,
+}
+
+impl Track {
+    /// The entries that count as recorded.
+    pub(crate) fn recorded(&self, clock: u32) -> Vec<Entry> {
+        let before = |entry: &&Entry| {
+            self.lost_from.is_none_or(|lost| entry.time.wrapping_sub(clock) < lost.wrapping_sub(clock))
+        };
+        self.entries.iter().filter(before).copied().collect()
+    }
+}
+
+/// Reads all logs, and checks that nothing else was written. `clock` is the time at which the launch began.
+pub(crate) fn read(
+    layout: &Layout,
+    memory: &[u8],
+    claims: &[u8],
+    accounts: &[u8],
+    clock: u32,
+) -> Vec<Vec<Track>> {
+    let Reader { mut written, mut segments, words, .. } = Reader::new(memory);
+    let launch = layout.launch;
+    let mut tracks = Vec::new();
+    for track in 0..layout.tracks {
+        let mut warps = Vec::new();
+        for warp in 0..launch.warps {
+            let slice = launch.slice(track, warp);
+            let mut found = Track::default();
+            for lane in (0..LANES).filter(|lane| layout.lanes(warp) >> lane & 1 != 0) {
+                let head = slice * ENTRY_BYTES + lane * HEAD_BYTES;
+                written[head as usize..(head + HEAD_BYTES) as usize].fill(true);
+                let [end, lost_from] = [0, 1].map(|word| words[(head / 4 + word) as usize]);
+                let mut mark = |from: u32, to: u32| {
+                    written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
+                };
+                let (mut first, mut length) =
+                    (first_segment(slice, lane, launch.first_entries), launch.first_entries);
+                let mut last_time = None;
+                loop {
+                    let link = first + length - 1;
+                    // The head says where the log ends.
+                    let is_last = (first..=link).contains(&end);
+                    let next = if is_last { 0 } else { words[(link * 4) as usize] };
+                    mark(link, link + 1);
+                    let stop = if next == 0 { end } else { link };
+                    assert!(
+                        (first..=link).contains(&stop),
+                        "warp {warp} lane {lane}: head {end} not in {first}..={link}"
+                    );
+                    mark(first, stop);
+                    for index in first..stop {
+                        let index = (index * 4) as usize;
+                        let entry = Entry::from_words([0, 1, 2, 3].map(|word| words[index + word]));
+                        if !entry.is_run() {
+                            assert!(lane == 0, "only lane 0 keeps what is no run");
+                            continue;
+                        }
+                        assert!(entry.mask != 0 && entry.location != 0, "{entry:?}");
+                        assert_eq!(entry.mask & !layout.lanes(warp), 0, "{entry:?}");
+                        // In the order in which they began; a long run takes several entries.
+                        let time = entry.time.wrapping_sub(clock);
+                        assert!(
+                            last_time.replace(time).is_none_or(|last| last <= time),
+                            "lane {lane}: {entry:?}"
+                        );
+                        found.entries.push(entry);
+                    }
+                    if next == 0 {
+                        if lost_from != 0 {
+                            assert_eq!(end, link, "a log that lost something is full");
+                            let first = found.lost_from.unwrap_or(lost_from);
+                            let earlier = lost_from.wrapping_sub(clock) < first.wrapping_sub(clock);
+                            found.lost_from = Some(if earlier { lost_from } else { first });
+                        }
+                        break;
+                    }
+                    assert!(segments.insert(next), "segment {next} has two owners");
+                    let offset = next.checked_sub(launch.claims_from).expect("segments are claimed")
+                        - layout.claimed as u32;
+                    assert!(offset.is_multiple_of(launch.segment_entries), "segment {next}");
+                    assert!(next + launch.segment_entries <= launch.claims_end, "segment {next}");
+                    (first, length) = (next, launch.segment_entries);
+                }
+            }
+            found.entries.sort_by_key(|entry| entry.time.wrapping_sub(clock));
+            let account = (track * launch.warps + warp) as usize * ACCOUNT_BYTES;
+            let [attempted, recorded, lost, rest] = [0, 8, 16, 24]
+                .map(|at| u64::from_le_bytes(accounts[account + at..][..8].try_into().expect("8 bytes")));
+            assert_eq!((attempted, recorded, rest), (lost, 0, 0), "account of warp {warp}");
+            assert_eq!(lost != 0, found.lost_from.is_some(), "what is lost has a time");
+            found.lost = lost;
+            warps.push(found);
+        }
+        tracks.push(warps);
+    }
+    let fill = layout.fill();
+    for (byte, written) in written.iter().enumerate() {
+        assert!(*written || memory[byte] == fill[byte], "entry {} was written", byte as u32 / ENTRY_BYTES);
+    }
+    let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
+    let entries = u64::from(launch.claims_end - launch.claims_from).saturating_sub(layout.claimed);
+    let granted = claimed.min(entries) / u64::from(launch.segment_entries);
+    assert_eq!(segments.len() as u64, granted, "each segment that was claimed is in a log");
+    tracks
+}
+
+struct Reader {
+    /// Bytes that the launch may have written.
+    written: Vec<bool>,
+    segments: BTreeSet<u32>,
+    words: Vec<u32>,
+}
+
+impl Reader {
+    fn new(memory: &[u8]) -> Self {
+        let words = memory.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
+        Self { written: vec![false; memory.len()], segments: BTreeSet::new(), words: words.collect() }
+    }
+}
+
+const _: () = assert!(HEADS_ENTRIES * ENTRY_BYTES >= LANES * HEAD_BYTES);

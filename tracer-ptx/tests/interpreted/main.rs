@@ -1,0 +1,10 @@
+//! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
+
+mod case;
+mod kernels;
+mod logs;
+mod memory;
+mod model;
+mod native;
+mod program;
+mod sequences;

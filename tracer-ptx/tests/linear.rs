@@ -1,0 +1,120 @@
+//! A megabyte of what a careless reader takes quadratic time for. Each takes milliseconds here; a quadratic step
+//! would take minutes, so the limit is a loose one.
+
+use std::time::{Duration, Instant};
+
+use warptrace_ptx::{Cfg, Edits, Module, Span, call_graph};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn read(name: &str, text: &str) {
+    let start = Instant::now();
+    if let Ok(module) = Module::parse(text) {
+        let _ = call_graph(&module);
+        for body in module.functions.iter().filter_map(|function| function.body.as_ref()) {
+            let _ = Cfg::new(body);
+        }
+    }
+    assert!(start.elapsed() < LIMIT, "{name} took {:?}", start.elapsed());
+}
+
+#[test]
+fn repeated_pieces() {
+    let pieces = [
+        "{",
+        "}",
+        "{}",
+        "(",
+        "[",
+        "\"",
+        "/**/",
+        "//\n",
+        "#\n",
+        "a ",
+        "a\n",
+        ".a\n",
+        ".a ",
+        ".a b\nc\n",
+        "a:",
+        "a /**/\n",
+        "a /**/ :",
+        "@p ",
+        "@p /**/",
+        ".loc 1 2 3 /**/\n",
+        ".loc 1 2 3 , ",
+        ";",
+        "a;",
+        "ret;",
+        "@p ret;",
+        "L: bra L;",
+        "L: { bra L; }",
+        "{ L: bra L;",
+        "@p bra L;",
+        ".pragma \"a\";",
+        ".reg .b32 a<4>;",
+        "call f, (a), p;",
+        "\\",
+        "β",
+        "T: .branchtargets T;",
+        ".b32 ",
+        "a.b",
+        "0",
+        "a, ",
+        "\0",
+        "_ : .branchtargets L, L, L; brx.idx a, _;",
+    ];
+    for piece in pieces {
+        let repeated = piece.repeat((1 << 20) / piece.len());
+        read(piece, &format!(".version 7.8\n.target sm_80\n{repeated}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ {repeated}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ L: {repeated} }}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ a {repeated}; }}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.func f({repeated}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.func f() {repeated}"));
+        read(piece, &format!(".version 7.8\n.target sm_80\n.b8 a[4] {repeated}"));
+    }
+}
+
+/// Joins what `line` makes of each number into a kernel.
+fn kernel(count: usize, line: impl Fn(usize) -> String) -> String {
+    let lines: String = (0..count).map(line).collect();
+    format!(".version 7.8\n.target sm_80\n.entry k() {{\n{lines}\nEND: ret; }}")
+}
+
+#[test]
+fn flow_graphs() {
+    let count = 50_000;
+    read("early exits", &kernel(count, |_| "@p bra END;\n".to_owned()));
+    read("a ladder down", &kernel(count, |n| format!("L{n}: @p bra L{};\n", (n + 2).min(count - 1))));
+    read("a ladder up", &kernel(count, |n| format!("L{n}: @p bra L{};\n", n.saturating_sub(2))));
+    read(
+        "nested loops",
+        &kernel(count, |n| format!("L{n}: @p bra M{};\nM{n}: @q bra L{n};\n", count - 1 - n)),
+    );
+    let half = count / 2;
+    let nest =
+        kernel(
+            count,
+            |n| {
+                if n < half { format!("L{n}: x;\n") } else { format!("@p bra L{};\n", count - 1 - n) }
+            },
+        );
+    read("a deep nest", &nest);
+    read("jumps", &kernel(count, |n| format!("L{n}: @p bra L{};\n", n * 7919 % count)));
+    let deep: String = (0..count).map(|n| format!("{{ L{n}: @p bra L0;\n")).collect();
+    read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
+}
+
+#[test]
+fn many_edits() {
+    let text = "ret;\n".repeat(400_000);
+    let start = Instant::now();
+    let mut edits = Edits::new();
+    for line in (0..400_000).rev() {
+        edits.insert(line * 5, "x");
+        edits.replace(Span::new(line * 5, line * 5 + 3), "exit");
+    }
+    let edited = edits.apply(&text).expect("no overlap");
+    assert_eq!(edited, "xexit;\n".repeat(400_000));
+    assert!(start.elapsed() < LIMIT);
+}

@@ -1,0 +1,101 @@
+//! NVIDIA's assembler and disassembler, which check PTX and its machine code without a GPU.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use warptrace_build::{Disassembler, Ptxas, TOOLCHAIN_FOLDER};
+
+use super::{Found, Missing};
+use crate::process::quietly;
+use crate::workspace;
+
+/// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties the folders
+/// that it writes to, so they are installed by one command.
+const WHEELS: [&str; 3] =
+    ["nvidia-cuda-nvcc>=13,<14", "nvidia-cuda-cuobjdump>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"];
+const LIMIT: Duration = Duration::from_secs(600);
+
+const HELP: &str =
+    "put ptxas, cuobjdump and nvdisasm of CUDA 13 on the PATH, or install Python's pip and run this again";
+const WITHOUT_ASSEMBLER: &str =
+    "Without it the PTX is not checked, and a GPU's driver assembles the kernels when they are first used.";
+const WITHOUT_DISASSEMBLER: &str = "Without it the machine code is not checked; nothing else needs it.";
+
+/// Finds the assembler; the error says why there is none that does.
+fn find_assembler() -> Result<String, String> {
+    let ptxas = Ptxas::find(workspace::root()).map_err(|error| error.to_string())?;
+    let unknown = ptxas.unknown_architectures().map_err(|error| error.to_string())?;
+    if unknown.is_empty() {
+        Ok(describe(&ptxas.program))
+    } else {
+        Err(format!("{} is too old for {}", ptxas.program.display(), unknown.join(", ")))
+    }
+}
+
+/// Finds the disassembler; the error says why there is none.
+fn find_disassembler() -> Result<String, String> {
+    let found = Disassembler::find(workspace::root()).map_err(|error| error.to_string())?;
+    Ok(describe(&found.program))
+}
+
+/// Finds the assembler, or installs both into the project's own folder.
+pub(super) fn set_up_assembler() -> Found {
+    set_up(find_assembler, WITHOUT_ASSEMBLER)
+}
+
+/// Finds the disassembler, or installs both into the project's own folder.
+pub(super) fn set_up_disassembler() -> Found {
+    set_up(find_disassembler, WITHOUT_DISASSEMBLER)
+}
+
+fn set_up(find: fn() -> Result<String, String>, without: &'static str) -> Found {
+    let mut tried = match find() {
+        Ok(found) => return Ok(found),
+        Err(reason) => vec![reason],
+    };
+    println!("installing {} with pip ...", WHEELS.join(", "));
+    match install(&workspace::root().join(TOOLCHAIN_FOLDER).join("cuda")) {
+        Ok(done) => match find() {
+            Ok(found) => return Ok(format!("{found}; installed by {done}")),
+            Err(reason) => tried.push(format!("{done} succeeded, and yet: {reason}")),
+        },
+        Err(reason) => tried.push(reason),
+    }
+    Err(Missing { tried, help: HELP.to_owned(), without })
+}
+
+fn describe(program: &Path) -> String {
+    let output =
+        Command::new(program).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let said = String::from_utf8_lossy(&output).into_owned();
+    let release =
+        said.lines().find_map(|line| line.split("release ").nth(1)?.split(',').next()).unwrap_or("?");
+    format!("release {release} at {}", workspace::shown(program))
+}
+
+/// Installs the wheels into `folder`, outside of every Python environment.
+fn install(folder: &Path) -> Result<&'static str, String> {
+    let mut command = Command::new("python3");
+    command
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--upgrade",
+            "--target",
+        ])
+        .arg(folder)
+        .args(WHEELS)
+        .env("PIP_ROOT_USER_ACTION", "ignore");
+    match quietly(&mut command, LIMIT) {
+        Ok(ended) if ended.success => Ok("`python3 -m pip`"),
+        Ok(ended) => {
+            Err(format!("`python3 -m pip install {}` failed: {}", WHEELS.join(" "), ended.last_line()))
+        }
+        Err(error) => Err(format!("python3 cannot be run: {error}")),
+    }
+}
