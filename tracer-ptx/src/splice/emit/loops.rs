@@ -1,0 +1,93 @@
+//! Counted loops.
+
+use std::fmt::Write;
+
+use super::{Emitter, MAX_KEY_COUNT, RECORD, TIME_SHIFT};
+use crate::splice::state::Pair;
+
+impl Emitter {
+    /// Opens a counted loop.
+    pub(in crate::splice) fn loop_enter(&mut self, location: u16) {
+        emit!(self, "mov.u32 %wt_n{location}, 0;");
+    }
+
+    /// Counts iterations of a loop.
+    pub(in crate::splice) fn loop_tick(&mut self, location: u16, count: u32) {
+        emit!(self, "add.u32 %wt_n{location}, %wt_n{location}, {count};");
+    }
+
+    /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of the lanes that
+    /// iterated as often or more often, as long as the step from the next smaller number. The lowest lane whose number it is keeps
+    /// it.
+    pub(in crate::splice) fn loop_leave(&mut self, location: u16) {
+        emit!(self, "activemask.b32 %wt_a;");
+        self.load(Pair::Record, "%wt_m", "%wt_k");
+        self.end_run(false);
+        self.clock("%wt_tl", "%wt_th");
+        self.find_run(location);
+        self.append_iterations(location);
+        self.no_run();
+        self.store(Pair::Record, "%wt_m", "%wt_k");
+        self.loop_enter(location);
+    }
+
+    /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether it keeps the run
+    /// (`%wt_p5`), its length (`%wt_x8`) and time. Times differ by a unit from one run to the next: finding them takes longer than
+    /// that, so the lanes' next events are later still.
+    pub(super) fn find_run(&mut self, location: u16) {
+        let (found, again) = (self.label(), self.label());
+        let iterations = format!("%wt_n{location}");
+        // Most groups iterated equally often.
+        emit!(self, "bfind.u32 %wt_x1, %wt_a;");
+        self.shuffle("%wt_x2", &iterations, "%wt_x1");
+        emit!(self, "setp.eq.u32 %wt_p0, %wt_x2, {iterations};");
+        self.vote("all", "%wt_r", "%wt_p0");
+        // Lanes with as many or more; those with as many; the next smaller number; how many lanes have fewer.
+        self.lines(&[
+            "mov.u32 %wt_m, %wt_a;",
+            "mov.u32 %wt_x4, %wt_a;",
+            "mov.u32 %wt_x5, 0;",
+            "mov.u32 %wt_x6, 0;",
+        ]);
+        emit!(self, "@%wt_r bra {found};");
+        self.lines(&["mov.u32 %wt_m, 0;", "mov.u32 %wt_x4, 0;", "mov.u32 %wt_x0, %wt_a;"]);
+        self.place_label(&again);
+        emit!(self, "bfind.u32 %wt_x1, %wt_x0;");
+        self.shuffle("%wt_x2", &iterations, "%wt_x1");
+        emit!(self, "shl.b32 %wt_x1, 1, %wt_x1;");
+        emit!(self, "xor.b32 %wt_x0, %wt_x0, %wt_x1;");
+        emit!(self, "setp.ge.u32 %wt_p0, %wt_x2, {iterations};");
+        emit!(self, "setp.eq.u32 %wt_p1, %wt_x2, {iterations};");
+        emit!(self, "@%wt_p0 or.b32 %wt_m, %wt_m, %wt_x1;");
+        emit!(self, "@%wt_p1 or.b32 %wt_x4, %wt_x4, %wt_x1;");
+        emit!(self, "@!%wt_p0 max.u32 %wt_x5, %wt_x5, %wt_x2;");
+        emit!(self, "@!%wt_p0 add.u32 %wt_x6, %wt_x6, 1;");
+        emit!(self, "setp.ne.u32 %wt_p0, %wt_x0, 0;");
+        self.vote("any", "%wt_r", "%wt_p0");
+        emit!(self, "@%wt_r bra {again};");
+        self.place_label(&found);
+        emit!(self, "and.b32 %wt_x0, %wt_x4, %wt_lt;");
+        emit!(self, "setp.eq.u32 %wt_p5, %wt_x0, 0;");
+        emit!(self, "sub.u32 %wt_x8, {iterations}, %wt_x5;");
+        emit!(self, "mov.b64 %wt_c, {{%wt_tl, %wt_th}};");
+        emit!(self, "mad.wide.u32 %wt_c, %wt_x6, {}, %wt_c;", 1 << TIME_SHIFT);
+        emit!(self, "mov.b64 {{%wt_tl, %wt_th}}, %wt_c;");
+    }
+
+    /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its keeper.
+    pub(super) fn append_iterations(&mut self, location: u16) {
+        let piece = self.label();
+        self.place_label(&piece);
+        emit!(self, "min.u32 %wt_k, %wt_x8, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 %wt_x8, %wt_x8, %wt_k;");
+        emit!(self, "or.b32 %wt_k, %wt_k, {};", u32::from(location) << 16);
+        for log in self.logs() {
+            emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+            emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_p5;");
+            self.append(*log, RECORD, false);
+        }
+        emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
+        self.vote("any", "%wt_r", "%wt_p0");
+        emit!(self, "@%wt_r bra {piece};");
+    }
+}

@@ -1,0 +1,89 @@
+//! Events: the run that a lane is in, and the twin.
+
+use std::fmt::Write;
+
+use super::{Emitter, HOT_KEY, Log, MAX_KEY_COUNT, RECORD, TRACE, TWIN};
+use crate::splice::state::{Pair, Placement};
+
+impl Emitter {
+    /// Records `count` events of the lanes that are here at `location`, one after the other.
+    pub(in crate::splice) fn event(&mut self, location: u16, count: u32) {
+        let done = self.label();
+        let mut key = u32::from(location) << 16;
+        emit!(self, "activemask.b32 %wt_a;");
+        if self.style.dual {
+            self.clock("%wt_cl", "%wt_ch");
+        }
+        self.load(Pair::Record, "%wt_m", "%wt_k");
+        if self.style.hot == Some(location) {
+            key = HOT_KEY;
+            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, -{count};");
+        } else {
+            emit!(self, "xor.b32 %wt_x0, %wt_k, {key};");
+            emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
+        }
+        emit!(self, "setp.eq.and.u32 %wt_p0, %wt_m, %wt_a, %wt_p0;");
+        let asks_early = self.asks_early(location);
+        if asks_early {
+            self.ask_full(TRACE);
+        }
+        self.vote("all", "%wt_r", "%wt_p0");
+        emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
+        self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
+        emit!(self, "@%wt_r bra {done};");
+        self.end_run(asks_early);
+        if self.style.dual {
+            emit!(self, "mov.u32 %wt_tl, %wt_cl;");
+            emit!(self, "mov.u32 %wt_th, %wt_ch;");
+        } else {
+            self.clock("%wt_tl", "%wt_th");
+        }
+        emit!(self, "mov.u32 %wt_m, %wt_a;");
+        emit!(self, "mov.u32 %wt_k, {};", key | count);
+        self.store(Pair::Record, "%wt_m", "%wt_k");
+        self.store(Pair::Time, "%wt_tl", "%wt_th");
+        self.place_label(&done);
+        if self.style.dual {
+            self.twin_event(location, count);
+        }
+    }
+
+    /// Whether an event at a location asks for full segments together with the question whether it repeats. Where most events begin
+    /// a run, that is a vote's latency less; where most repeat one, two instructions more.
+    pub(super) fn asks_early(&self, location: u16) -> bool {
+        self.style.placement == Placement::Registers && self.style.hot != Some(location)
+    }
+
+    /// Asks whether any lane's segment is full: `%wt_g`; the lane's own is in `%wt_p1`.
+    pub(super) fn ask_full(&mut self, log: Log) {
+        emit!(self, "setp.eq.u32 %wt_p1, {}, {};", log.low, log.link);
+        self.vote("any", "%wt_g", "%wt_p1");
+    }
+
+    /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record is used up.
+    ///
+    /// `asked`: whether `ask_full` has been asked already.
+    pub(super) fn end_run(&mut self, asked: bool) {
+        self.load(Pair::Time, "%wt_tl", "%wt_th");
+        emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
+        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
+        if self.style.counts_loops {
+            emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
+        }
+        if let Some(hot) = self.style.hot {
+            let back = (u32::from(hot) << 16).wrapping_sub(HOT_KEY);
+            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
+            emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
+        }
+        self.append(TRACE, RECORD, asked);
+    }
+
+    /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
+    pub(super) fn twin_event(&mut self, location: u16, count: u32) {
+        let key = u32::from(location) << 16 | count;
+        emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
+        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
+        emit!(self, "mov.u32 %wt_tk, {key};");
+        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false);
+    }
+}
