@@ -196,6 +196,58 @@ impl LoggedLaunch {
     pub const fn slice(&self, track: u32, warp: u32) -> u32 {
         self.slices + (track * self.warps + warp) * slice_entries(self.first_entries)
     }
+
+    /// Reads a launch from its words in a table; the two that are not used are 0.
+    #[inline(always)]
+    pub const fn from_words(words: [u32; 10]) -> Self {
+        let [
+            low,
+            high,
+            slices,
+            first_entries,
+            segment_entries,
+            warps,
+            block_threads,
+            launch,
+            first_stream,
+            tracks,
+        ] = words;
+        Self {
+            accounts: low as u64 | (high as u64) << 32,
+            slices,
+            first_entries,
+            segment_entries,
+            warps,
+            block_threads,
+            launch,
+            first_stream,
+            tracks,
+            reserved: [0; 2],
+        }
+    }
+
+    /// The words of a launch in a table.
+    pub const fn to_words(&self) -> [u32; 12] {
+        let (low, high) = (self.accounts as u32, (self.accounts >> 32) as u32);
+        let [slices, first_entries, segment_entries] =
+            [self.slices, self.first_entries, self.segment_entries];
+        let [warps, threads, launch] = [self.warps, self.block_threads, self.launch];
+        let (first_stream, tracks) = (self.first_stream, self.tracks);
+        [
+            low,
+            high,
+            slices,
+            first_entries,
+            segment_entries,
+            warps,
+            threads,
+            launch,
+            first_stream,
+            tracks,
+            0,
+            0,
+        ]
+    }
 }
 
 const _: () = {
@@ -215,6 +267,26 @@ mod tests {
         let entry = Entry::from_words([3, 0xffff_0007, 0x9abc_def5, 0xffff_fff2]);
         assert_eq!(entry, Entry { mask: 3, location: 0xffff, count: 7, time: 0x29ab_cdef });
         assert_eq!(Entry::from_words(entry.to_words()), entry);
+    }
+
+    #[test]
+    fn a_logged_launch_has_its_fields_words() {
+        let launch = LoggedLaunch {
+            accounts: 0x2_0000_0001,
+            slices: 3,
+            first_entries: 4,
+            segment_entries: 5,
+            warps: 6,
+            block_threads: 7,
+            launch: 8,
+            first_stream: 9,
+            tracks: 10,
+            reserved: [0; 2],
+        };
+        let words = launch.to_words();
+        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0]);
+        assert_eq!(LoggedLaunch::from_words(*words.first_chunk().unwrap()), launch);
+        assert_eq!(core::mem::offset_of!(LoggedLaunch, tracks), 4 * 9);
     }
 
     #[test]

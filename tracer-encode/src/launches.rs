@@ -28,22 +28,10 @@ impl Launches {
     #[inline(always)]
     pub(crate) fn get(self, index: u32) -> LoggedLaunch {
         let at = self.at(index);
-        let [low, high, slices, first_entries] = at.get128(0);
-        let [segment_entries, warps, block_threads, launch] = at.get128(16);
-        let [first_stream, tracks] = at.get64(32);
-        let accounts = u64::from(low) | u64::from(high) << 32;
-        LoggedLaunch {
-            accounts,
-            slices,
-            first_entries,
-            segment_entries,
-            warps,
-            block_threads,
-            launch,
-            first_stream,
-            tracks,
-            reserved: [0; 2],
-        }
+        let [a, b, c, d] = at.get128(0);
+        let [e, f, g, h] = at.get128(16);
+        let [i, j] = at.get64(32);
+        LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j])
     }
 
     /// Index of the launch of a stream.

@@ -125,7 +125,8 @@ pub(super) fn encode(
 
 /// Writes the table of launches to the device; answers its address.
 fn write_table(device: &mut CudaDevice, launches: &[LoggedLaunch]) -> Result<u64, DeviceError> {
-    let bytes: Vec<u8> = launches.iter().flat_map(launch_bytes).collect();
+    let bytes: Vec<u8> =
+        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
     if device.encoding.is_none() {
         device.encoding = Some(Encoding::load(device.architecture)?);
     }
@@ -144,41 +145,6 @@ fn write_table(device: &mut CudaDevice, launches: &[LoggedLaunch]) -> Result<u64
     }
     device.write(table.address, &bytes)?;
     Ok(table.address)
-}
-
-/// A launch as it stands in the table.
-fn launch_bytes(launch: &LoggedLaunch) -> [u8; size_of::<LoggedLaunch>()] {
-    let mut bytes = [0; size_of::<LoggedLaunch>()];
-    let LoggedLaunch {
-        accounts,
-        slices,
-        first_entries,
-        segment_entries,
-        warps,
-        block_threads,
-        launch,
-        first_stream,
-        tracks,
-        reserved: [first, second],
-    } = *launch;
-    bytes[..8].copy_from_slice(&accounts.to_le_bytes());
-    let (words, _) = bytes[8..].as_chunks_mut();
-    let values = [
-        slices,
-        first_entries,
-        segment_entries,
-        warps,
-        block_threads,
-        launch,
-        first_stream,
-        tracks,
-        first,
-        second,
-    ];
-    for (word, value) in words.iter_mut().zip(values) {
-        *word = value.to_le_bytes();
-    }
-    bytes
 }
 
 impl CudaDevice {

@@ -22,7 +22,9 @@ mod style;
 
 use std::collections::BTreeSet;
 
-use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER, MAX_KEY_COUNT};
+use warptrace_format::log::MAX_KEY_COUNT;
+
+use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;

@@ -42,7 +42,7 @@ impl Placement {
 /// Bytes of a pair of words, for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
 /// Bytes of the launch's descriptor.
-pub(super) const DESCRIPTOR_BYTES: u32 = 64;
+pub(super) const DESCRIPTOR_BYTES: u32 = size_of::<warptrace_format::log::LaunchLogs>() as u32;
 
 /// A pair of words of a lane's state.
 #[derive(Clone, Copy)]

@@ -26,36 +26,35 @@ mod loops;
 mod runs;
 
 use std::fmt::Write;
+use std::mem::offset_of;
+
+use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::pool::WarpAccount;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
 
-/// Offsets of the fields of the launch's descriptor (`warptrace_format::log::LaunchLogs`).
+/// Offsets of the fields of the launch's descriptor.
 mod field {
-    pub(super) const LOGS: u32 = 0;
-    pub(super) const CLAIMS: u32 = 8;
-    pub(super) const ACCOUNTS: u32 = 16;
-    pub(super) const SLICES: u32 = 24;
-    pub(super) const WARPS: u32 = 28;
-    pub(super) const FIRST_ENTRIES: u32 = 32;
-    pub(super) const SEGMENT_ENTRIES: u32 = 36;
-    pub(super) const CLAIMS_FROM: u32 = 40;
-    pub(super) const CLAIMS_END: u32 = 44;
+    use std::mem::offset_of;
+
+    use warptrace_format::log::LaunchLogs;
+
+    pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
+    pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;
+    pub(super) const ACCOUNTS: u32 = offset_of!(LaunchLogs, accounts) as u32;
+    pub(super) const SLICES: u32 = offset_of!(LaunchLogs, slices) as u32;
+    pub(super) const WARPS: u32 = offset_of!(LaunchLogs, warps) as u32;
+    pub(super) const FIRST_ENTRIES: u32 = offset_of!(LaunchLogs, first_entries) as u32;
+    pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(LaunchLogs, segment_entries) as u32;
+    pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
+    pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
 }
 
-/// Entries of a slice before the first segments.
-const HEADS_ENTRIES: u32 = 32;
-/// Bytes of a lane's head.
-const HEAD_BYTES: u32 = 8;
-/// Bytes of an entry.
-const ENTRY_BYTES: u32 = 16;
-/// Bits by which the clock is shifted in a time.
-const TIME_SHIFT: u32 = 4;
 /// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
-const ACCOUNT_BYTES: u32 = 32;
-const ACCOUNT_LOST: u32 = 16;
-/// The most that a key counts.
-pub(in crate::splice) const MAX_KEY_COUNT: u32 = 0xffff;
+const ACCOUNT_BYTES: u32 = size_of::<WarpAccount>() as u32;
+const ACCOUNT_LOST: u32 = offset_of!(WarpAccount, lost) as u32;
+const _: () = assert!(offset_of!(WarpAccount, attempted) == 0);
 /// The hot location in a record.
 const HOT_KEY: u32 = 0xffff_0000;
 
