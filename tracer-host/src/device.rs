@@ -9,7 +9,7 @@ use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
 pub use warptrace_ptx::splice::Placement;
 
-use crate::DeviceError;
+use crate::{DeviceError, LiveMemory, Serve, Streaming};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +177,17 @@ pub trait Device {
         tracing: Option<(Recording, Option<Placement>)>,
     ) -> Result<(), DeviceError>;
 
+    /// As [`prepare`](Self::prepare), for launches whose logs are streamed.
+    ///
+    /// # Errors
+    /// If the device has no code for them, or cannot record so.
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+    ) -> Result<(), DeviceError>;
+
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'
     /// accounts.
     ///
@@ -202,5 +213,24 @@ pub trait Device {
         call: &KernelCall,
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError>;
+
+    /// The device's memory, as it is seen while kernels run. No kernel needs to run.
+    fn live(&mut self) -> &mut dyn LiveMemory;
+
+    /// Runs a kernel whose logs are streamed, and waits for it. Calls `serve` again and again while it runs.
+    ///
+    /// # Safety
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and the addresses of
+    /// the launch's logs are as [`StreamLogs`](warptrace_format::stream::StreamLogs) says.
+    ///
+    /// # Errors
+    /// If the device has no code for it, the kernel fails, or `serve` does.
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError>;
 }

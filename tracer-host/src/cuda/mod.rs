@@ -7,11 +7,12 @@ mod code;
 mod driver;
 mod encoding;
 mod gather;
+mod live;
 mod staging;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
 use warptrace_device::KernelCall;
@@ -26,9 +27,11 @@ pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;
+use self::live::{Beside, Live};
 use self::staging::Staging;
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing,
 };
 
 /// One GPU of this machine.
@@ -45,6 +48,7 @@ pub struct CudaDevice {
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
     gather: Option<Gather>,
+    live: Live,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -149,6 +153,7 @@ impl CudaDevice {
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
+            live: Live::new()?,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -158,12 +163,7 @@ impl CudaDevice {
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
-        let inside = self
-            .allocations
-            .range(..=address)
-            .next_back()
-            .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start));
-        if inside { Ok(()) } else { Err(DeviceError::OutOfBounds { address, bytes }) }
+        live::check_inside(&self.allocations, address, bytes)
     }
 }
 
@@ -200,12 +200,19 @@ struct Launched<'a> {
     claims: Option<u64>,
 }
 
+/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether it has ended.
+const FIRST_LOOK: Duration = Duration::from_micros(300);
+
 impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
     /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does with it.
-    unsafe fn run(&mut self, launched: Launched<'_>) -> Result<LaunchTime, DeviceError> {
+    unsafe fn run(
+        &mut self,
+        launched: Launched<'_>,
+        serve: Option<&mut Serve<'_>>,
+    ) -> Result<LaunchTime, DeviceError> {
         let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
@@ -248,12 +255,33 @@ impl CudaDevice {
                 last = self.counted;
                 result::event::record(last, stream).called("cuEventRecord")?;
             }
+            let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
+            served?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
             let claims =
                 if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
             Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
+        }
+    }
+}
+
+impl CudaDevice {
+    /// Serves the logs of a kernel until the event behind it has come.
+    fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
+        let started = Instant::now();
+        loop {
+            // SAFETY: the event is alive.
+            match unsafe { sys::cuEventQuery(end) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                answer => return answer.result().called_for("cuEventQuery", kernel),
+            }
+            if started.elapsed() < FIRST_LOOK {
+                std::hint::spin_loop();
+                continue;
+            }
+            serve(&mut Beside { allocations: &self.allocations, live: &mut self.live })?;
         }
     }
 }
@@ -371,17 +399,62 @@ impl Device for CudaDevice {
             Some(tracing) => {
                 let traced = self.code.traced(kernel, Way::of(tracing.recording, tracing.placement))?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
-                if traced.shared_bytes != 0 {
-                    dynamic_shared = dynamic_shared.next_multiple_of(16)
-                        + shape.warps_per_block() * u64::from(traced.shared_bytes);
-                }
+                dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
             }
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
         // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
         // descriptor that traced kernels take. The caller promises the memory behind them.
-        unsafe { self.run(launched) }
+        unsafe { self.run(launched, None) }
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+    ) -> Result<(), DeviceError> {
+        self.code.load(kernels, Some(Way::streamed(recording, placement)))
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let kernel = call.name();
+        let traced = self.code.traced(kernel, Way::streamed(streaming.recording, streaming.placement))?;
+        let mut arguments = pointers(call);
+        arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
+        let launched = Launched {
+            function: traced.function,
+            kernel,
+            arguments,
+            shape,
+            dynamic_shared: traced.dynamic_shared(shape),
+            claims: None,
+        };
+        // SAFETY: as in `launch`.
+        unsafe { self.run(launched, Some(serve)) }
+    }
+}
+
+impl LiveMemory for CudaDevice {
+    fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
+        ranges.iter().try_for_each(|&(address, bytes)| self.check_inside(address, bytes as u64))?;
+        self.live.read(ranges)
+    }
+
+    fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check_inside(address, bytes.len() as u64)?;
+        self.live.write(address, bytes)
     }
 }
 

@@ -96,6 +96,7 @@ impl Traced {
         let options = Options {
             kernels: None,
             recording: Some(splicing.recording),
+            streamed: false,
             placement,
             architecture,
             registers: &[],

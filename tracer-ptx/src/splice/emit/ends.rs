@@ -16,10 +16,13 @@ impl Emitter {
 
     /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments.
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16]) {
-        self.warp_in_launch();
-        self.field(32, "%wt_x5", field::FIRST_ENTRIES);
-        for log in self.logs() {
-            self.first_segment(*log);
+        if self.style.streamed {
+            self.thread_in_block();
+            self.logs().iter().for_each(|log| self.no_segment(*log));
+        } else {
+            self.warp_in_launch();
+            self.field(32, "%wt_x5", field::FIRST_ENTRIES);
+            self.logs().iter().for_each(|log| self.first_segment(*log));
         }
         self.no_run();
         emit!(self, "mov.u32 %wt_tl, 0;");
@@ -32,7 +35,11 @@ impl Emitter {
         }
         for log in self.logs() {
             self.store(log.pointer, log.low, log.high);
-            self.store_word("", log.end, 0, log.link);
+            if self.style.streamed {
+                self.store(log.end, log.link, log.tag);
+            } else {
+                self.store_word("", log.end, 0, log.link);
+            }
         }
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
@@ -90,6 +97,9 @@ impl Emitter {
         self.load(Pair::Record, "%wt_m", "%wt_k");
         self.end_run(false);
         self.warp_in_launch();
+        if self.style.streamed {
+            return self.leave_streamed();
+        }
         self.field(32, "%wt_x5", field::FIRST_ENTRIES);
         for log in self.logs() {
             self.load_log(*log);

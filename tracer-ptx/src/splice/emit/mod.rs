@@ -24,6 +24,7 @@ mod ends;
 mod log;
 mod loops;
 mod runs;
+mod streamed;
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -65,24 +66,33 @@ pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
 /// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of that of the link.
-/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too.
+/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A streamed log has a tag beside them.
 #[derive(Clone, Copy)]
 struct Log {
     low: &'static str,
     high: &'static str,
     link: &'static str,
+    tag: &'static str,
     /// Where the address is in memory, and where the link's.
     pointer: Pair,
     end: Pair,
     track: u32,
 }
 
-const TRACE: Log =
-    Log { low: "%wt_pl", high: "%wt_ph", link: "%wt_e", pointer: Pair::Log, end: Pair::Link, track: 0 };
+const TRACE: Log = Log {
+    low: "%wt_pl",
+    high: "%wt_ph",
+    link: "%wt_e",
+    tag: "%wt_g0",
+    pointer: Pair::Log,
+    end: Pair::Link,
+    track: 0,
+};
 const TWIN: Log = Log {
     low: "%wt_ul",
     high: "%wt_uh",
     link: "%wt_ue",
+    tag: "%wt_g1",
     pointer: Pair::TwinLog,
     end: Pair::TwinLink,
     track: 1,
@@ -147,6 +157,9 @@ impl Emitter {
         if self.style.dual {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
+        if self.style.streamed {
+            emit!(self, ".reg .b32 %wt_g<2>;");
+        }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");
         }
@@ -205,7 +218,11 @@ impl Emitter {
 
     fn load_log(&mut self, log: Log) {
         self.load(log.pointer, log.low, log.high);
-        self.load_word(log.end, log.link);
+        if self.style.streamed {
+            self.load(log.end, log.link, log.tag);
+        } else {
+            self.load_word(log.end, log.link);
+        }
     }
 
     fn store(&mut self, pair: Pair, first: &str, second: &str) {

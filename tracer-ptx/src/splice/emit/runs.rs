@@ -49,9 +49,11 @@ impl Emitter {
     }
 
     /// Whether an event at a location asks for full segments together with the question whether it repeats. Where most events begin
-    /// a run, that is a vote's latency less; where most repeat one, two instructions more.
+    /// a run, that is a vote's latency less; where most repeat one, two instructions more. (Of streamed logs only the keeper's is asked, which is not
+    /// known yet.)
     pub(super) fn asks_early(&self, location: u16) -> bool {
-        self.style.placement == Placement::Registers && self.style.hot != Some(location)
+        let early = self.style.placement == Placement::Registers && !self.style.streamed;
+        early && self.style.hot != Some(location)
     }
 
     /// Asks whether any lane's segment is full: `%wt_g`; the lane's own is in `%wt_p1`.
