@@ -119,6 +119,11 @@ pub trait Device {
     /// Multiprocessors (the simulator answers its number of worker threads).
     fn multiprocessors(&self) -> u32;
 
+    /// Threads that can be on the device at once; those of a launch may all be, where it is not known.
+    fn resident_threads(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
     /// # Errors

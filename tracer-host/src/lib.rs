@@ -27,7 +27,7 @@ pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, P
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, Serve, Streaming};
-pub use session::{LaunchReport, Session, SessionError, SessionOptions, TracedProgram};
+pub use session::{LaunchReport, Policy, Session, SessionError, SessionOptions, TracedProgram};
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};

@@ -39,6 +39,8 @@ pub struct CudaDevice {
     ordinal: sys::CUdevice,
     info: DeviceInfo,
     multiprocessors: u32,
+    /// Threads that a multiprocessor holds.
+    threads_each: u32,
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
@@ -147,6 +149,7 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
             architecture,
             code: Code::new(ptx, architecture),
             encoding: None,
@@ -298,6 +301,10 @@ impl Device for CudaDevice {
 
     fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    fn resident_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {

@@ -3,6 +3,8 @@
 mod drain;
 mod error;
 mod pool;
+mod stream;
+mod streamed;
 mod worker;
 
 use std::io::Write;
@@ -15,6 +17,7 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 
 pub use self::error::SessionError;
 use self::pool::Pool;
+use self::stream::Streams;
 use self::worker::Worker;
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
 use crate::{Device, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
@@ -26,6 +29,24 @@ pub struct TracedProgram<'a> {
     pub kernels: &'a [(&'a str, &'a str)],
     /// The trace points of all kernels; ids are unique in the program.
     pub points: &'a [TracePoints],
+}
+
+/// What happens where events do not fit into device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
+    Stop,
+    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the trace is. A warp that has
+    /// waited for `stall` in vain counts what it would have recorded as lost, and goes on.
+    Stream {
+        /// How long a warp waits for memory.
+        stall: Duration,
+    },
+}
+
+impl Policy {
+    /// How long a warp waits for memory if nothing else is asked for.
+    pub const STALL: Duration = Duration::from_secs(2);
 }
 
 /// What to record and how.
@@ -43,6 +64,8 @@ pub struct SessionOptions {
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
     pub pool_bytes: u64,
+    /// What happens where events do not fit into device memory.
+    pub policy: Policy,
     /// Compression of the file's frames.
     pub compression: Compression,
     /// Name and version of the tool, for the file.
@@ -61,6 +84,7 @@ impl SessionOptions {
             placement: None,
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
+            policy: Policy::Stop,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
             properties: Vec::new(),
@@ -101,6 +125,23 @@ impl LaunchReport {
     }
 }
 
+/// Device memory of a session.
+enum Memory {
+    /// Logs that are encoded on the device, between kernels.
+    Logs(Box<Pool>),
+    /// Logs that the host empties.
+    Streams(Box<Streams>),
+}
+
+impl Memory {
+    fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        match self {
+            Self::Logs(pool) => pool.free(device),
+            Self::Streams(streams) => streams.free(device),
+        }
+    }
+}
+
 /// Records launches of one program on one device into one file.
 ///
 /// What launches leave in device memory is drained when it is worth it, or when room is short, and written by a thread
@@ -110,7 +151,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
     /// `None` after the end.
     worker: Option<Worker<W>>,
-    pool: Pool,
+    memory: Memory,
     recording: Recording,
     placement: Option<Placement>,
     kernels: Vec<String>,
@@ -149,13 +190,21 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
         let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
-        device.prepare(&kernels, Some((recording, options.placement)))?;
-        let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
+        let memory = match options.policy {
+            Policy::Stop => {
+                device.prepare(&kernels, Some((recording, options.placement)))?;
+                Memory::Logs(Box::new(Pool::new(device, options, chunk_count, program.kernels.len())?))
+            }
+            Policy::Stream { stall } => {
+                device.prepare_streamed(&kernels, recording, options.placement)?;
+                Memory::Streams(Box::new(Streams::new(device, options, stall)?))
+            }
+        };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
             worker: Some(Worker::start(writer, options.chunk_bytes, if options.dual { 2 } else { 1 })?),
             device,
-            pool,
+            memory,
             recording,
             placement: options.placement,
             kernels: program.kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
@@ -209,26 +258,43 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         })?;
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
-        if !self.pending.is_empty() && !self.pool.has_room(&info) {
+        if let Memory::Streams(_) = self.memory {
+            // SAFETY: the caller's promise.
+            return unsafe { self.stream_launch(call, shape, info) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.log_launch(call, shape, info) }
+    }
+
+    /// Launches a kernel whose logs stay until it has ended.
+    unsafe fn log_launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        let Memory::Logs(pool) = &self.memory else { return Err(SessionError::Unusable) };
+        if !self.pending.is_empty() && !pool.has_room(&info) {
             self.drain()?;
         }
-        let logs = self.pool.prepare(self.device, &info)?;
+        let Memory::Logs(pool) = &mut self.memory else { return Err(SessionError::Unusable) };
+        let logs = pool.prepare(self.device, &info)?;
         let tracing = Tracing { recording: self.recording, placement: self.placement, logs };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
             Ok(time) => time,
             Err(error) => {
                 // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                self.pool.failed();
+                pool.failed();
                 let _ = self.drain();
                 return Err(error.into());
             }
         };
         self.launches += 1;
         self.pending.push(info);
-        self.pool.launched(&info, time.claims);
+        pool.launched(&info, time.claims);
         self.total.kernel += time.kernel;
-        if self.pool.should_drain() {
+        if pool.should_drain() {
             self.drain()?;
         }
         Ok(time)
@@ -236,25 +302,24 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
 
     /// Brings what is on the device to the writer.
     fn drain(&mut self) -> Result<(), SessionError> {
+        if let Memory::Streams(_) = self.memory {
+            return self.drain_streams();
+        }
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        let claimed = self.encode()?;
+        let Memory::Logs(pool) = &mut self.memory else { return Ok(()) };
+        let (descriptor, launches) = pool.logged();
+        let Encoded { claims, time } = self.device.encode(self.recording, &descriptor, launches)?;
+        self.total.encoding += time;
+        pool.encoded(claims.chunks);
+        let claimed = claims.chunks.min(pool.chunk_count);
         let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
-        drain::drain(self.device, &mut self.pool, claimed, pending, worker)?;
+        drain::drain(self.device, pool, claimed, pending, worker)?;
         self.total.copy += started.elapsed();
         Ok(())
-    }
-
-    /// Merges and encodes the logs of all launches since the last drain. Answers how many chunks are claimed.
-    fn encode(&mut self) -> Result<u32, SessionError> {
-        let (pool, launches) = self.pool.logged();
-        let Encoded { claims, time } = self.device.encode(self.recording, &pool, launches)?;
-        self.total.encoding += time;
-        self.pool.encoded(claims.chunks);
-        Ok(claims.chunks.min(self.pool.chunk_count))
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
@@ -286,7 +351,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.guarded(|session| session.drain())?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
-        self.pool.free(self.device)?;
+        self.memory.free(self.device)?;
         let (writer, written) = worker.finish()?;
         self.total.written(&written);
         let started = Instant::now();
@@ -304,7 +369,7 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
                 let _ = self.drain();
             }
             self.worker = None;
-            let _ = self.pool.free(self.device);
+            let _ = self.memory.free(self.device);
         }
     }
 }

@@ -1,0 +1,504 @@
+//! Streamed logs: the host empties them while kernels run (`warptrace_format::stream`).
+//!
+//! ```text
+//!   lanes ──▶ segments ──▶ look ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
+//!     ▲                     │
+//!     └──── queue ◀─ supply ┘
+//! ```
+//! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or whose warps have ended,
+//! to whoever asks next. It is repeated while a kernel runs, and after it when the memory is needed.
+
+mod order;
+mod partition;
+mod stream;
+mod supply;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rayon::prelude::*;
+use warptrace_encode::native::ChunkEncoder;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::{ENTRY_BYTES, Entry};
+use warptrace_format::pool::WarpAccount;
+use warptrace_format::stream::{StreamLogs, StreamState, has_tag, untagged};
+
+use self::partition::{Needs, Partition};
+use self::stream::{Name, Stream};
+use self::supply::{Given, Supply};
+use super::worker::Account;
+use super::{SessionError, SessionOptions};
+use crate::{Allocation, Device, DeviceError, LiveMemory, threads};
+
+/// Segments closer to each other than this are copied as one: a copy costs as much as so many bytes.
+const GAP_BYTES: u64 = 64 << 10;
+/// Streams that one task looks through.
+const STREAMS_AT_ONCE: usize = 16;
+/// A stream whose segments' header nobody has seen yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A segment in use.
+#[derive(Clone, Copy, Debug)]
+struct InUse {
+    /// Launch in the upper half, number of the stream in the lower half.
+    stream: u64,
+    given: Given,
+    /// Entries that were taken, its header included.
+    taken: u32,
+    /// Entries that it holds, as far as the last look saw.
+    written: u32,
+    /// Where it lies in what the last look copied.
+    at: usize,
+}
+
+/// A launch of which not all is encoded.
+#[derive(Debug)]
+struct Launch {
+    info: LaunchInfo,
+    /// Offset of its tables.
+    tables: u64,
+    /// For each warp the lanes that had left before the last look.
+    ended: Vec<u32>,
+    /// All lanes have left.
+    is_over: bool,
+    streams: Vec<Option<Box<Stream>>>,
+    accounts: Vec<Account>,
+}
+
+/// What a look has found.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Chunks, packed.
+    pub(super) packed: Vec<u8>,
+    /// Launches of which all is encoded now.
+    pub(super) end: Vec<LaunchInfo>,
+    /// Their accounts, as `Drained` takes them.
+    pub(super) accounts: Vec<Account>,
+}
+
+/// Device memory of a session whose logs are streamed.
+pub(super) struct Streams {
+    codec: CodecSpec,
+    tracks: u32,
+    chunk_bytes: u32,
+    stall: Duration,
+    memory: Allocation,
+    partition: Option<Partition>,
+    supply: Supply,
+    tables_used: u64,
+    in_use: Vec<InUse>,
+    launches: BTreeMap<u32, Launch>,
+}
+
+impl Streams {
+    pub(super) fn new(
+        device: &mut dyn Device,
+        options: &SessionOptions,
+        stall: Duration,
+    ) -> Result<Self, SessionError> {
+        Ok(Self {
+            codec: options.codec,
+            tracks: if options.dual { 2 } else { 1 },
+            chunk_bytes: options.chunk_bytes,
+            stall,
+            memory: device.allocate(options.pool_bytes)?,
+            partition: None,
+            supply: Supply::new(0),
+            tables_used: 0,
+            in_use: Vec::new(),
+            launches: BTreeMap::new(),
+        })
+    }
+
+    fn needs(&self, device: &dyn Device, info: &LaunchInfo) -> Needs {
+        Needs::of(info, self.tracks, device.resident_threads())
+    }
+
+    /// Whether a launch finds room without a look at those before it.
+    pub(super) fn has_room(&self, device: &dyn Device, info: &LaunchInfo) -> bool {
+        let needs = self.needs(device, info);
+        self.partition.is_some_and(|partition| {
+            let tables = self.tables_used + needs.tables <= partition.table_bytes;
+            // Those of launches before are freed by the first look at this one.
+            tables && u64::from(self.supply.segments()) > needs.lanes
+        })
+    }
+
+    /// Makes memory ready for a launch. Unless it [has room](Self::has_room), nothing is in use.
+    pub(super) fn prepare(
+        &mut self,
+        device: &mut dyn Device,
+        info: &LaunchInfo,
+    ) -> Result<StreamLogs, SessionError> {
+        let needs = self.needs(device, info);
+        let partition = match self.partition {
+            Some(partition) if self.has_room(device, info) => partition,
+            _ => self.divide(device, needs)?,
+        };
+        let tables = partition.tables + self.tables_used;
+        device.fill(self.memory.address + tables, needs.tables, 0)?;
+        self.tables_used += needs.tables;
+        let warps = info.warps();
+        let streams = (self.tracks * warps) as usize;
+        let mut of_launch = Vec::new();
+        of_launch.resize_with(streams, || None);
+        self.launches.insert(
+            info.number(),
+            Launch {
+                info: *info,
+                tables,
+                ended: vec![0; warps as usize],
+                is_over: false,
+                streams: of_launch,
+                accounts: vec![Account::default(); streams],
+            },
+        );
+        let at = |offset: u64| self.memory.address + offset;
+        Ok(StreamLogs {
+            segments: at(partition.segments),
+            queue: at(partition.queue),
+            state: at(partition.state),
+            lost: at(tables),
+            ended: at(tables + 8 * streams as u64),
+            stall_nanoseconds: u64::try_from(self.stall.as_nanos()).unwrap_or(u64::MAX),
+            warps,
+            launch: info.number(),
+            segment_entries: partition.segment_entries,
+            slots: self.supply.slots(),
+        })
+    }
+
+    /// Divides the memory anew, and fills the queue. Nothing is in use.
+    fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
+        let partition = Partition::new(self.memory.bytes, needs)?;
+        if self.partition.is_none() {
+            // No entry has tag 0, and no slot lap 0.
+            device.fill(self.memory.address, self.memory.bytes, 0)?;
+        }
+        let queue = u64::from(partition.segment_count.next_power_of_two()) * 8;
+        device.fill(self.memory.address + partition.queue, queue, 0)?;
+        device.fill(self.memory.address + partition.state, size_of::<StreamState>() as u64, 0)?;
+        self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
+        self.partition = Some(partition);
+        self.give(device.live())?;
+        Ok(partition)
+    }
+
+    /// Gives what is free to those who ask.
+    fn give(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+        let Some(partition) = self.partition else { return Ok(()) };
+        let writes = self.supply.give();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        for slots in &writes {
+            memory.write_live(self.memory.address + partition.queue + slots.offset, &slots.bytes)?;
+        }
+        // Who waited in vain may wait again.
+        let gave_up = std::mem::offset_of!(StreamState, gave_up) as u64;
+        memory.write_live(self.memory.address + partition.state + gave_up, &[0; 8])
+    }
+
+    /// Whether so much is in use that a look is due, though no kernel runs.
+    pub(super) fn should_look(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
+        let Some(partition) = self.partition else { return Ok(false) };
+        let tickets = self.tickets(memory, partition)?;
+        self.take(tickets);
+        Ok(2 * self.in_use.len() >= self.supply.segments() as usize)
+    }
+
+    fn tickets(&self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<u64, DeviceError> {
+        let bytes = memory.read_live(&[(self.memory.address + partition.state, 8)])?;
+        Ok(words(bytes).next().map_or(0, |[low, high]| u64::from(low) | u64::from(high) << 32))
+    }
+
+    /// Takes note of how many tickets were taken.
+    fn take(&mut self, tickets: u64) {
+        let new = self.supply.taken(tickets).map(|given| InUse {
+            stream: UNKNOWN,
+            given,
+            taken: 0,
+            written: 0,
+            at: 0,
+        });
+        self.in_use.extend(new);
+    }
+
+    /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
+    pub(super) fn look(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Look, DeviceError> {
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
+            return Ok(Look::default());
+        };
+        // What had left before this look has written all that it ever will.
+        let ended = self.read_ended(memory, is_over)?;
+        let tickets = self.tickets(memory, partition)?;
+        self.take(tickets);
+        let entries = partition.segment_entries;
+        let segment_bytes = u64::from(entries * ENTRY_BYTES);
+        self.in_use.sort_unstable_by_key(|segment| segment.given.segment);
+        let ranges = self.ranges(self.memory.address + partition.segments, segment_bytes);
+        let bytes = memory.read_live(&ranges)?;
+        let (packed, free) = threads::install(|| {
+            self.in_use.par_iter_mut().for_each(|segment| segment.read(bytes, entries));
+            self.in_use.par_sort_unstable_by_key(|segment| segment.stream);
+            let packed = self.encode(bytes, is_over);
+            (packed, self.release(entries, is_over))
+        });
+        let mut look = Look { packed, ..Look::default() };
+        self.supply.free(free);
+        if is_over {
+            self.end(memory, &mut look)?;
+        } else {
+            for (launch, ended) in ended {
+                if let Some(launch) = self.launches.get_mut(&launch) {
+                    launch.ended = ended;
+                }
+            }
+        }
+        self.give(memory)?;
+        Ok(look)
+    }
+
+    /// Reads which lanes of the launches have left.
+    fn read_ended(
+        &self,
+        memory: &mut dyn LiveMemory,
+        is_over: bool,
+    ) -> Result<Vec<(u32, Vec<u32>)>, DeviceError> {
+        let mut all = Vec::new();
+        let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
+        for launch in running {
+            let warps = launch.info.warps();
+            let at = self.memory.address + launch.tables + 8 * launch.streams.len() as u64;
+            let bytes = memory.read_live(&[(at, 4 * (warps as usize).next_multiple_of(2))])?;
+            let ended = words(bytes).flatten().take(warps as usize).collect();
+            all.push((launch.info.number(), ended));
+        }
+        Ok(all)
+    }
+
+    /// Takes note that the kernel of a launch has ended.
+    pub(super) fn launched(&mut self, number: u32) {
+        if let Some(launch) = self.launches.get_mut(&number) {
+            launch.is_over = true;
+        }
+    }
+
+    /// What to copy: the segments in use, which are in order, and short gaps between them.
+    fn ranges(&mut self, segments: u64, segment_bytes: u64) -> Vec<(u64, usize)> {
+        let mut ranges: Vec<(u64, usize)> = Vec::new();
+        let mut copied = 0;
+        for in_use in &mut self.in_use {
+            let address = segments + u64::from(in_use.given.segment) * segment_bytes;
+            match ranges.last_mut() {
+                Some((start, length)) if address - (*start + *length as u64) <= GAP_BYTES => {
+                    let longer = (address + segment_bytes - *start) as usize;
+                    copied += longer - *length;
+                    *length = longer;
+                }
+                _ => {
+                    ranges.push((address, segment_bytes as usize));
+                    copied += segment_bytes as usize;
+                }
+            }
+            in_use.at = copied - segment_bytes as usize;
+        }
+        ranges
+    }
+
+    /// Hands each stream what is new of it, and encodes what can be. The segments in use are ordered by stream.
+    fn encode(&mut self, bytes: &[u8], is_over: bool) -> Vec<u8> {
+        let mut tasks: Vec<Task<'_>> = Vec::new();
+        for segments in self.in_use.chunk_by(|a, b| a.stream == b.stream) {
+            let key = segments[0].stream;
+            let (number, stream) = ((key >> 32) as u32, key as u32);
+            let Some(launch) = self.launches.get_mut(&number).filter(|_| key != UNKNOWN) else { continue };
+            tasks.extend(launch.task(stream, self.tracks, segments, is_over));
+        }
+        // Those that only wait for this look. The others are out.
+        for launch in self.launches.values_mut() {
+            for number in 0..launch.streams.len() {
+                if launch.streams[number].as_ref().is_some_and(|stream| !stream.is_empty()) {
+                    tasks.extend(launch.task(number as u32, self.tracks, &[], is_over));
+                }
+            }
+        }
+        let (codec, chunk_bytes) = (self.codec, self.chunk_bytes as usize);
+        let packed: Vec<Vec<u8>> = tasks
+            .par_chunks_mut(STREAMS_AT_ONCE)
+            .map_init(
+                // The codec was checked when the session began.
+                || (ChunkEncoder::new(codec).ok(), vec![0; chunk_bytes], Vec::new()),
+                |(encoder, chunk, found), tasks| {
+                    let mut packed = Vec::new();
+                    for task in tasks {
+                        if let Some(encoder) = encoder {
+                            task.run(bytes, encoder, chunk, found, &mut packed);
+                        }
+                    }
+                    packed
+                },
+            )
+            .collect();
+        for Task { name, stream, .. } in tasks {
+            if let Some(launch) = self.launches.get_mut(&name.launch) {
+                let number = name.track * launch.info.warps() + name.warp;
+                launch.streams[number as usize] = Some(stream);
+            }
+        }
+        packed.concat()
+    }
+
+    /// Takes the segments out of use that nobody writes any more: those that are full, and those of warps that had ended before this
+    /// look.
+    fn release(&mut self, entries: u32, is_over: bool) -> Vec<u32> {
+        let mut free = Vec::new();
+        let launches = &self.launches;
+        self.in_use.retain_mut(|segment| {
+            segment.taken = segment.written;
+            let ended = is_over || {
+                let launch = launches.get(&((segment.stream >> 32) as u32));
+                launch.is_some_and(|launch| launch.has_ended(segment.stream as u32))
+            };
+            let is_free = segment.taken == entries || ended;
+            if is_free {
+                free.push(segment.given.segment);
+            }
+            !is_free
+        });
+        free
+    }
+
+    /// Ends all launches: all of them is encoded.
+    fn end(&mut self, memory: &mut dyn LiveMemory, look: &mut Look) -> Result<(), DeviceError> {
+        for (_, mut launch) in std::mem::take(&mut self.launches) {
+            let bytes =
+                memory.read_live(&[(self.memory.address + launch.tables, 8 * launch.streams.len())])?;
+            let lost = words(bytes).map(|[low, high]| u64::from(low) | u64::from(high) << 32);
+            launch.count(lost);
+            look.end.push(launch.info);
+            look.accounts.append(&mut launch.accounts);
+        }
+        self.tables_used = 0;
+        Ok(())
+    }
+
+    /// Ends all launches with what has come of them: the device can no longer be asked.
+    pub(super) fn abandon(&mut self) -> Look {
+        self.in_use.clear();
+        let packed = threads::install(|| self.encode(&[], true));
+        let mut look = Look { packed, ..Look::default() };
+        for (_, mut launch) in std::mem::take(&mut self.launches) {
+            launch.count(std::iter::repeat(0));
+            look.end.push(launch.info);
+            look.accounts.append(&mut launch.accounts);
+        }
+        look
+    }
+
+    /// Gives the memory back.
+    pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        Ok(device.free(self.memory)?)
+    }
+}
+
+impl Launch {
+    /// Makes the accounts, of what was recorded and how many events each stream has lost.
+    fn count(&mut self, lost: impl Iterator<Item = u64>) {
+        for ((account, stream), lost) in self.accounts.iter_mut().zip(&self.streams).zip(lost) {
+            let (recorded, chunks) =
+                stream.as_ref().map_or((0, 0), |stream| (stream.recorded, stream.chunks));
+            let attempted = recorded + lost;
+            *account = Account::new(WarpAccount { attempted, recorded, lost, chunks, finished: 1 });
+        }
+    }
+
+    /// Takes a stream out for a task; `None` if there is no such stream.
+    fn task<'s>(
+        &mut self,
+        stream: u32,
+        tracks: u32,
+        segments: &'s [InUse],
+        is_over: bool,
+    ) -> Option<Task<'s>> {
+        let warps = self.info.warps();
+        let is_last = is_over || self.has_ended(stream);
+        let name = Name { launch: self.info.number(), track: stream / warps, warp: stream % warps };
+        let place = self.streams.get_mut(stream as usize).filter(|_| name.track < tracks)?;
+        Some(Task { name, stream: place.take().unwrap_or_default(), segments, is_last })
+    }
+
+    /// Whether all lanes of a stream's warp had left before the last look.
+    fn has_ended(&self, stream: u32) -> bool {
+        let warp = stream % self.info.warps();
+        let [x, y, z] = self.info.block();
+        let threads = x * y * z;
+        let in_block = warp % threads.div_ceil(32);
+        let lanes = (threads - 32 * in_block).min(32);
+        self.is_over || self.ended[warp as usize] == u32::MAX >> (32 - lanes)
+    }
+}
+
+impl InUse {
+    /// Sees what the segment holds. `bytes` is what the look copied.
+    fn read(&mut self, bytes: &[u8], entries: u32) {
+        let bytes = &bytes[self.at..][..(entries * ENTRY_BYTES) as usize];
+        let written = bytes
+            .chunks_exact(16)
+            .skip(self.taken as usize)
+            .take_while(|entry| has_tag(four(entry), self.given.tag));
+        self.written = self.taken + written.count() as u32;
+        if self.stream == UNKNOWN && self.written > 0 {
+            let [stream, launch, _, _] = four(bytes);
+            self.stream = u64::from(launch) << 32 | u64::from(stream);
+        }
+    }
+
+    /// The runs that are new in it.
+    fn new_runs<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = Entry> + 'b {
+        let first = self.taken.max(1);
+        let new = self.written.saturating_sub(first);
+        let start = self.at + (first * ENTRY_BYTES) as usize;
+        bytes[start..].chunks_exact(16).take(new as usize).map(|entry| untagged(four(entry)))
+    }
+}
+
+/// A stream, and what is new of it.
+struct Task<'s> {
+    name: Name,
+    stream: Box<Stream>,
+    segments: &'s [InUse],
+    is_last: bool,
+}
+
+impl Task<'_> {
+    fn run(
+        &mut self,
+        bytes: &[u8],
+        encoder: &mut ChunkEncoder,
+        chunk: &mut [u8],
+        found: &mut Vec<Entry>,
+        packed: &mut Vec<u8>,
+    ) {
+        found.clear();
+        for segment in self.segments {
+            found.extend(segment.new_runs(bytes).filter(|entry| entry.is_run()));
+        }
+        self.stream.look(self.name, found, self.is_last, encoder, chunk, packed);
+    }
+}
+
+/// The four words of an entry.
+fn four(bytes: &[u8]) -> [u32; 4] {
+    let (words, _) = bytes.as_chunks::<4>();
+    std::array::from_fn(|at| u32::from_le_bytes(words[at]))
+}
+
+/// Pairs of words.
+fn words(bytes: &[u8]) -> impl Iterator<Item = [u32; 2]> {
+    let (pairs, _) = bytes.as_chunks::<8>();
+    pairs
+        .iter()
+        .map(|&[a, b, c, d, e, f, g, h]| [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])])
+}
