@@ -26,7 +26,7 @@ pub use cuda::{CudaDevice, MARKS_VARIABLE, traced_registers};
 pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
-pub use live::{LiveMemory, Serve, Streaming};
+pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{LaunchReport, Policy, Session, SessionError, SessionOptions, TracedProgram};
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use warptrace_device::simt::host::Recording;

@@ -5,19 +5,22 @@ use warptrace_format::stream::StreamLogs;
 
 use crate::{DeviceError, Placement};
 
+/// The most that is copied at once, and that is written.
+pub const MAX_READ: usize = 32 << 20;
+
 /// Device memory while a kernel may write it.
 ///
 /// What is written in one call is seen by the kernel after what was written in calls before.
 pub trait LiveMemory {
-    /// Copies ranges of memory, each an address and a number of bytes, both multiples of 8, and answers them one behind the other. The
-    /// eight bytes at a multiple of 8 are seen as one, and 16 bytes that the kernel has stored by one instruction at a
+    /// Copies ranges of memory, each an address and a number of bytes, both multiples of 8, and answers them one behind the other:
+    /// at most [`MAX_READ`] bytes in all. The eight bytes at a multiple of 8 are seen as one, and 16 bytes that the kernel has stored by one instruction at a
     /// multiple of 16; all else may be from different times.
     ///
     /// # Errors
     /// If a range is not inside one allocation, or the driver fails.
     fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError>;
 
-    /// Copies bytes to an address, both multiples of 8; eight at a multiple of 8 change together.
+    /// Copies at most [`MAX_READ`] bytes to an address, both multiples of 8; eight at a multiple of 8 change together.
     ///
     /// # Errors
     /// If the target is not inside one allocation, or the driver fails.

@@ -7,50 +7,27 @@ use cudarc::driver::{result, sys};
 
 use super::driver::Called;
 use crate::DeviceError;
-use crate::live::LiveMemory;
+use crate::live::{LiveMemory, MAX_READ};
 
-/// A pinned buffer is at least so large.
-const LEAST_BUFFER: usize = 1 << 20;
-
-/// A stream and pinned memory.
+/// A stream and pinned memory. All of it is there from the beginning: the driver gives none while a kernel runs.
 pub(super) struct Live {
     stream: sys::CUstream,
     buffer: *mut c_void,
-    length: usize,
 }
 
 impl Live {
     pub(super) fn new() -> Result<Self, DeviceError> {
+        // Flags 0: cached by the CPU. SAFETY: a plain pinned allocation, freed in `drop`.
+        let buffer = unsafe { result::malloc_host(MAX_READ, 0) }.called("cuMemHostAlloc")?;
         // Not blocking: the default stream, on which kernels run, waits for others.
         let stream =
             result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
-        Ok(Self { stream, buffer: std::ptr::null_mut(), length: 0 })
-    }
-
-    /// Makes the buffer at least so long; what it holds is lost.
-    fn reserve(&mut self, bytes: usize) -> Result<(), DeviceError> {
-        if bytes <= self.length {
-            return Ok(());
-        }
-        let length = bytes.next_power_of_two().max(LEAST_BUFFER);
-        self.release();
-        // Flags 0: cached by the CPU. SAFETY: a plain pinned allocation, freed in `release`.
-        self.buffer = unsafe { result::malloc_host(length, 0) }.called("cuMemHostAlloc")?;
-        self.length = length;
-        Ok(())
-    }
-
-    fn release(&mut self) {
-        if self.length != 0 {
-            // Errors have nowhere to go. SAFETY: allocated in `reserve`, no copy is under way.
-            let _ = unsafe { result::free_host(self.buffer) };
-        }
-        (self.buffer, self.length) = (std::ptr::null_mut(), 0);
+        Ok(Self { stream, buffer })
     }
 
     pub(super) fn read(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
-        let bytes = ranges.iter().map(|(_, bytes)| bytes).sum();
-        self.reserve(bytes)?;
+        let bytes: usize = ranges.iter().map(|(_, bytes)| bytes).sum();
+        check_length(bytes)?;
         let mut at = 0;
         for &(address, length) in ranges {
             // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read behind `synchronize`.
@@ -63,15 +40,12 @@ impl Live {
         // SAFETY: the stream is alive; after it all copies are done, and all bytes initialised by them.
         unsafe {
             result::stream::synchronize(self.stream).called("cuStreamSynchronize")?;
-            Ok(if bytes == 0 { &[] } else { std::slice::from_raw_parts(self.buffer.cast::<u8>(), bytes) })
+            Ok(std::slice::from_raw_parts(self.buffer.cast::<u8>(), bytes))
         }
     }
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        self.reserve(bytes.len())?;
+        check_length(bytes.len())?;
         // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done; the caller has checked the
         // target.
         unsafe {
@@ -88,10 +62,18 @@ impl Drop for Live {
         // SAFETY: made in `new`; no copy is under way between calls unless the context failed.
         unsafe {
             let _ = result::stream::synchronize(self.stream);
-            self.release();
+            let _ = result::free_host(self.buffer);
             let _ = result::stream::destroy(self.stream);
         }
     }
+}
+
+fn check_length(bytes: usize) -> Result<(), DeviceError> {
+    if bytes <= MAX_READ {
+        return Ok(());
+    }
+    let problem = format!("{bytes} bytes at once beside a kernel: at most {MAX_READ} are possible");
+    Err(DeviceError::Unsupported { problem })
 }
 
 /// What is allocated, and the stream: device memory as it is seen beside a kernel.

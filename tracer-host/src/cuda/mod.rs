@@ -50,7 +50,8 @@ pub struct CudaDevice {
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
     gather: Option<Gather>,
-    live: Live,
+    /// Made with the first streamed kernel.
+    live: Option<Live>,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -156,7 +157,7 @@ impl CudaDevice {
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
-            live: Live::new()?,
+            live: None,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -284,7 +285,8 @@ impl CudaDevice {
                 std::hint::spin_loop();
                 continue;
             }
-            serve(&mut Beside { allocations: &self.allocations, live: &mut self.live })?;
+            let Some(live) = &mut self.live else { return Ok(()) };
+            serve(&mut Beside { allocations: &self.allocations, live })?;
         }
     }
 }
@@ -422,6 +424,7 @@ impl Device for CudaDevice {
         recording: Recording,
         placement: Option<Placement>,
     ) -> Result<(), DeviceError> {
+        self.made_live()?;
         self.code.load(kernels, Some(Way::streamed(recording, placement)))
     }
 
@@ -436,6 +439,7 @@ impl Device for CudaDevice {
         streaming: &Streaming,
         serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError> {
+        self.made_live()?;
         let kernel = call.name();
         let traced = self.code.traced(kernel, Way::streamed(streaming.recording, streaming.placement))?;
         let mut arguments = pointers(call);
@@ -453,15 +457,24 @@ impl Device for CudaDevice {
     }
 }
 
+impl CudaDevice {
+    fn made_live(&mut self) -> Result<&mut Live, DeviceError> {
+        match &mut self.live {
+            Some(live) => Ok(live),
+            none => Ok(none.insert(Live::new()?)),
+        }
+    }
+}
+
 impl LiveMemory for CudaDevice {
     fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
         ranges.iter().try_for_each(|&(address, bytes)| self.check_inside(address, bytes as u64))?;
-        self.live.read(ranges)
+        self.made_live()?.read(ranges)
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.check_inside(address, bytes.len() as u64)?;
-        self.live.write(address, bytes)
+        self.made_live()?.write(address, bytes)
     }
 }
 
@@ -470,6 +483,7 @@ impl Drop for CudaDevice {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         self.staging = None;
         self.gather = None;
+        self.live = None;
         for &address in self.allocations.keys() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };

@@ -29,10 +29,12 @@ use self::stream::{Name, Stream};
 use self::supply::{Given, Supply};
 use super::worker::Account;
 use super::{SessionError, SessionOptions};
-use crate::{Allocation, Device, DeviceError, LiveMemory, threads};
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, threads};
 
 /// Segments closer to each other than this are copied as one: a copy costs as much as so many bytes.
-const GAP_BYTES: u64 = 64 << 10;
+const GAP_BYTES: usize = 64 << 10;
+/// Segments that one task takes runs from.
+const SEGMENTS_AT_ONCE: usize = 256;
 /// Streams that one task looks through.
 const STREAMS_AT_ONCE: usize = 16;
 /// A stream whose segments' header nobody has seen yet.
@@ -48,9 +50,13 @@ struct InUse {
     taken: u32,
     /// Entries that it holds, as far as the last look saw.
     written: u32,
-    /// Where it lies in what the last look copied.
-    at: usize,
+    /// Where its new runs are in what the last look has found: which part, and how many runs before them.
+    part: u32,
+    before: u32,
 }
+
+/// The new runs of some segments.
+type Part = Vec<Entry>;
 
 /// A launch of which not all is encoded.
 #[derive(Debug)]
@@ -220,7 +226,8 @@ impl Streams {
             given,
             taken: 0,
             written: 0,
-            at: 0,
+            part: 0,
+            before: 0,
         });
         self.in_use.extend(new);
     }
@@ -235,14 +242,10 @@ impl Streams {
         let tickets = self.tickets(memory, partition)?;
         self.take(tickets);
         let entries = partition.segment_entries;
-        let segment_bytes = u64::from(entries * ENTRY_BYTES);
-        self.in_use.sort_unstable_by_key(|segment| segment.given.segment);
-        let ranges = self.ranges(self.memory.address + partition.segments, segment_bytes);
-        let bytes = memory.read_live(&ranges)?;
+        let parts = self.read(memory, partition)?;
         let (packed, free) = threads::install(|| {
-            self.in_use.par_iter_mut().for_each(|segment| segment.read(bytes, entries));
             self.in_use.par_sort_unstable_by_key(|segment| segment.stream);
-            let packed = self.encode(bytes, is_over);
+            let packed = self.encode(&parts, is_over);
             (packed, self.release(entries, is_over))
         });
         let mut look = Look { packed, ..Look::default() };
@@ -285,30 +288,41 @@ impl Streams {
         }
     }
 
-    /// What to copy: the segments in use, which are in order, and short gaps between them.
-    fn ranges(&mut self, segments: u64, segment_bytes: u64) -> Vec<(u64, usize)> {
-        let mut ranges: Vec<(u64, usize)> = Vec::new();
-        let mut copied = 0;
-        for in_use in &mut self.in_use {
-            let address = segments + u64::from(in_use.given.segment) * segment_bytes;
-            match ranges.last_mut() {
-                Some((start, length)) if address - (*start + *length as u64) <= GAP_BYTES => {
-                    let longer = (address + segment_bytes - *start) as usize;
-                    copied += longer - *length;
-                    *length = longer;
-                }
-                _ => {
-                    ranges.push((address, segment_bytes as usize));
-                    copied += segment_bytes as usize;
-                }
-            }
-            in_use.at = copied - segment_bytes as usize;
+    /// Copies the segments in use, and takes the new runs out of them.
+    fn read(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<Vec<Part>, DeviceError> {
+        let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
+        let address = self.memory.address + partition.segments;
+        threads::install(|| self.in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        let mut parts: Vec<Part> = Vec::new();
+        let mut rest = &mut self.in_use[..];
+        while !rest.is_empty() {
+            let (count, ranges) = next_ranges(rest, address, bytes_each);
+            let (now, later) = rest.split_at_mut(count);
+            rest = later;
+            let (starts, bytes) = (starts(&ranges), memory.read_live(&ranges)?);
+            let first_part = parts.len() as u32;
+            let mut found: Vec<Part> = threads::install(|| {
+                let take = |(number, segments): (usize, &mut [InUse])| {
+                    let mut part = Part::new();
+                    for segment in segments {
+                        segment.part = first_part + number as u32;
+                        segment.before = part.len() as u32;
+                        let start = address + u64::from(segment.given.segment) * bytes_each as u64;
+                        let range = ranges.partition_point(|(first, _)| *first <= start) - 1;
+                        let at = starts[range] + (start - ranges[range].0) as usize;
+                        segment.take(&bytes[at..][..bytes_each], &mut part);
+                    }
+                    part
+                };
+                now.par_chunks_mut(SEGMENTS_AT_ONCE).enumerate().map(take).collect()
+            });
+            parts.append(&mut found);
         }
-        ranges
+        Ok(parts)
     }
 
     /// Hands each stream what is new of it, and encodes what can be. The segments in use are ordered by stream.
-    fn encode(&mut self, bytes: &[u8], is_over: bool) -> Vec<u8> {
+    fn encode(&mut self, parts: &[Part], is_over: bool) -> Vec<u8> {
         let mut tasks: Vec<Task<'_>> = Vec::new();
         for segments in self.in_use.chunk_by(|a, b| a.stream == b.stream) {
             let key = segments[0].stream;
@@ -334,7 +348,7 @@ impl Streams {
                     let mut packed = Vec::new();
                     for task in tasks {
                         if let Some(encoder) = encoder {
-                            task.run(bytes, encoder, chunk, found, &mut packed);
+                            task.run(parts, encoder, chunk, found, &mut packed);
                         }
                     }
                     packed
@@ -441,27 +455,68 @@ impl Launch {
 }
 
 impl InUse {
-    /// Sees what the segment holds. `bytes` is what the look copied.
-    fn read(&mut self, bytes: &[u8], entries: u32) {
-        let bytes = &bytes[self.at..][..(entries * ENTRY_BYTES) as usize];
-        let written = bytes
-            .chunks_exact(16)
-            .skip(self.taken as usize)
-            .take_while(|entry| has_tag(four(entry), self.given.tag));
-        self.written = self.taken + written.count() as u32;
-        if self.stream == UNKNOWN && self.written > 0 {
-            let [stream, launch, _, _] = four(bytes);
-            self.stream = u64::from(launch) << 32 | u64::from(stream);
+    /// Takes what is new in the segment, which holds `bytes`.
+    fn take(&mut self, bytes: &[u8], part: &mut Part) {
+        let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(four).skip(self.taken as usize);
+        self.written = self.taken;
+        for entry in entries.take_while(|entry| has_tag(*entry, self.given.tag)) {
+            if self.written == 0 {
+                let [stream, launch, _, _] = entry;
+                self.stream = u64::from(launch) << 32 | u64::from(stream);
+            } else {
+                part.push(untagged(entry));
+            }
+            self.written += 1;
         }
     }
 
     /// The runs that are new in it.
-    fn new_runs<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = Entry> + 'b {
-        let first = self.taken.max(1);
-        let new = self.written.saturating_sub(first);
-        let start = self.at + (first * ENTRY_BYTES) as usize;
-        bytes[start..].chunks_exact(16).take(new as usize).map(|entry| untagged(four(entry)))
+    fn new_runs<'p>(&self, parts: &'p [Part]) -> &'p [Entry] {
+        let new = self.written.saturating_sub(self.taken.max(1)) as usize;
+        let part = parts.get(self.part as usize).and_then(|part| part.get(self.before as usize..));
+        part.and_then(|part| part.get(..new)).unwrap_or_default()
     }
+}
+
+/// The next of the segments, which are in order, that are copied at once: how many, and what to copy. Short gaps between them are
+/// copied too.
+fn next_ranges(segments: &[InUse], address: u64, bytes_each: usize) -> (usize, Vec<(u64, usize)>) {
+    let mut ranges: Vec<(u64, usize)> = Vec::new();
+    let mut copied = 0;
+    for (count, segment) in segments.iter().enumerate() {
+        let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+        let longer = match ranges.last() {
+            Some((start, length)) => (at - start) as usize - length + bytes_each,
+            None => bytes_each,
+        };
+        let joins = !ranges.is_empty() && longer - bytes_each <= GAP_BYTES;
+        let more = if joins { longer } else { bytes_each };
+        if copied + more > MAX_READ {
+            return (count, ranges);
+        }
+        copied += more;
+        match ranges.last_mut() {
+            Some((_, length)) if joins => *length += more,
+            _ => ranges.push((at, bytes_each)),
+        }
+    }
+    (segments.len(), ranges)
+}
+
+/// Where each range begins in what was copied.
+fn starts(ranges: &[(u64, usize)]) -> Vec<usize> {
+    let mut at = 0;
+    ranges.iter().map(|(_, length)| std::mem::replace(&mut at, at + length)).collect()
+}
+
+/// Reads memory of any length.
+fn read_all(memory: &mut dyn LiveMemory, address: u64, bytes: usize) -> Result<Vec<u8>, DeviceError> {
+    let mut all = Vec::with_capacity(bytes);
+    while all.len() < bytes {
+        let length = (bytes - all.len()).min(MAX_READ);
+        all.extend_from_slice(memory.read_live(&[(address + all.len() as u64, length)])?);
+    }
+    Ok(all)
 }
 
 /// A stream, and what is new of it.
@@ -475,7 +530,7 @@ struct Task<'s> {
 impl Task<'_> {
     fn run(
         &mut self,
-        bytes: &[u8],
+        parts: &[Part],
         encoder: &mut ChunkEncoder,
         chunk: &mut [u8],
         found: &mut Vec<Entry>,
@@ -483,7 +538,7 @@ impl Task<'_> {
     ) {
         found.clear();
         for segment in self.segments {
-            found.extend(segment.new_runs(bytes).filter(|entry| entry.is_run()));
+            found.extend(segment.new_runs(parts).iter().filter(|entry| entry.is_run()));
         }
         self.stream.look(self.name, found, self.is_last, encoder, chunk, packed);
     }
