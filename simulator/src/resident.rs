@@ -124,8 +124,8 @@ impl<'a> Resident<'a> {
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
                 let warp = linear * u64::from(per_block) + u64::from(number);
-                // SAFETY: the promise of `Launch::traced`; each warp of the launch is started once.
-                let recorder = unsafe { WarpRecorder::new(&self.launch.logs, self.launch.recording, warp) };
+                // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch is started once.
+                let recorder = unsafe { WarpRecorder::new(&self.launch.memory, self.launch.recording, warp) };
                 cells.start(block, number, self.launch.block, recorder);
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {

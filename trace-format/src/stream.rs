@@ -24,7 +24,8 @@
 //! # Taking a segment
 //! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its segment is then
 //! in slot `ticket % slots` of a queue, as soon as the slot has the ticket's *lap*, that is `ticket / slots + 1`, of which it
-//! holds eight bits. The host writes a slot when it has a segment to give. A slot is 8 bytes:
+//! holds eight bits. The host writes a slot when it has a segment to give, and has seen the header of the one that the slot
+//! gave last: until then the lane whose ticket that was may not have looked. A slot is 8 bytes:
 //! ```text
 //! offset  size  field
 //!      0     3  number of the segment
@@ -34,16 +35,21 @@
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a segment, or
 //! [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the host last gave something
 //! ([`StreamState::gave_up`]). Then it counts what it would have appended as lost, keeps the ticket, and looks again
-//! when it next has something to append. A lane that leaves the kernel with a ticket takes the segment with it until the launch has ended.
+//! when it next has something to append. A lane that leaves the kernel with a ticket takes the segment with it, and the slot,
+//! until the launch has ended.
 //!
 //! # The end
 //! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has appended
 //! is in log memory then, or on its way there.
 //!
 //! # In which order
-//! A run is appended when it ends, so those of a warp's lanes come out of order. What was in log memory at one time has
-//! all its predecessors in log memory at any later time: each run of its lanes that began before had ended, and
-//! been appended, before it began.
+//! A run is appended when the lane that keeps it comes to its next event or leaves the kernel, so those of a warp's lanes come
+//! out of order. A run that was in log memory at one time has these in log memory at any later time: the runs that began
+//! before it and whose keeper took part in it, for the keeper had appended them before it began. A run whose keeper has gone
+//! another way than its other lanes may come long after theirs.
+//!
+//! So all runs that a lane keeps and that began before a time are there after a run in which the lane took part and that
+//! began then or later has been seen, or the lane's bit in [`StreamLogs::ended`].
 
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
 

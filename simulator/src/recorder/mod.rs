@@ -8,14 +8,18 @@
 //!
 //! The time is a counter of the warp's events.
 
+mod kept;
+mod live;
+mod stream;
 mod track;
 
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
-use warptrace_format::log::{Entry, LOCATION_SHIFT, LaunchLogs, MAX_KEY_COUNT};
+use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
 
-use self::track::TrackLogs;
+use self::track::Track;
 use crate::context::LANES;
+use crate::launch::LogMemory;
 use crate::warp::bits;
 
 /// Number of the twin's track.
@@ -46,9 +50,9 @@ pub(crate) struct WarpRecorder {
     clock: u32,
     records: [Record; LANES],
     /// The logs of the trace; none if the launch is not traced.
-    trace: Option<TrackLogs>,
+    trace: Option<Box<dyn Track>>,
     /// The logs of its raw twin.
-    twin: Option<TrackLogs>,
+    twin: Option<Box<dyn Track>>,
 }
 
 impl WarpRecorder {
@@ -58,22 +62,18 @@ impl WarpRecorder {
     }
 
     /// A recorder for the warp with this index in its launch. It records nothing if the launch is not traced, or has
-    /// another shape than `logs` was made for.
+    /// another shape than its logs were made for.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced), for as long as the recorder is used. No other recorder is
-    /// for the same warp.
-    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u64) -> Self {
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the
+    /// recorder is used. No other recorder is for the same warp.
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u64) -> Self {
         let mut recorder = Self::off();
-        if let Ok(warp) = u32::try_from(warp)
-            && warp < logs.warps
-        {
+        // SAFETY: the caller's promise.
+        recorder.trace = unsafe { track::open(memory, 0, warp) };
+        if recording.dual {
             // SAFETY: the caller's promise.
-            recorder.trace = Some(unsafe { TrackLogs::new(logs, 0, warp) });
-            if recording.dual {
-                // SAFETY: the caller's promise.
-                recorder.twin = Some(unsafe { TrackLogs::new(logs, TWIN, warp) });
-            }
+            recorder.twin = unsafe { track::open(memory, TWIN, warp) };
         }
         recorder
     }
@@ -86,7 +86,7 @@ impl WarpRecorder {
         self.clock = self.clock.wrapping_add(1);
         self.record_run(location, mask, count);
         if let Some(twin) = &mut self.twin {
-            append_run(twin, mask, location, count, self.clock);
+            twin.append_run(mask, location, count, self.clock);
         }
     }
 
@@ -103,7 +103,7 @@ impl WarpRecorder {
         if count > MAX_KEY_COUNT {
             // No record counts so far: the run is complete at once.
             if let Some(trace) = &mut self.trace {
-                append_run(trace, mask, location, count, self.clock);
+                trace.append_run(mask, location, count, self.clock);
             }
             return;
         }
@@ -121,7 +121,7 @@ impl WarpRecorder {
             && let Some(trace) = &mut self.trace
         {
             let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
-            trace.append(lane as u32, Entry { mask, location, count, time }.to_words());
+            trace.append(lane as u32, Entry { mask, location, count, time });
         }
     }
 
@@ -132,15 +132,5 @@ impl WarpRecorder {
         for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
             track.close(lane as u32);
         }
-    }
-}
-
-/// Appends a run to its keeper's log, in as many entries as its count takes.
-fn append_run(logs: &mut TrackLogs, mask: u32, location: u16, count: u32, time: u32) {
-    let mut remaining = count;
-    while remaining != 0 {
-        let count = remaining.min(MAX_KEY_COUNT);
-        logs.append(mask.trailing_zeros(), Entry { mask, location, count, time }.to_words());
-        remaining -= count;
     }
 }

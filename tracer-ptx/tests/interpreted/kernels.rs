@@ -16,6 +16,7 @@ fn options(placement: Placement) -> Options<'static> {
     Options {
         kernels: None,
         recording,
+        streamed: false,
         placement: Some(placement),
         architecture: 90,
         registers: &[],

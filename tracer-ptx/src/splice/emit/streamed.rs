@@ -162,7 +162,9 @@ impl Emitter {
         }
         emit!(self, "mov.u64 %wt_y3, %globaltimer;");
         self.place_label(&look);
-        emit!(self, "@%wt_p1 ld.volatile.global.v2.b32 {{%wt_x0, %wt_x1}}, [%wt_y0];");
+        // One access, so that lap and tag are of one time.
+        emit!(self, "@%wt_p1 ld.volatile.global.b64 %wt_c, [%wt_y0];");
+        emit!(self, "@%wt_p1 mov.b64 {{%wt_x0, %wt_x1}}, %wt_c;");
         self.is_lap();
         emit!(self, "@!%wt_r bra {done};");
         emit!(self, "ld.volatile.global.b32 %wt_x2, [%wt_y2+{}];", field::GAVE_UP);
