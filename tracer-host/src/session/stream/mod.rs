@@ -198,8 +198,11 @@ impl Streams {
         if writes.is_empty() {
             return Ok(());
         }
+        let queue = self.memory.address + partition.queue;
         for slots in &writes {
-            memory.write_live(self.memory.address + partition.queue + slots.offset, &slots.bytes)?;
+            for (piece, number) in slots.bytes.chunks(MAX_READ).zip(0..) {
+                memory.write_live(queue + slots.offset + number * MAX_READ as u64, piece)?;
+            }
         }
         // Who waited in vain may wait again.
         let gave_up = std::mem::offset_of!(StreamState, gave_up) as u64;
@@ -251,7 +254,7 @@ impl Streams {
         let mut look = Look { packed, ..Look::default() };
         self.supply.free(free);
         if is_over {
-            self.end(memory, &mut look)?;
+            self.end(memory, partition, &mut look)?;
         } else {
             for (launch, ended) in ended {
                 if let Some(launch) = self.launches.get_mut(&launch) {
@@ -274,8 +277,8 @@ impl Streams {
         for launch in running {
             let warps = launch.info.warps();
             let at = self.memory.address + launch.tables + 8 * launch.streams.len() as u64;
-            let bytes = memory.read_live(&[(at, 4 * (warps as usize).next_multiple_of(2))])?;
-            let ended = words(bytes).flatten().take(warps as usize).collect();
+            let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
+            let ended = words(&bytes).flatten().take(warps as usize).collect();
             all.push((launch.info.number(), ended));
         }
         Ok(all)
@@ -385,11 +388,17 @@ impl Streams {
     }
 
     /// Ends all launches: all of them is encoded.
-    fn end(&mut self, memory: &mut dyn LiveMemory, look: &mut Look) -> Result<(), DeviceError> {
+    fn end(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        partition: Partition,
+        look: &mut Look,
+    ) -> Result<(), DeviceError> {
+        let address = self.memory.address + partition.tables;
+        let tables = read_all(memory, address, self.tables_used as usize)?;
         for (_, mut launch) in std::mem::take(&mut self.launches) {
-            let bytes =
-                memory.read_live(&[(self.memory.address + launch.tables, 8 * launch.streams.len())])?;
-            let lost = words(bytes).map(|[low, high]| u64::from(low) | u64::from(high) << 32);
+            let lost = &tables[(launch.tables - partition.tables) as usize..];
+            let lost = words(lost).map(|[low, high]| u64::from(low) | u64::from(high) << 32);
             launch.count(lost);
             look.end.push(launch.info);
             look.accounts.append(&mut launch.accounts);
@@ -505,8 +514,13 @@ fn next_ranges(segments: &[InUse], address: u64, bytes_each: usize) -> (usize, V
 
 /// Where each range begins in what was copied.
 fn starts(ranges: &[(u64, usize)]) -> Vec<usize> {
-    let mut at = 0;
-    ranges.iter().map(|(_, length)| std::mem::replace(&mut at, at + length)).collect()
+    let lengths = ranges.iter().map(|(_, length)| length);
+    lengths
+        .scan(0, |at, length| {
+            *at += length;
+            Some(*at - length)
+        })
+        .collect()
 }
 
 /// Reads memory of any length.
