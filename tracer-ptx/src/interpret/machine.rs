@@ -4,6 +4,7 @@ use super::error::{Fault, InterpretError};
 use super::execute::Executor;
 use super::memory::{Memory, Scratch};
 use super::observed::{MarkerEvent, Observed};
+use super::op::Op;
 use super::program::{Item, Program};
 use super::schedule::{Candidate, Schedule};
 
@@ -27,7 +28,7 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// The kernel's parameters, each as its bytes.
     pub parameters: Vec<Vec<u8>>,
-    /// What the clock of each warp begins with.
+    /// What the clock of each warp begins with, and `%globaltimer`.
     pub clock: u64,
     /// Instructions that all groups may execute in all.
     pub max_steps: u64,
@@ -113,6 +114,21 @@ pub fn run(
     memory: &mut Memory,
     schedule: &mut Schedule,
 ) -> Result<Observed, InterpretError> {
+    run_with_host(program, launch, memory, schedule, &mut |_| {})
+}
+
+/// Like [`run`], with a host that reads and writes memory while the launch runs: `host` is called at the end of
+/// each turn, so also when a group sleeps.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_host(
+    program: &Program,
+    launch: &Launch<'_>,
+    memory: &mut Memory,
+    schedule: &mut Schedule,
+    host: &mut dyn FnMut(&mut Memory),
+) -> Result<Observed, InterpretError> {
     let function = check(program, launch)
         .map_err(|problem| InterpretError::Launch { kernel: launch.kernel.to_owned(), problem })?;
     let mut frame = Frame::new(program, function);
@@ -149,6 +165,7 @@ pub fn run(
             launch,
             memory,
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
+            nanoseconds: launch.clock,
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
@@ -156,7 +173,7 @@ pub fn run(
         observed: Observed { shared_bytes: shared_bytes as u64, ..Observed::default() },
         max_steps: launch.max_steps,
     };
-    machine.run(schedule)?;
+    machine.run(schedule, host)?;
     Ok(machine.observed)
 }
 
@@ -184,24 +201,29 @@ fn check(program: &Program, launch: &Launch<'_>) -> Result<usize, String> {
 }
 
 impl Machine<'_> {
-    fn run(&mut self, schedule: &mut Schedule) -> Result<(), InterpretError> {
+    fn run(
+        &mut self,
+        schedule: &mut Schedule,
+        host: &mut dyn FnMut(&mut Memory),
+    ) -> Result<(), InterpretError> {
         let mut last = 0;
         while !self.groups.is_empty() {
             let mut current = self.choose(schedule, last);
             loop {
                 self.join(&mut current, schedule);
                 last = self.groups[current].number;
-                self.step(current, schedule)?;
+                let sleeps = self.step(current, schedule)?;
                 // The group may have ended.
                 match self.groups.iter().position(|group| group.number == last) {
                     Some(found) => current = found,
                     None => break,
                 }
                 let at_label = self.joins_at(self.groups[current].at);
-                if schedule.turn_ends(self.observed.steps, at_label) {
+                if schedule.turn_ends(self.observed.steps, at_label) || sleeps {
                     break;
                 }
             }
+            host(self.executor.memory);
         }
         Ok(())
     }
@@ -242,8 +264,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes one instruction, with the labels, markers and performance events before it.
-    fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<(), InterpretError> {
+    /// Executes one instruction, with the labels, markers and performance events before it; answers whether the
+    /// group sleeps then.
+    fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];
         let program = self.program;
         let step = loop {
@@ -254,7 +277,7 @@ impl Machine<'_> {
                     self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
                 }
                 Some(Item::Instruction(step)) => match (&step.op, step.guard) {
-                    (Ok(super::op::Op::PerformanceEvent { mask }), None) => {
+                    (Ok(Op::PerformanceEvent { mask }), None) => {
                         self.count(group, schedule)?;
                         let events = self.observed.performance_events.entry(*mask).or_default();
                         events.groups += 1;
@@ -286,7 +309,7 @@ impl Machine<'_> {
             self.groups.push(Group { number: self.numbers, warp: group.warp, mask, at });
             self.numbers += 1;
         }
-        Ok(())
+        Ok(matches!(step.op, Ok(Op::Sleep { .. })))
     }
 
     fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {
@@ -296,6 +319,7 @@ impl Machine<'_> {
         }
         let warp = &mut self.warps[group.warp];
         warp.clock = warp.clock.wrapping_add(schedule.cycles());
+        self.executor.nanoseconds = self.executor.nanoseconds.wrapping_add(1);
         Ok(())
     }
 
