@@ -14,7 +14,7 @@
 //!     12     4  tag
 //! ```
 //! All others hold runs as an entry of a log does ([`log`](crate::log)), but for the last word: it is the tag, with bits 32 to
-//! 35 of the clock as its lowest four. So the times of runs are what they are there.
+//! 35 of the clock as its lowest four, and [`SOLE`] or not. So the times of runs are what they are there.
 //!
 //! The tag tells what was written for whom: each time that the host gives a segment away it has another one, and never
 //! 0. An entry whose tag is another is left from earlier, or not written yet. A lane fills its segment in order. So what
@@ -30,7 +30,7 @@
 //! offset  size  field
 //!      0     3  number of the segment
 //!      3     1  lap
-//!      4     4  tag, a multiple of 16
+//!      4     4  tag, a multiple of 32
 //! ```
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a segment, or
 //! [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the host last gave something
@@ -43,13 +43,18 @@
 //! is in log memory then, or on its way there.
 //!
 //! # In which order
-//! A run is appended when the lane that keeps it comes to its next event or leaves the kernel, so those of a warp's lanes come
-//! out of order. A run that was in log memory at one time has these in log memory at any later time: the runs that began
-//! before it and whose keeper took part in it, for the keeper had appended them before it began. A run whose keeper has gone
-//! another way than its other lanes may come long after theirs.
+//! A run is appended when lanes leave it. The lowest lane of its mask, its keeper, may leave it long after others of its
+//! lanes, and these may end further runs meanwhile. So whenever a group of lanes leaves a run, the lowest of them that was in
+//! it appends it: the keeper its *original*, others *copies*, which are the same but for the lane in whose segment they are.
+//! Nobody adds to a run that a lane has left.
 //!
-//! So all runs that a lane keeps and that began before a time are there after a run in which the lane took part and that
-//! began then or later has been seen, or the lane's bit in [`StreamLogs::ended`].
+//! So what was in log memory at one time has all its predecessors in log memory at any later time: each run of its lanes that began
+//! before had been left by them, and been appended, before it began. Runs that share the lowest lane of their mask began at different
+//! times: of two with the same lane and time one is a copy. Only runs that lanes append alone, as those of a counted loop, are marked
+//! as [`SOLE`]: each of them is an original, whoever has appended it, and several may be of one time.
+//!
+//! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and the number there make up all
+//! events that there were; those that no original and no copy tells of are lost.
 
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
 
@@ -60,7 +65,11 @@ pub const MAX_STREAM_ENTRIES: u32 = 128;
 /// The most segments that there can be.
 pub const MAX_SEGMENTS: u32 = 1 << 24;
 /// What a tag is a multiple of; the bits below are the clock's.
-pub const TAG_STEP: u32 = 16;
+pub const TAG_STEP: u32 = 32;
+/// Marks an entry of which there are no copies.
+pub const SOLE: u32 = 16;
+/// The bits of the clock in the last word.
+pub const CLOCK_MASK: u32 = 15;
 /// Bytes of a slot of the queue.
 pub const SLOT_BYTES: u32 = 8;
 /// Bits by which the lap is shifted in a slot's first word.
@@ -78,7 +87,7 @@ pub struct StreamLogs {
     pub queue: u64,
     /// Address of a [`StreamState`].
     pub state: u64,
-    /// Array of `u64`: lost events of each stream of the launch, `lost[track * warps + warp]`.
+    /// Array of `u64`: events of originals that found no memory, for each stream of the launch, `lost[track * warps + warp]`.
     pub lost: u64,
     /// Array of `u32`: for each warp the lanes that have left the kernel.
     pub ended: u64,
@@ -126,9 +135,21 @@ pub const fn header_words(stream: u32, launch: u32, lane: u32, tag: u32) -> [u32
 
 /// Makes the words of an entry with a tag.
 #[inline(always)]
-pub const fn tagged(entry: Entry, tag: u32) -> [u32; 4] {
+pub const fn tagged(entry: Entry, tag: u32, is_sole: bool) -> [u32; 4] {
     let [mask, key, low, high] = entry.to_words();
-    [mask, key, low, high & (TAG_STEP - 1) | tag]
+    [mask, key, low, high & CLOCK_MASK | tag | if is_sole { SOLE } else { 0 }]
+}
+
+/// Whether an entry is its run's original, if it lies in a segment of this lane.
+#[inline(always)]
+pub const fn is_original(words: [u32; 4], lane: u32) -> bool {
+    is_sole(words) || words[0].trailing_zeros() == lane
+}
+
+/// Whether an entry is marked as one of which there are no copies.
+#[inline(always)]
+pub const fn is_sole(words: [u32; 4]) -> bool {
+    words[3] & SOLE != 0
 }
 
 /// Whether an entry, or a header, was written with this tag.
@@ -140,7 +161,7 @@ pub const fn has_tag(words: [u32; 4], tag: u32) -> bool {
 /// The run of an entry with a tag.
 #[inline(always)]
 pub const fn untagged([mask, key, low, high]: [u32; 4]) -> Entry {
-    Entry::from_words([mask, key, low, high & (TAG_STEP - 1)])
+    Entry::from_words([mask, key, low, high & CLOCK_MASK])
 }
 
 const _: () = {
@@ -157,10 +178,14 @@ mod tests {
     #[test]
     fn a_tag_leaves_the_run_as_it_is() {
         let entry = Entry { mask: 7, location: 0xfffe, count: 0xffff, time: 0xf234_5678 };
-        let words = tagged(entry, 5 * TAG_STEP);
+        let words = tagged(entry, 5 * TAG_STEP, false);
         assert!(has_tag(words, 5 * TAG_STEP) && !has_tag(words, 4 * TAG_STEP) && !has_tag(words, 0));
         assert_eq!(untagged(words), entry);
-        assert!(has_tag(header_words(1, 2, 3, 16), 16));
+        assert!(has_tag(header_words(1, 2, 3, TAG_STEP), TAG_STEP));
+        let sole = tagged(entry, 5 * TAG_STEP, true);
+        assert!(has_tag(sole, 5 * TAG_STEP) && untagged(sole) == entry && is_sole(sole) && !is_sole(words));
+        assert_eq!([0, 1, 2].map(|lane| is_original(words, lane)), [true, false, false]);
+        assert!(is_original(sole, 9));
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl KeptTrack {
 }
 
 impl Track for KeptTrack {
-    fn append(&mut self, lane: u32, entry: Entry) {
+    fn append(&mut self, lane: u32, entry: Entry, _: bool) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.stopped {
             return self.lose(entry);
@@ -106,6 +106,10 @@ impl Track for KeptTrack {
         self.write(pointer.next, entry.to_words());
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
+    }
+
+    fn has_copies(&self) -> bool {
+        false
     }
 
     /// Writes down where the lane's log ends. A log that was stopped has said so before.

@@ -98,7 +98,7 @@ impl WarpRecorder {
             return;
         }
         for lane in bits(mask) {
-            self.end_run(lane);
+            self.end_run(lane, mask);
         }
         if count > MAX_KEY_COUNT {
             // No record counts so far: the run is complete at once.
@@ -113,22 +113,23 @@ impl WarpRecorder {
         }
     }
 
-    /// Ends the lane's run: if the lane keeps it, appends it to the lane's log.
-    fn end_run(&mut self, lane: usize) {
+    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the lane keeps it, or, where
+    /// there are copies, is the lowest of those that leave it.
+    fn end_run(&mut self, lane: usize, group: u32) {
         let Record { mask, key, time } = std::mem::take(&mut self.records[lane]);
-        if mask != 0
-            && mask.trailing_zeros() == lane as u32
-            && let Some(trace) = &mut self.trace
-        {
+        let Some(trace) = self.trace.as_mut().filter(|_| mask != 0) else { return };
+        let leaving = if trace.has_copies() { mask & group } else { mask };
+        if leaving.trailing_zeros() == lane as u32 {
             let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
-            trace.append(lane as u32, Entry { mask, location, count, time });
+            trace.append(lane as u32, Entry { mask, location, count, time }, false);
         }
     }
 
     /// Closes the logs of a lane that leaves the kernel.
     pub(crate) fn leave(&mut self, lane: usize) {
         debug_assert!(lane < WARP_LANES as usize);
-        self.end_run(lane);
+        // Nothing of this lane comes later: others need no copy.
+        self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
             track.close(lane as u32);
         }

@@ -119,12 +119,21 @@ impl<M: LiveWords> StreamedTrack<M> {
 }
 
 impl<M: LiveWords> Track for StreamedTrack<M> {
-    fn append(&mut self, lane: u32, entry: Entry) {
-        let Some(mut segment) = self.with_room(lane) else { return self.lose(entry) };
-        self.write(segment.next, tagged(entry, segment.tag));
+    fn append(&mut self, lane: u32, entry: Entry, is_sole: bool) {
+        let Some(mut segment) = self.with_room(lane) else {
+            if is_sole || entry.mask.trailing_zeros() == lane {
+                self.lose(entry);
+            }
+            return;
+        };
+        self.write(segment.next, tagged(entry, segment.tag, is_sole));
         segment.next += u64::from(ENTRY_BYTES);
         segment.room -= 1;
         self.lanes[lane as usize] = LaneLog::Filling(segment);
+    }
+
+    fn has_copies(&self) -> bool {
+        true
     }
 
     /// Says that a lane leaves the kernel. Nothing is appended to its logs of any track after this.

@@ -8,8 +8,11 @@ use crate::launch::LogMemory;
 
 /// The logs of one track of a warp.
 pub(super) trait Track {
-    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it.
-    fn append(&mut self, lane: u32, entry: Entry);
+    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it. `is_sole`: no lane appends a copy.
+    fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
+
+    /// Whether lanes that leave a run before its keeper append a copy of it.
+    fn has_copies(&self) -> bool;
 
     /// Closes the log of a lane that leaves the kernel.
     fn close(&mut self, lane: u32);
@@ -19,7 +22,7 @@ pub(super) trait Track {
         let mut remaining = count;
         while remaining != 0 {
             let count = remaining.min(MAX_KEY_COUNT);
-            self.append(mask.trailing_zeros(), Entry { mask, location, count, time });
+            self.append(mask.trailing_zeros(), Entry { mask, location, count, time }, true);
             remaining -= count;
         }
     }

@@ -20,10 +20,11 @@ use rayon::prelude::*;
 use warptrace_encode::native::ChunkEncoder;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::{ENTRY_BYTES, Entry};
+use warptrace_format::log::ENTRY_BYTES;
 use warptrace_format::pool::WarpAccount;
-use warptrace_format::stream::{StreamLogs, StreamState, has_tag, untagged};
+use warptrace_format::stream::{StreamLogs, StreamState, has_tag, is_original, is_sole, untagged};
 
+use self::order::Found;
 use self::partition::{Needs, Partition};
 use self::stream::{Name, Stream};
 use self::supply::{Given, Supply};
@@ -45,6 +46,8 @@ const UNKNOWN: u64 = u64::MAX;
 struct InUse {
     /// Launch in the upper half, number of the stream in the lower half.
     stream: u64,
+    /// The lane that writes it.
+    lane: u32,
     given: Given,
     /// Entries that were taken, its header included.
     taken: u32,
@@ -56,7 +59,7 @@ struct InUse {
 }
 
 /// The new runs of some segments.
-type Part = Vec<Entry>;
+type Part = Vec<Found>;
 
 /// A launch of which not all is encoded.
 #[derive(Debug)]
@@ -226,6 +229,7 @@ impl Streams {
     fn take(&mut self, tickets: u64) {
         let new = self.supply.taken(tickets).map(|given| InUse {
             stream: UNKNOWN,
+            lane: 0,
             given,
             taken: 0,
             written: 0,
@@ -427,12 +431,14 @@ impl Streams {
 }
 
 impl Launch {
-    /// Makes the accounts, of what was recorded and how many events each stream has lost.
+    /// Makes the accounts, of what was recorded and of the originals that each stream has lost.
     fn count(&mut self, lost: impl Iterator<Item = u64>) {
         for ((account, stream), lost) in self.accounts.iter_mut().zip(&self.streams).zip(lost) {
-            let (recorded, chunks) =
-                stream.as_ref().map_or((0, 0), |stream| (stream.recorded, stream.chunks));
-            let attempted = recorded + lost;
+            let counts = |stream: &Stream| (stream.originals(), stream.recorded, stream.chunks);
+            let (originals, recorded, chunks) = stream.as_deref().map_or((0, 0, 0), counts);
+            // If not all originals have come, as where a kernel was ended.
+            let attempted = (originals + lost).max(recorded);
+            let lost = attempted - recorded;
             *account = Account::new(WarpAccount { attempted, recorded, lost, chunks, finished: 1 });
         }
     }
@@ -470,17 +476,21 @@ impl InUse {
         self.written = self.taken;
         for entry in entries.take_while(|entry| has_tag(*entry, self.given.tag)) {
             if self.written == 0 {
-                let [stream, launch, _, _] = entry;
-                self.stream = u64::from(launch) << 32 | u64::from(stream);
+                let [stream, launch, lane, _] = entry;
+                (self.stream, self.lane) = (u64::from(launch) << 32 | u64::from(stream), lane);
             } else {
-                part.push(untagged(entry));
+                part.push(Found {
+                    entry: untagged(entry),
+                    is_sole: is_sole(entry),
+                    is_original: is_original(entry, self.lane),
+                });
             }
             self.written += 1;
         }
     }
 
     /// The runs that are new in it.
-    fn new_runs<'p>(&self, parts: &'p [Part]) -> &'p [Entry] {
+    fn new_runs<'p>(&self, parts: &'p [Part]) -> &'p [Found] {
         let new = self.written.saturating_sub(self.taken.max(1)) as usize;
         let part = parts.get(self.part as usize).and_then(|part| part.get(self.before as usize..));
         part.and_then(|part| part.get(..new)).unwrap_or_default()
@@ -547,12 +557,12 @@ impl Task<'_> {
         parts: &[Part],
         encoder: &mut ChunkEncoder,
         chunk: &mut [u8],
-        found: &mut Vec<Entry>,
+        found: &mut Vec<Found>,
         packed: &mut Vec<u8>,
     ) {
         found.clear();
         for segment in self.segments {
-            found.extend(segment.new_runs(parts).iter().filter(|entry| entry.is_run()));
+            found.extend(segment.new_runs(parts).iter().filter(|found| found.entry.is_run()));
         }
         self.stream.look(self.name, found, self.is_last, encoder, chunk, packed);
     }

@@ -1,17 +1,28 @@
 //! The runs of one stream, from the order in which they come to an order in which they happened.
 //!
-//! A run comes when it has ended, by the log of the lane that kept it, so runs that began earlier may come later. But what
-//! has come by one look has all its predecessors by the next one: runs that began before it and share a lane with it. So
-//! after each look all runs of the look before can go on, and with them those of this look that precede one of them.
-//! Runs without a common lane have no order.
+//! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come later, and some
+//! more than once. But what has come by one look has all its predecessors by the next one: runs that began before it and share a
+//! lane with it (`warptrace_format::stream`). So after each look all runs of the look before can go on, and with them those of
+//! this look that precede one of them. Runs without a common lane have no order.
 
 use warptrace_encode::native::{Run, run};
-use warptrace_format::log::Entry;
+use warptrace_format::log::{Entry, LANES};
+
+/// A run, as a look finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) entry: Entry,
+    /// Whether there are no copies of it.
+    pub(super) is_sole: bool,
+    /// Whether this is no copy.
+    pub(super) is_original: bool,
+}
 
 /// A run that has come.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     entry: Entry,
+    is_sole: bool,
     /// Whether a look before this one has found it.
     is_old: bool,
 }
@@ -22,15 +33,23 @@ pub(super) struct Order {
     held: Vec<Held>,
     /// A time half of all times before those that come. Times wrap; those that are here at once are close together.
     base: Option<u32>,
+    /// When the last run that has gone on and whose lowest lane is this one began; of those lanes for which there is one.
+    last: [u32; LANES as usize],
+    lanes: u32,
+    /// Events of all originals that have come.
+    pub(super) originals: u64,
 }
 
 impl Order {
     /// Takes the runs that a look has found, and appends those that can go on to `ready`. With `is_last` all can.
-    pub(super) fn look(&mut self, found: &[Entry], is_last: bool, ready: &mut Vec<Run>) {
+    pub(super) fn look(&mut self, found: &[Found], is_last: bool, ready: &mut Vec<Run>) {
         if found.is_empty() && self.held.is_empty() {
             return;
         }
-        self.held.extend(found.iter().map(|&entry| Held { entry, is_old: false }));
+        for &Found { entry, is_sole, is_original } in found {
+            self.originals += if is_original { u64::from(entry.count) } else { 0 };
+            self.held.push(Held { entry, is_sole, is_old: false });
+        }
         let base = match self.base {
             Some(base) => base,
             None => self.held[0].entry.time.wrapping_sub(1 << 31),
@@ -45,16 +64,32 @@ impl Order {
                 lanes |= held.entry.mask;
             }
         }
+        let mut held = std::mem::take(&mut self.held);
         let mut last = None;
-        self.held.retain_mut(|held| {
+        held.retain_mut(|held| {
             let goes = std::mem::replace(&mut held.is_old, true);
             if goes {
                 last = Some(held.entry.time);
-                ready.push(run(held.entry));
+                if !self.has_gone(*held) {
+                    ready.push(run(held.entry));
+                }
             }
             !goes
         });
+        self.held = held;
         self.base = last.map(|time| time.wrapping_sub(1 << 31)).or(Some(base));
+    }
+
+    /// Whether a run is a copy of one that has gone on, or that one of it. If not, takes note that it goes on.
+    fn has_gone(&mut self, Held { entry, is_sole, .. }: Held) -> bool {
+        let lane = entry.mask.trailing_zeros() % LANES;
+        let last = &mut self.last[lane as usize];
+        let is_later = self.lanes >> lane & 1 == 0 || (entry.time.wrapping_sub(*last) as i32) > 0;
+        if is_later {
+            *last = entry.time;
+            self.lanes |= 1 << lane;
+        }
+        !is_later && !is_sole
     }
 
     /// Whether nothing is held.
@@ -67,11 +102,12 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn entry(time: u32, mask: u32) -> Entry {
-        Entry { mask, location: time as u16, count: 1, time }
+    fn entry(time: u32, mask: u32) -> Found {
+        let entry = Entry { mask, location: time as u16, count: 1, time };
+        Found { entry, is_sole: false, is_original: true }
     }
 
-    fn look(order: &mut Order, found: &[Entry], is_last: bool) -> Vec<u32> {
+    fn look(order: &mut Order, found: &[Found], is_last: bool) -> Vec<u32> {
         let mut ready = Vec::new();
         order.look(found, is_last, &mut ready);
         ready.iter().map(|run| run[1]).collect()
@@ -112,5 +148,26 @@ mod tests {
         look(&mut order, &times.map(|time| entry(time, 1)), false);
         let expected = [u32::MAX - 1, u32::MAX, 1, 2].map(|time| u32::from(time as u16));
         assert_eq!(look(&mut order, &[], false), expected);
+    }
+
+    #[test]
+    fn copies_go_on_once_whenever_they_come() {
+        let mut order = Order::default();
+        let copy = Found { is_original: false, ..entry(5, 0b101) };
+        // Lane 2 has left the run; lane 0 is still in it.
+        assert_eq!(look(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
+        assert_eq!(look(&mut order, &[], false), [5, 6]);
+        assert_eq!(order.originals, 1);
+        // Its original comes late.
+        assert_eq!(look(&mut order, &[entry(5, 0b101), entry(8, 1)], false), [0_u32; 0]);
+        assert_eq!(look(&mut order, &[], true), [8]);
+        assert_eq!(order.originals, 3);
+    }
+
+    #[test]
+    fn runs_without_copies_may_be_of_one_time() {
+        let mut order = Order::default();
+        let sole = Found { is_sole: true, ..entry(5, 3) };
+        assert_eq!(look(&mut order, &[sole, sole], true), [5, 5]);
     }
 }

@@ -2,9 +2,8 @@
 
 use warptrace_encode::native::{ChunkEncoder, Filled, Run};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::log::Entry;
 
-use super::order::Order;
+use super::order::{Found, Order};
 use crate::packed;
 
 /// So many runs are encoded at once: mostly more than a chunk takes, so that chunks are full.
@@ -35,7 +34,7 @@ impl Stream {
     pub(super) fn look(
         &mut self,
         name: Name,
-        found: &[Entry],
+        found: &[Found],
         is_last: bool,
         encoder: &mut ChunkEncoder,
         chunk: &mut [u8],
@@ -70,6 +69,11 @@ impl Stream {
             self.recorded += u64::from(events);
         }
         runs
+    }
+
+    /// Events of the originals that have come.
+    pub(super) fn originals(&self) -> u64 {
+        self.order.originals
     }
 
     /// Whether nothing waits to be ordered or encoded.

@@ -79,7 +79,7 @@ impl Supply {
         let mut writes: Vec<Slots> = Vec::new();
         while let Some(segment) = self.free.pop() {
             let tag = &mut self.tags[segment as usize];
-            // 2^28 tags: what is left from the one that was the same is long overwritten.
+            // 2^27 tags: what is left from the one that was the same is long overwritten.
             *tag = match tag.wrapping_add(TAG_STEP) {
                 0 => TAG_STEP,
                 tag => tag,
@@ -124,24 +124,27 @@ mod tests {
         let mut supply = Supply::new(3);
         assert_eq!((supply.slots(), supply.segments()), (4, 3));
         let lap = 1 << 24;
-        assert_eq!(words(&supply.give()), [(0, vec![lap, 16, 1 | lap, 16, 2 | lap, 16])]);
+        assert_eq!(words(&supply.give()), [(0, vec![lap, TAG_STEP, 1 | lap, TAG_STEP, 2 | lap, TAG_STEP])]);
         assert_eq!(supply.give(), []);
         let taken: Vec<Given> = supply.taken(2).collect();
-        assert_eq!(taken, [Given { segment: 0, tag: 16 }, Given { segment: 1, tag: 16 }]);
+        assert_eq!(taken, [Given { segment: 0, tag: TAG_STEP }, Given { segment: 1, tag: TAG_STEP }]);
         assert_eq!((supply.waiting.len(), supply.given), (1, 3));
         supply.free(vec![1, 0]);
         // The queue's end lies between them.
-        assert_eq!(words(&supply.give()), [(24, vec![lap, 32]), (0, vec![1 | 2 * lap, 32])]);
+        assert_eq!(
+            words(&supply.give()),
+            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | 2 * lap, 2 * TAG_STEP])]
+        );
         // More have asked than there are segments.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
         assert_eq!((taken, supply.waiting.len()), (vec![2, 0, 1], 0));
         assert_eq!(supply.taken(9).count(), 0);
-        assert_eq!(supply.last_tag(), 32);
+        assert_eq!(supply.last_tag(), 2 * TAG_STEP);
     }
 
     #[test]
     fn no_tag_is_0() {
-        let mut supply = Supply::after(1, u32::MAX - 15, 1 << 40);
-        assert_eq!(words(&supply.give()), [(0, vec![1 << 24, 16])]);
+        let mut supply = Supply::after(1, u32::MAX - (TAG_STEP - 1), 1 << 40);
+        assert_eq!(words(&supply.give()), [(0, vec![1 << 24, TAG_STEP])]);
     }
 }

@@ -10,9 +10,10 @@ use crate::splice::style::Claim;
 
 impl Emitter {
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. `asked`: see `end_run`.
-    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool) {
+    /// `is_sole`: of what is appended a lane has no copies in a streamed log.
+    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool, is_sole: bool) {
         if self.style.streamed {
-            return self.append_streamed(log, words);
+            return self.append_streamed(log, words, is_sole);
         }
         let (full, room) = (self.label(), self.label());
         self.load_log(log);

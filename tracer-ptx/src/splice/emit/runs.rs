@@ -62,12 +62,17 @@ impl Emitter {
         self.vote("any", "%wt_g", "%wt_p1");
     }
 
-    /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record is used up.
+    /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if it is the lowest of those
+    /// that leave the run together. The record is used up. The lanes that are here are in `%wt_a`.
     ///
     /// `asked`: whether `ask_full` has been asked already.
     pub(super) fn end_run(&mut self, asked: bool) {
         self.load(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
+        if self.style.streamed {
+            // The lowest of those that leave the run now.
+            emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
+        }
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         if self.style.counts_loops {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
@@ -77,7 +82,7 @@ impl Emitter {
             emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
             emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
         }
-        self.append(TRACE, RECORD, asked);
+        self.append(TRACE, RECORD, asked, false);
     }
 
     /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
@@ -86,6 +91,6 @@ impl Emitter {
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_tk, {key};");
-        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false);
+        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false, false);
     }
 }

@@ -37,7 +37,7 @@ mod field {
     const _: () = assert!(offset_of!(StreamState, tickets) == 0);
 }
 
-use warptrace_format::stream::{LAP_MASK, LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, TAG_STEP};
+use warptrace_format::stream::{CLOCK_MASK, LAP_MASK, LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, SOLE};
 
 /// Marks a ticket in the upper half of the next entry's address, of which no address has the highest bit.
 const TICKET: u32 = 1 << 31;
@@ -54,7 +54,7 @@ impl Emitter {
 
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. Where there is no memory,
     /// the entry is counted as lost.
-    pub(super) fn append_streamed(&mut self, log: Log, words: Words) {
+    pub(super) fn append_streamed(&mut self, log: Log, words: Words, is_sole: bool) {
         let (full, room) = (self.label(), self.label());
         self.load_log(log);
         emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
@@ -63,14 +63,17 @@ impl Emitter {
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
-        self.take_segment(log, words);
+        self.take_segment(log, words, is_sole);
         emit!(self, "bra {room};");
         let claim = std::mem::replace(&mut self.out, before);
         self.rare.push_str(&claim);
         let [mask, key, time_low, time_high] = words;
         emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
-        emit!(self, "and.b32 %wt_x7, {time_high}, {};", TAG_STEP - 1);
+        emit!(self, "and.b32 %wt_x7, {time_high}, {CLOCK_MASK};");
         emit!(self, "or.b32 %wt_x7, %wt_x7, {};", log.tag);
+        if is_sole {
+            emit!(self, "or.b32 %wt_x7, %wt_x7, {SOLE};");
+        }
         emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{mask}, {key}, {time_low}, %wt_x7}};");
         emit!(self, "@%wt_w add.u32 {low}, {low}, {ENTRY_BYTES};", low = log.low);
         self.store_word("@%wt_w ", log.pointer, 0, log.low);
@@ -78,7 +81,7 @@ impl Emitter {
 
     /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket and lose the entry:
     /// `%wt_w` no longer holds then.
-    fn take_segment(&mut self, log: Log, words: Words) {
+    fn take_segment(&mut self, log: Log, words: Words, is_sole: bool) {
         self.take_tickets(log);
         self.await_slots();
         // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the tag.
@@ -109,7 +112,7 @@ impl Emitter {
         emit!(self, "@%wt_p2 mov.u32 {}, 0;", log.tag);
         self.store(log.pointer, log.low, log.high);
         self.store(log.end, log.link, log.tag);
-        self.lose_streamed(words[1]);
+        self.lose_streamed(words, is_sole);
     }
 
     /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the address of the
@@ -192,8 +195,8 @@ impl Emitter {
         self.vote("any", "%wt_r", "%wt_p4");
     }
 
-    /// Counts the entry with this key as lost where `%wt_p2` holds; `%wt_x4` is the number of the stream.
-    fn lose_streamed(&mut self, key: &str) {
+    /// Counts the entry as lost where `%wt_p2` holds and it is its run's original; `%wt_x4` is the number of the stream.
+    fn lose_streamed(&mut self, [mask, key, ..]: Words, is_sole: bool) {
         let none = self.label();
         self.vote("any", "%wt_r", "%wt_p2");
         emit!(self, "@!%wt_r bra {none};");
@@ -201,7 +204,13 @@ impl Emitter {
         emit!(self, "cvt.u64.u32 %wt_y1, %wt_x0;");
         self.field(64, "%wt_y2", field::LOST);
         emit!(self, "mad.wide.u32 %wt_y2, %wt_x4, 8, %wt_y2;");
-        emit!(self, "@%wt_p2 red.global.add.u64 [%wt_y2], %wt_y1;");
+        if is_sole {
+            emit!(self, "@%wt_p2 red.global.add.u64 [%wt_y2], %wt_y1;");
+        } else {
+            emit!(self, "and.b32 %wt_x0, {mask}, %wt_lt;");
+            emit!(self, "setp.eq.and.u32 %wt_p4, %wt_x0, 0, %wt_p2;");
+            emit!(self, "@%wt_p4 red.global.add.u64 [%wt_y2], %wt_y1;");
+        }
         emit!(self, "not.pred %wt_p2, %wt_p2;");
         emit!(self, "and.pred %wt_w, %wt_w, %wt_p2;");
         self.place_label(&none);
