@@ -1,6 +1,9 @@
 //! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them meanwhile
 //! (`warptrace_format::stream`).
 
+#[cfg(test)]
+mod model;
+
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
