@@ -13,7 +13,7 @@ use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{Entry, LoggedLaunch};
+use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
 pub use self::encode::Filled;
@@ -23,7 +23,6 @@ use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};
 use self::merge::Scratch;
 use crate::codec::Codec;
-use crate::merged::merged_words;
 
 /// In which order streams are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,9 +80,9 @@ pub unsafe fn encode(
 /// A run that waits to be encoded: mask, location, and the count in two halves.
 pub type Run = [u32; 4];
 
-/// The run of a log's entry.
-pub fn run(entry: Entry) -> Run {
-    merged_words(entry)
+/// An event at a location by the lanes of a mask, so many times in a row.
+pub const fn run(mask: u32, location: u16, count: u64) -> Run {
+    [mask, location as u32, count as u32, (count >> 32) as u32]
 }
 
 /// Encodes runs into payloads of chunks, each from a fresh state.

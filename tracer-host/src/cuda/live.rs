@@ -1,6 +1,6 @@
 //! Copies on a stream of their own, beside a kernel that runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
@@ -9,71 +9,119 @@ use super::driver::Called;
 use crate::DeviceError;
 use crate::live::{LiveMemory, MAX_READ};
 
-/// A stream and pinned memory. All of it is there from the beginning: the driver gives none while a kernel runs.
+/// Bytes that are written at once.
+const MAX_WRITE: usize = 1 << 20;
+
+/// A buffer that copies fill.
+struct Buffer {
+    memory: *mut c_void,
+    done: sys::CUevent,
+}
+
+/// Streams and pinned memory. All of it is there from the beginning: the driver gives none while a kernel runs.
 pub(super) struct Live {
-    stream: sys::CUstream,
-    buffer: *mut c_void,
+    reads: sys::CUstream,
+    writes: sys::CUstream,
+    buffers: [Buffer; 2],
+    written: *mut c_void,
+    /// Reads that are under way, in their order: which buffer, how many bytes.
+    under_way: VecDeque<(usize, usize)>,
+    next: usize,
 }
 
 impl Live {
     pub(super) fn new() -> Result<Self, DeviceError> {
-        // Flags 0: cached by the CPU. SAFETY: a plain pinned allocation, freed in `drop`.
-        let buffer = unsafe { result::malloc_host(MAX_READ, 0) }.called("cuMemHostAlloc")?;
+        // Flags 0: cached by the CPU. SAFETY: plain pinned allocations, freed in `drop`.
+        let memory = |bytes| unsafe { result::malloc_host(bytes, 0) }.called("cuMemHostAlloc");
         // Not blocking: the default stream, on which kernels run, waits for others.
         let stream =
-            result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
-        Ok(Self { stream, buffer })
+            || result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate");
+        let buffer = || {
+            let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+            let done = result::event::create(flags).called("cuEventCreate")?;
+            Ok::<_, DeviceError>(Buffer { memory: memory(MAX_READ)?, done })
+        };
+        Ok(Self {
+            reads: stream()?,
+            writes: stream()?,
+            buffers: [buffer()?, buffer()?],
+            written: memory(MAX_WRITE)?,
+            under_way: VecDeque::new(),
+            next: 0,
+        })
     }
 
-    pub(super) fn read(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
+    pub(super) fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         let bytes: usize = ranges.iter().map(|(_, bytes)| bytes).sum();
-        check_length(bytes)?;
+        if bytes > MAX_READ || self.under_way.len() == self.buffers.len() {
+            let problem = format!(
+                "a read of {bytes} bytes beside a kernel, and {} under way: at most {MAX_READ} bytes, and {} reads, are possible",
+                self.under_way.len(),
+                self.buffers.len()
+            );
+            return Err(DeviceError::Unsupported { problem });
+        }
+        let Buffer { memory, done } = &self.buffers[self.next];
         let mut at = 0;
         for &(address, length) in ranges {
-            // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read behind `synchronize`.
+            // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read behind its event.
             unsafe {
-                let target = std::slice::from_raw_parts_mut(self.buffer.cast::<u8>().add(at), length);
-                result::memcpy_dtoh_async(target, address, self.stream).called("cuMemcpyDtoHAsync")?;
+                let target = std::slice::from_raw_parts_mut(memory.cast::<u8>().add(at), length);
+                result::memcpy_dtoh_async(target, address, self.reads).called("cuMemcpyDtoHAsync")?;
             }
             at += length;
         }
-        // SAFETY: the stream is alive; after it all copies are done, and all bytes initialised by them.
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(*done, self.reads) }.called("cuEventRecord")?;
+        self.under_way.push_back((self.next, bytes));
+        self.next = (self.next + 1) % self.buffers.len();
+        Ok(())
+    }
+
+    pub(super) fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        let Some((number, bytes)) = self.under_way.pop_front() else {
+            let problem = "no read beside a kernel is under way".to_owned();
+            return Err(DeviceError::Unsupported { problem });
+        };
+        let Buffer { memory, done } = &self.buffers[number];
+        // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first to change them.
         unsafe {
-            result::stream::synchronize(self.stream).called("cuStreamSynchronize")?;
-            Ok(std::slice::from_raw_parts(self.buffer.cast::<u8>(), bytes))
+            result::event::synchronize(*done).called("cuEventSynchronize")?;
+            Ok(std::slice::from_raw_parts(memory.cast::<u8>(), bytes))
         }
     }
 
-    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        check_length(bytes.len())?;
-        // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done; the caller has checked the
-        // target.
-        unsafe {
-            let source = std::slice::from_raw_parts_mut(self.buffer.cast::<u8>(), bytes.len());
-            source.copy_from_slice(bytes);
-            result::memcpy_htod_async(address, source, self.stream).called("cuMemcpyHtoDAsync")?;
-            result::stream::synchronize(self.stream).called("cuStreamSynchronize")
+    fn write(&mut self, mut address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        for piece in bytes.chunks(MAX_WRITE) {
+            // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done; the caller has
+            // checked the target.
+            unsafe {
+                let source = std::slice::from_raw_parts_mut(self.written.cast::<u8>(), piece.len());
+                source.copy_from_slice(piece);
+                result::memcpy_htod_async(address, source, self.writes).called("cuMemcpyHtoDAsync")?;
+                result::stream::synchronize(self.writes).called("cuStreamSynchronize")?;
+            }
+            address += piece.len() as u64;
         }
+        Ok(())
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // SAFETY: made in `new`; no copy is under way between calls unless the context failed.
+        // SAFETY: made in `new`, used by nobody else.
         unsafe {
-            let _ = result::stream::synchronize(self.stream);
-            let _ = result::free_host(self.buffer);
-            let _ = result::stream::destroy(self.stream);
+            for stream in [self.reads, self.writes] {
+                let _ = result::stream::synchronize(stream);
+                let _ = result::stream::destroy(stream);
+            }
+            for Buffer { memory, done } in &self.buffers {
+                let _ = result::free_host(*memory);
+                let _ = result::event::destroy(*done);
+            }
+            let _ = result::free_host(self.written);
         }
     }
-}
-
-fn check_length(bytes: usize) -> Result<(), DeviceError> {
-    if bytes <= MAX_READ {
-        return Ok(());
-    }
-    let problem = format!("{bytes} bytes at once beside a kernel: at most {MAX_READ} are possible");
-    Err(DeviceError::Unsupported { problem })
 }
 
 /// What is allocated, and the stream: device memory as it is seen beside a kernel.
@@ -96,11 +144,15 @@ pub(super) fn check_inside(
 }
 
 impl LiveMemory for Beside<'_> {
-    fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         for &(address, bytes) in ranges {
             check_inside(self.allocations, address, bytes as u64)?;
         }
-        self.live.read(ranges)
+        self.live.start_read(ranges)
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        self.live.finish_read()
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {

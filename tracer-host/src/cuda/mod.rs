@@ -285,8 +285,7 @@ impl CudaDevice {
                 std::hint::spin_loop();
                 continue;
             }
-            let Some(live) = &mut self.live else { return Ok(()) };
-            serve(&mut Beside { allocations: &self.allocations, live })?;
+            serve(&mut self.beside()?)?;
         }
     }
 }
@@ -424,7 +423,7 @@ impl Device for CudaDevice {
         recording: Recording,
         placement: Option<Placement>,
     ) -> Result<(), DeviceError> {
-        self.made_live()?;
+        self.beside()?;
         self.code.load(kernels, Some(Way::streamed(recording, placement)))
     }
 
@@ -439,7 +438,7 @@ impl Device for CudaDevice {
         streaming: &Streaming,
         serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError> {
-        self.made_live()?;
+        self.beside()?;
         let kernel = call.name();
         let traced = self.code.traced(kernel, Way::streamed(streaming.recording, streaming.placement))?;
         let mut arguments = pointers(call);
@@ -458,23 +457,32 @@ impl Device for CudaDevice {
 }
 
 impl CudaDevice {
-    fn made_live(&mut self) -> Result<&mut Live, DeviceError> {
-        match &mut self.live {
-            Some(live) => Ok(live),
-            none => Ok(none.insert(Live::new()?)),
-        }
+    /// Device memory beside a kernel.
+    fn beside(&mut self) -> Result<Beside<'_>, DeviceError> {
+        let live = match &mut self.live {
+            Some(live) => live,
+            none => none.insert(Live::new()?),
+        };
+        Ok(Beside { allocations: &self.allocations, live })
     }
 }
 
 impl LiveMemory for CudaDevice {
-    fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
-        ranges.iter().try_for_each(|&(address, bytes)| self.check_inside(address, bytes as u64))?;
-        self.made_live()?.read(ranges)
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        self.beside()?.start_read(ranges)
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        match &mut self.live {
+            Some(live) => live.finish_read(),
+            None => {
+                Err(DeviceError::Unsupported { problem: "no read beside a kernel is under way".to_owned() })
+            }
+        }
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.check_inside(address, bytes.len() as u64)?;
-        self.made_live()?.write(address, bytes)
+        self.beside()?.write_live(address, bytes)
     }
 }
 

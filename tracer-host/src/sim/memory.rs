@@ -1,7 +1,7 @@
 //! Device memory: zeroed memory of the host.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -17,8 +17,10 @@ const WORD: usize = size_of::<u64>();
 pub(super) struct Memory {
     /// By address.
     allocations: BTreeMap<u64, Block>,
-    /// What was read last while a kernel ran.
-    read: Vec<u64>,
+    /// What was read while a kernel ran, and not answered yet.
+    reads: VecDeque<Vec<u64>>,
+    /// What was answered last.
+    answered: Vec<u64>,
 }
 
 /// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it knows pages that are zero already. (It
@@ -112,14 +114,20 @@ fn copy(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
 }
 
 impl LiveMemory for Memory {
-    fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
-        let mut read = std::mem::take(&mut self.read);
+    /// Copies at once.
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        let mut read = std::mem::take(&mut self.answered);
         read.clear();
         for &(address, bytes) in ranges {
             copy(address, self.words(address, bytes)?, &mut read);
         }
-        self.read = read;
-        Ok(bytemuck::cast_slice(&self.read))
+        self.reads.push_back(read);
+        Ok(())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        self.answered = self.reads.pop_front().unwrap_or_default();
+        Ok(bytemuck::cast_slice(&self.answered))
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {

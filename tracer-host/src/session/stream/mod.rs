@@ -8,8 +8,10 @@
 //! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or whose warps have ended,
 //! to whoever asks next. It is repeated while a kernel runs, and after it when the memory is needed.
 
+mod launch;
 mod order;
 mod partition;
+mod segments;
 mod stream;
 mod supply;
 
@@ -21,59 +23,21 @@ use warptrace_encode::native::ChunkEncoder;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::pool::WarpAccount;
-use warptrace_format::stream::{StreamLogs, StreamState, has_tag, is_original, is_sole, untagged};
+use warptrace_format::stream::{StreamLogs, StreamState};
 
-use self::order::Found;
+use self::launch::Launch;
 use self::partition::{Needs, Partition};
-use self::stream::{Name, Stream};
-use self::supply::{Given, Supply};
+use self::segments::{InUse, Piece, words};
+use self::stream::Encoding;
+use self::supply::Supply;
 use super::worker::Account;
 use super::{SessionError, SessionOptions};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, threads};
 
-/// Segments closer to each other than this are copied as one: a copy costs as much as so many bytes.
-const GAP_BYTES: usize = 64 << 10;
 /// Segments that one task takes runs from.
-const SEGMENTS_AT_ONCE: usize = 256;
-/// Streams that one task looks through.
-const STREAMS_AT_ONCE: usize = 16;
-/// A stream whose segments' header nobody has seen yet.
-const UNKNOWN: u64 = u64::MAX;
-
-/// A segment in use.
-#[derive(Clone, Copy, Debug)]
-struct InUse {
-    /// Launch in the upper half, number of the stream in the lower half.
-    stream: u64,
-    /// The lane that writes it.
-    lane: u32,
-    given: Given,
-    /// Entries that were taken, its header included.
-    taken: u32,
-    /// Entries that it holds, as far as the last look saw.
-    written: u32,
-    /// Where its new runs are in what the last look has found: which part, and how many runs before them.
-    part: u32,
-    before: u32,
-}
-
-/// The new runs of some segments.
-type Part = Vec<Found>;
-
-/// A launch of which not all is encoded.
-#[derive(Debug)]
-struct Launch {
-    info: LaunchInfo,
-    /// Offset of its tables.
-    tables: u64,
-    /// For each warp the lanes that had left before the last look.
-    ended: Vec<u32>,
-    /// All lanes have left.
-    is_over: bool,
-    streams: Vec<Option<Box<Stream>>>,
-    accounts: Vec<Account>,
-}
+const SEGMENTS_AT_ONCE: usize = 512;
+/// Streams that one task encodes.
+const STREAMS_AT_ONCE: usize = 64;
 
 /// What a look has found.
 #[derive(Debug, Default)]
@@ -149,20 +113,9 @@ impl Streams {
         device.fill(self.memory.address + tables, needs.tables, 0)?;
         self.tables_used += needs.tables;
         let warps = info.warps();
-        let streams = (self.tracks * warps) as usize;
-        let mut of_launch = Vec::new();
-        of_launch.resize_with(streams, || None);
-        self.launches.insert(
-            info.number(),
-            Launch {
-                info: *info,
-                tables,
-                ended: vec![0; warps as usize],
-                is_over: false,
-                streams: of_launch,
-                accounts: vec![Account::default(); streams],
-            },
-        );
+        let launch = Launch::new(*info, self.tracks, tables);
+        let streams = launch.stream_count();
+        self.launches.insert(info.number(), launch);
         let at = |offset: u64| self.memory.address + offset;
         Ok(StreamLogs {
             segments: at(partition.segments),
@@ -222,21 +175,12 @@ impl Streams {
 
     fn tickets(&self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<u64, DeviceError> {
         let bytes = memory.read_live(&[(self.memory.address + partition.state, 8)])?;
-        Ok(words(bytes).next().map_or(0, |[low, high]| u64::from(low) | u64::from(high) << 32))
+        Ok(words_of_eight(bytes).next().unwrap_or_default())
     }
 
     /// Takes note of how many tickets were taken.
     fn take(&mut self, tickets: u64) {
-        let new = self.supply.taken(tickets).map(|given| InUse {
-            stream: UNKNOWN,
-            lane: 0,
-            given,
-            taken: 0,
-            written: 0,
-            part: 0,
-            before: 0,
-        });
-        self.in_use.extend(new);
+        self.in_use.extend(self.supply.taken(tickets).map(InUse::new));
     }
 
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
@@ -248,15 +192,8 @@ impl Streams {
         let ended = self.read_ended(memory, is_over)?;
         let tickets = self.tickets(memory, partition)?;
         self.take(tickets);
-        let entries = partition.segment_entries;
-        let parts = self.read(memory, partition)?;
-        let (packed, free) = threads::install(|| {
-            self.in_use.par_sort_unstable_by_key(|segment| segment.stream);
-            let packed = self.encode(&parts, is_over);
-            (packed, self.release(entries, is_over))
-        });
-        let mut look = Look { packed, ..Look::default() };
-        self.supply.free(free);
+        self.read(memory, partition, is_over)?;
+        let mut look = Look { packed: self.encode(is_over), ..Look::default() };
         if is_over {
             self.end(memory, partition, &mut look)?;
         } else {
@@ -266,8 +203,56 @@ impl Streams {
                 }
             }
         }
-        self.give(memory)?;
         Ok(look)
+    }
+
+    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that nobody writes any more:
+    /// those that are full, and those of warps that had ended before this look.
+    fn read(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        partition: Partition,
+        is_over: bool,
+    ) -> Result<(), DeviceError> {
+        let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
+        let address = self.memory.address + partition.segments;
+        let mut in_use = std::mem::take(&mut self.in_use);
+        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        let mut rest = &mut in_use[..];
+        let mut piece = Piece::first_of(rest, address, bytes_each);
+        memory.start_read(&piece.ranges)?;
+        while piece.count > 0 {
+            let (now, later) = rest.split_at_mut(piece.count);
+            rest = later;
+            // The next piece is copied while this one is taken apart.
+            let next = Piece::first_of(rest, address, bytes_each);
+            memory.start_read(&next.ranges)?;
+            let bytes = memory.finish_read()?;
+            let launches = &self.launches;
+            let take = |segments: &mut [InUse]| {
+                let mut free = Vec::new();
+                for segment in segments {
+                    let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+                    let bytes = &bytes[piece.position(at)..][..bytes_each];
+                    if take_runs(segment, bytes, launches, is_over)
+                        || segment.taken == partition.segment_entries
+                    {
+                        free.push(segment.given.segment);
+                        segment.taken = u32::MAX;
+                    }
+                }
+                free
+            };
+            let free: Vec<Vec<u32>> =
+                threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
+            free.iter().for_each(|free| self.supply.free(free));
+            self.give(memory)?;
+            piece = next;
+        }
+        memory.finish_read()?;
+        in_use.retain(|segment| segment.taken != u32::MAX);
+        self.in_use = in_use;
+        Ok(())
     }
 
     /// Reads which lanes of the launches have left.
@@ -280,9 +265,10 @@ impl Streams {
         let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
         for launch in running {
             let warps = launch.info.warps();
-            let at = self.memory.address + launch.tables + 8 * launch.streams.len() as u64;
+            let at = self.memory.address + launch.tables + 8 * launch.stream_count() as u64;
             let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
-            let ended = words(&bytes).flatten().take(warps as usize).collect();
+            let (words, _) = bytes.as_chunks::<4>();
+            let ended = words.iter().take(warps as usize).map(|word| u32::from_le_bytes(*word)).collect();
             all.push((launch.info.number(), ended));
         }
         Ok(all)
@@ -295,100 +281,27 @@ impl Streams {
         }
     }
 
-    /// Copies the segments in use, and takes the new runs out of them.
-    fn read(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<Vec<Part>, DeviceError> {
-        let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
-        let address = self.memory.address + partition.segments;
-        threads::install(|| self.in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
-        let mut parts: Vec<Part> = Vec::new();
-        let mut rest = &mut self.in_use[..];
-        while !rest.is_empty() {
-            let (count, ranges) = next_ranges(rest, address, bytes_each);
-            let (now, later) = rest.split_at_mut(count);
-            rest = later;
-            let (starts, bytes) = (starts(&ranges), memory.read_live(&ranges)?);
-            let first_part = parts.len() as u32;
-            let mut found: Vec<Part> = threads::install(|| {
-                let take = |(number, segments): (usize, &mut [InUse])| {
-                    let mut part = Part::new();
-                    for segment in segments {
-                        segment.part = first_part + number as u32;
-                        segment.before = part.len() as u32;
-                        let start = address + u64::from(segment.given.segment) * bytes_each as u64;
-                        let range = ranges.partition_point(|(first, _)| *first <= start) - 1;
-                        let at = starts[range] + (start - ranges[range].0) as usize;
-                        segment.take(&bytes[at..][..bytes_each], &mut part);
-                    }
-                    part
-                };
-                now.par_chunks_mut(SEGMENTS_AT_ONCE).enumerate().map(take).collect()
-            });
-            parts.append(&mut found);
-        }
-        Ok(parts)
-    }
-
-    /// Hands each stream what is new of it, and encodes what can be. The segments in use are ordered by stream.
-    fn encode(&mut self, parts: &[Part], is_over: bool) -> Vec<u8> {
-        let mut tasks: Vec<Task<'_>> = Vec::new();
-        for segments in self.in_use.chunk_by(|a, b| a.stream == b.stream) {
-            let key = segments[0].stream;
-            let (number, stream) = ((key >> 32) as u32, key as u32);
-            let Some(launch) = self.launches.get_mut(&number).filter(|_| key != UNKNOWN) else { continue };
-            tasks.extend(launch.task(stream, self.tracks, segments, is_over));
-        }
-        // Those that only wait for this look. The others are out.
-        for launch in self.launches.values_mut() {
-            for number in 0..launch.streams.len() {
-                if launch.streams[number].as_ref().is_some_and(|stream| !stream.is_empty()) {
-                    tasks.extend(launch.task(number as u32, self.tracks, &[], is_over));
+    /// Encodes what can be, of all streams.
+    fn encode(&self, is_over: bool) -> Vec<u8> {
+        let encoding = || {
+            // The codec was checked when the session began.
+            let encoder = ChunkEncoder::new(self.codec).ok()?;
+            Some(Encoding { encoder, chunk: vec![0; self.chunk_bytes as usize] })
+        };
+        let of_launch = |launch: &Launch| -> Vec<u8> {
+            let numbers = (0..launch.stream_count()).into_par_iter();
+            let packed = numbers.with_min_len(STREAMS_AT_ONCE).map_init(encoding, |encoding, number| {
+                let mut packed = Vec::new();
+                if let (Some((name, mut stream)), Some(encoding)) = (launch.waiting(number), encoding) {
+                    let is_last = is_over || launch.has_ended(number as u32);
+                    stream.go_on(name, is_last, encoding, &mut packed);
                 }
-            }
-        }
-        let (codec, chunk_bytes) = (self.codec, self.chunk_bytes as usize);
-        let packed: Vec<Vec<u8>> = tasks
-            .par_chunks_mut(STREAMS_AT_ONCE)
-            .map_init(
-                // The codec was checked when the session began.
-                || (ChunkEncoder::new(codec).ok(), vec![0; chunk_bytes], Vec::new()),
-                |(encoder, chunk, found), tasks| {
-                    let mut packed = Vec::new();
-                    for task in tasks {
-                        if let Some(encoder) = encoder {
-                            task.run(parts, encoder, chunk, found, &mut packed);
-                        }
-                    }
-                    packed
-                },
-            )
-            .collect();
-        for Task { name, stream, .. } in tasks {
-            if let Some(launch) = self.launches.get_mut(&name.launch) {
-                let number = name.track * launch.info.warps() + name.warp;
-                launch.streams[number as usize] = Some(stream);
-            }
-        }
-        packed.concat()
-    }
-
-    /// Takes the segments out of use that nobody writes any more: those that are full, and those of warps that had ended before this
-    /// look.
-    fn release(&mut self, entries: u32, is_over: bool) -> Vec<u32> {
-        let mut free = Vec::new();
-        let launches = &self.launches;
-        self.in_use.retain_mut(|segment| {
-            segment.taken = segment.written;
-            let ended = is_over || {
-                let launch = launches.get(&((segment.stream >> 32) as u32));
-                launch.is_some_and(|launch| launch.has_ended(segment.stream as u32))
-            };
-            let is_free = segment.taken == entries || ended;
-            if is_free {
-                free.push(segment.given.segment);
-            }
-            !is_free
-        });
-        free
+                packed
+            });
+            packed.collect::<Vec<_>>().concat()
+        };
+        threads::install(|| self.launches.par_iter().map(|(_, launch)| of_launch(launch)).collect::<Vec<_>>())
+            .concat()
     }
 
     /// Ends all launches: all of them is encoded.
@@ -400,12 +313,10 @@ impl Streams {
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
         let tables = read_all(memory, address, self.tables_used as usize)?;
-        for (_, mut launch) in std::mem::take(&mut self.launches) {
-            let lost = &tables[(launch.tables - partition.tables) as usize..];
-            let lost = words(lost).map(|[low, high]| u64::from(low) | u64::from(high) << 32);
-            launch.count(lost);
+        for (_, launch) in std::mem::take(&mut self.launches) {
+            let lost = words_of_eight(&tables[(launch.tables - partition.tables) as usize..]);
+            look.accounts.append(&mut launch.accounts(lost));
             look.end.push(launch.info);
-            look.accounts.append(&mut launch.accounts);
         }
         self.tables_used = 0;
         Ok(())
@@ -414,12 +325,10 @@ impl Streams {
     /// Ends all launches with what has come of them: the device can no longer be asked.
     pub(super) fn abandon(&mut self) -> Look {
         self.in_use.clear();
-        let packed = threads::install(|| self.encode(&[], true));
-        let mut look = Look { packed, ..Look::default() };
-        for (_, mut launch) in std::mem::take(&mut self.launches) {
-            launch.count(std::iter::repeat(0));
+        let mut look = Look { packed: self.encode(true), ..Look::default() };
+        for (_, launch) in std::mem::take(&mut self.launches) {
+            look.accounts.append(&mut launch.accounts(std::iter::repeat(0)));
             look.end.push(launch.info);
-            look.accounts.append(&mut launch.accounts);
         }
         look
     }
@@ -430,107 +339,15 @@ impl Streams {
     }
 }
 
-impl Launch {
-    /// Makes the accounts, of what was recorded and of the originals that each stream has lost.
-    fn count(&mut self, lost: impl Iterator<Item = u64>) {
-        for ((account, stream), lost) in self.accounts.iter_mut().zip(&self.streams).zip(lost) {
-            let counts = |stream: &Stream| (stream.originals(), stream.recorded, stream.chunks);
-            let (originals, recorded, chunks) = stream.as_deref().map_or((0, 0, 0), counts);
-            // If not all originals have come, as where a kernel was ended.
-            let attempted = (originals + lost).max(recorded);
-            let lost = attempted - recorded;
-            *account = Account::new(WarpAccount { attempted, recorded, lost, chunks, finished: 1 });
-        }
-    }
-
-    /// Takes a stream out for a task; `None` if there is no such stream.
-    fn task<'s>(
-        &mut self,
-        stream: u32,
-        tracks: u32,
-        segments: &'s [InUse],
-        is_over: bool,
-    ) -> Option<Task<'s>> {
-        let warps = self.info.warps();
-        let is_last = is_over || self.has_ended(stream);
-        let name = Name { launch: self.info.number(), track: stream / warps, warp: stream % warps };
-        let place = self.streams.get_mut(stream as usize).filter(|_| name.track < tracks)?;
-        Some(Task { name, stream: place.take().unwrap_or_default(), segments, is_last })
-    }
-
-    /// Whether all lanes of a stream's warp had left before the last look.
-    fn has_ended(&self, stream: u32) -> bool {
-        let warp = stream % self.info.warps();
-        let [x, y, z] = self.info.block();
-        let threads = x * y * z;
-        let in_block = warp % threads.div_ceil(32);
-        let lanes = (threads - 32 * in_block).min(32);
-        self.is_over || self.ended[warp as usize] == u32::MAX >> (32 - lanes)
-    }
-}
-
-impl InUse {
-    /// Takes what is new in the segment, which holds `bytes`.
-    fn take(&mut self, bytes: &[u8], part: &mut Part) {
-        let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(four).skip(self.taken as usize);
-        self.written = self.taken;
-        for entry in entries.take_while(|entry| has_tag(*entry, self.given.tag)) {
-            if self.written == 0 {
-                let [stream, launch, lane, _] = entry;
-                (self.stream, self.lane) = (u64::from(launch) << 32 | u64::from(stream), lane);
-            } else {
-                part.push(Found {
-                    entry: untagged(entry),
-                    is_sole: is_sole(entry),
-                    is_original: is_original(entry, self.lane),
-                });
-            }
-            self.written += 1;
-        }
-    }
-
-    /// The runs that are new in it.
-    fn new_runs<'p>(&self, parts: &'p [Part]) -> &'p [Found] {
-        let new = self.written.saturating_sub(self.taken.max(1)) as usize;
-        let part = parts.get(self.part as usize).and_then(|part| part.get(self.before as usize..));
-        part.and_then(|part| part.get(..new)).unwrap_or_default()
-    }
-}
-
-/// The next of the segments, which are in order, that are copied at once: how many, and what to copy. Short gaps between them are
-/// copied too.
-fn next_ranges(segments: &[InUse], address: u64, bytes_each: usize) -> (usize, Vec<(u64, usize)>) {
-    let mut ranges: Vec<(u64, usize)> = Vec::new();
-    let mut copied = 0;
-    for (count, segment) in segments.iter().enumerate() {
-        let at = address + u64::from(segment.given.segment) * bytes_each as u64;
-        let longer = match ranges.last() {
-            Some((start, length)) => (at - start) as usize - length + bytes_each,
-            None => bytes_each,
-        };
-        let joins = !ranges.is_empty() && longer - bytes_each <= GAP_BYTES;
-        let more = if joins { longer } else { bytes_each };
-        if copied + more > MAX_READ {
-            return (count, ranges);
-        }
-        copied += more;
-        match ranges.last_mut() {
-            Some((_, length)) if joins => *length += more,
-            _ => ranges.push((at, bytes_each)),
-        }
-    }
-    (segments.len(), ranges)
-}
-
-/// Where each range begins in what was copied.
-fn starts(ranges: &[(u64, usize)]) -> Vec<usize> {
-    let lengths = ranges.iter().map(|(_, length)| length);
-    lengths
-        .scan(0, |at, length| {
-            *at += length;
-            Some(*at - length)
-        })
-        .collect()
+/// Hands the new runs of a segment to its stream. Answers whether its warp had ended before this look.
+fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>, is_over: bool) -> bool {
+    let new = segment.new_entries(bytes);
+    let Some(owner) = segment.owner else { return is_over };
+    // A kernel that writes out of bounds may have hit the header.
+    let Some(launch) = launches.get(&owner.launch) else { return true };
+    let Some(mut stream) = launch.stream(owner.stream) else { return true };
+    stream.take(owner.lane, new.iter().map(words));
+    is_over || launch.has_ended(owner.stream)
 }
 
 /// Reads memory of any length.
@@ -543,41 +360,8 @@ fn read_all(memory: &mut dyn LiveMemory, address: u64, bytes: usize) -> Result<V
     Ok(all)
 }
 
-/// A stream, and what is new of it.
-struct Task<'s> {
-    name: Name,
-    stream: Box<Stream>,
-    segments: &'s [InUse],
-    is_last: bool,
-}
-
-impl Task<'_> {
-    fn run(
-        &mut self,
-        parts: &[Part],
-        encoder: &mut ChunkEncoder,
-        chunk: &mut [u8],
-        found: &mut Vec<Found>,
-        packed: &mut Vec<u8>,
-    ) {
-        found.clear();
-        for segment in self.segments {
-            found.extend(segment.new_runs(parts).iter().filter(|found| found.entry.is_run()));
-        }
-        self.stream.look(self.name, found, self.is_last, encoder, chunk, packed);
-    }
-}
-
-/// The four words of an entry.
-fn four(bytes: &[u8]) -> [u32; 4] {
-    let (words, _) = bytes.as_chunks::<4>();
-    std::array::from_fn(|at| u32::from_le_bytes(words[at]))
-}
-
-/// Pairs of words.
-fn words(bytes: &[u8]) -> impl Iterator<Item = [u32; 2]> {
-    let (pairs, _) = bytes.as_chunks::<8>();
-    pairs
-        .iter()
-        .map(|&[a, b, c, d, e, f, g, h]| [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])])
+/// Numbers of eight bytes.
+fn words_of_eight(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_le_bytes(*word))
 }

@@ -8,24 +8,22 @@
 use warptrace_encode::native::{Run, run};
 use warptrace_format::log::{Entry, LANES};
 
-/// A run, as a look finds it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) entry: Entry,
-    /// Whether there are no copies of it.
-    pub(super) is_sole: bool,
-    /// Whether this is no copy.
-    pub(super) is_original: bool,
-}
-
 /// A run that has come.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 struct Held {
-    entry: Entry,
+    mask: u32,
+    location: u16,
+    /// Whether there are no copies of it.
     is_sole: bool,
     /// Whether a look before this one has found it.
     is_old: bool,
+    count: u32,
+    /// When it began.
+    time: u32,
 }
+
+const _: () = assert!(size_of::<Held>() == 16);
 
 /// Runs that have come and may have predecessors that have not.
 #[derive(Clone, Debug, Default)]
@@ -36,60 +34,55 @@ pub(super) struct Order {
     /// When the last run that has gone on and whose lowest lane is this one began; of those lanes for which there is one.
     last: [u32; LANES as usize],
     lanes: u32,
-    /// Events of all originals that have come.
-    pub(super) originals: u64,
 }
 
 impl Order {
-    /// Takes the runs that a look has found, and appends those that can go on to `ready`. With `is_last` all can.
-    pub(super) fn look(&mut self, found: &[Found], is_last: bool, ready: &mut Vec<Run>) {
-        if found.is_empty() && self.held.is_empty() {
-            return;
-        }
-        for &Found { entry, is_sole, is_original } in found {
-            self.originals += if is_original { u64::from(entry.count) } else { 0 };
-            self.held.push(Held { entry, is_sole, is_old: false });
-        }
-        let base = match self.base {
-            Some(base) => base,
-            None => self.held[0].entry.time.wrapping_sub(1 << 31),
-        };
+    /// Takes a run. `is_sole`: there are no copies of it.
+    pub(super) fn take(&mut self, entry: Entry, is_sole: bool) {
+        let Entry { mask, location, count, time } = entry;
+        self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
+    }
+
+    /// Appends the runs that can go on to `ready`, after a look at all logs of the warp; with `is_last` all can.
+    pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
+        let Some(first) = self.held.first() else { return };
+        let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
         // Each lane's runs are in their order already: the standard sort makes use of that.
-        self.held.sort_by_key(|held| held.entry.time.wrapping_sub(base));
+        self.held.sort_by_key(|held| held.time.wrapping_sub(base));
         // From the last to the first: the lanes of which a later run goes on.
         let mut lanes = 0;
         for held in self.held.iter_mut().rev() {
-            if is_last || held.is_old || held.entry.mask & lanes != 0 {
+            if is_last || held.is_old || held.mask & lanes != 0 {
                 held.is_old = true;
-                lanes |= held.entry.mask;
+                lanes |= held.mask;
             }
         }
-        let mut held = std::mem::take(&mut self.held);
-        let mut last = None;
-        held.retain_mut(|held| {
+        let mut all = std::mem::take(&mut self.held);
+        let mut last = base.wrapping_add(1 << 31);
+        all.retain_mut(|held| {
             let goes = std::mem::replace(&mut held.is_old, true);
             if goes {
-                last = Some(held.entry.time);
+                last = held.time;
                 if !self.has_gone(*held) {
-                    ready.push(run(held.entry));
+                    ready.push(run(held.mask, held.location, u64::from(held.count)));
                 }
             }
             !goes
         });
-        self.held = held;
-        self.base = last.map(|time| time.wrapping_sub(1 << 31)).or(Some(base));
+        self.held = all;
+        self.base = Some(last.wrapping_sub(1 << 31));
     }
 
     /// Whether a run is a copy of one that has gone on, or that one of it. If not, takes note that it goes on.
-    fn has_gone(&mut self, Held { entry, is_sole, .. }: Held) -> bool {
-        let lane = entry.mask.trailing_zeros() % LANES;
+    fn has_gone(&mut self, held: Held) -> bool {
+        let lane = held.mask.trailing_zeros() % LANES;
         let last = &mut self.last[lane as usize];
-        let is_later = self.lanes >> lane & 1 == 0 || (entry.time.wrapping_sub(*last) as i32) > 0;
+        let is_later = self.lanes >> lane & 1 == 0 || (held.time.wrapping_sub(*last) as i32) > 0;
         if is_later {
-            *last = entry.time;
+            *last = held.time;
             self.lanes |= 1 << lane;
         }
-        !is_later && !is_sole
+        !is_later && !held.is_sole
     }
 
     /// Whether nothing is held.
@@ -102,14 +95,14 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn entry(time: u32, mask: u32) -> Found {
-        let entry = Entry { mask, location: time as u16, count: 1, time };
-        Found { entry, is_sole: false, is_original: true }
+    fn entry(time: u32, mask: u32) -> Entry {
+        Entry { mask, location: time as u16, count: 1, time }
     }
 
-    fn look(order: &mut Order, found: &[Found], is_last: bool) -> Vec<u32> {
+    fn look(order: &mut Order, found: &[Entry], is_last: bool) -> Vec<u32> {
         let mut ready = Vec::new();
-        order.look(found, is_last, &mut ready);
+        found.iter().for_each(|entry| order.take(*entry, false));
+        order.go_on(is_last, &mut ready);
         ready.iter().map(|run| run[1]).collect()
     }
 
@@ -153,21 +146,22 @@ mod tests {
     #[test]
     fn copies_go_on_once_whenever_they_come() {
         let mut order = Order::default();
-        let copy = Found { is_original: false, ..entry(5, 0b101) };
+        let copy = entry(5, 0b101);
         // Lane 2 has left the run; lane 0 is still in it.
         assert_eq!(look(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
         assert_eq!(look(&mut order, &[], false), [5, 6]);
-        assert_eq!(order.originals, 1);
         // Its original comes late.
-        assert_eq!(look(&mut order, &[entry(5, 0b101), entry(8, 1)], false), [0_u32; 0]);
+        assert_eq!(look(&mut order, &[copy, entry(8, 1)], false), [0_u32; 0]);
         assert_eq!(look(&mut order, &[], true), [8]);
-        assert_eq!(order.originals, 3);
+        assert!(order.is_empty());
     }
 
     #[test]
     fn runs_without_copies_may_be_of_one_time() {
-        let mut order = Order::default();
-        let sole = Found { is_sole: true, ..entry(5, 3) };
-        assert_eq!(look(&mut order, &[sole, sole], true), [5, 5]);
+        let (mut order, mut ready) = (Order::default(), Vec::new());
+        order.take(entry(5, 3), true);
+        order.take(entry(5, 3), true);
+        order.go_on(true, &mut ready);
+        assert_eq!(ready.len(), 2);
     }
 }

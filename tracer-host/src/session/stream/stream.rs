@@ -2,8 +2,9 @@
 
 use warptrace_encode::native::{ChunkEncoder, Filled, Run};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::stream::{is_original, is_sole, untagged};
 
-use super::order::{Found, Order};
+use super::order::Order;
 use crate::packed;
 
 /// So many runs are encoded at once: mostly more than a chunk takes, so that chunks are full.
@@ -27,25 +28,47 @@ pub(super) struct Stream {
     pub(super) chunks: u32,
     /// Events in them.
     pub(super) recorded: u64,
+    /// Events of the originals that have come.
+    pub(super) originals: u64,
+}
+
+/// What a thread keeps from stream to stream.
+pub(super) struct Encoding {
+    pub(super) encoder: ChunkEncoder,
+    /// A chunk.
+    pub(super) chunk: Vec<u8>,
 }
 
 impl Stream {
-    /// Takes the runs that a look has found, and appends to `packed` the chunks that are full; with `is_last` all that is left.
-    pub(super) fn look(
+    /// Takes new entries of a segment that a lane has written.
+    pub(super) fn take(&mut self, lane: u32, entries: impl Iterator<Item = [u32; 4]>) {
+        for words in entries {
+            let entry = untagged(words);
+            if entry.is_run() {
+                self.originals += if is_original(words, lane) { u64::from(entry.count) } else { 0 };
+                self.order.take(entry, is_sole(words));
+            }
+        }
+    }
+
+    /// Appends to `packed` the chunks that are full after a look; with `is_last` all that is left.
+    pub(super) fn go_on(
         &mut self,
         name: Name,
-        found: &[Found],
         is_last: bool,
-        encoder: &mut ChunkEncoder,
-        chunk: &mut [u8],
+        Encoding { encoder, chunk }: &mut Encoding,
         packed: &mut Vec<u8>,
     ) {
-        self.order.look(found, is_last, &mut self.ready);
+        self.order.go_on(is_last, &mut self.ready);
         let mut done = 0;
         while done + BATCH <= self.ready.len() || is_last && done < self.ready.len() {
             done += self.encode(name, done, encoder, chunk, packed);
         }
         self.ready.drain(..done);
+        if is_last {
+            // Nothing more comes.
+            (self.order, self.ready) = (Order::default(), Vec::new());
+        }
     }
 
     /// Makes a chunk of runs from `first` on: answers how many are in it whole.
@@ -69,11 +92,6 @@ impl Stream {
             self.recorded += u64::from(events);
         }
         runs
-    }
-
-    /// Events of the originals that have come.
-    pub(super) fn originals(&self) -> u64 {
-        self.order.originals
     }
 
     /// Whether nothing waits to be ordered or encoded.

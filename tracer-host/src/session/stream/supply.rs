@@ -66,12 +66,9 @@ impl Supply {
         self.tags.iter().copied().max().unwrap_or_default()
     }
 
-    /// Takes segments back.
-    pub(super) fn free(&mut self, mut segments: Vec<u32>) {
-        // Neighbours are given together, so that they are copied together.
-        segments.sort_unstable_by(|a, b| b.cmp(a));
-        segments.append(&mut self.free);
-        self.free = segments;
+    /// Takes segments back. Neighbours are best given together: they are then copied together.
+    pub(super) fn free(&mut self, segments: &[u32]) {
+        self.free.extend(segments.iter().rev());
     }
 
     /// Gives all free segments to the next tickets: what to write into the queue, in this order.
@@ -129,7 +126,7 @@ mod tests {
         let taken: Vec<Given> = supply.taken(2).collect();
         assert_eq!(taken, [Given { segment: 0, tag: TAG_STEP }, Given { segment: 1, tag: TAG_STEP }]);
         assert_eq!((supply.waiting.len(), supply.given), (1, 3));
-        supply.free(vec![1, 0]);
+        supply.free(&[0, 1]);
         // The queue's end lies between them.
         assert_eq!(
             words(&supply.give()),

@@ -317,7 +317,11 @@ impl Device for FakeDevice {
 }
 
 impl LiveMemory for FakeDevice {
-    fn read_live(&mut self, _: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
+    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
         Err(not_streamed())
     }
 
