@@ -35,7 +35,8 @@
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a segment, or
 //! [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the host last gave something
 //! ([`StreamState::gave_up`]). Then it counts what it would have appended as lost, keeps the ticket, and looks again
-//! when it next has something to append. A lane that leaves the kernel with a ticket takes the segment with it, and the slot,
+//! when it next has something to append. If the slot has been given to a later ticket by then, it takes a new one. (That is told from the laps
+//! if the later one is at most 127 laps later.) A lane that leaves the kernel with a ticket takes the segment with it, and the slot,
 //! until the launch has ended.
 //!
 //! # The end
@@ -121,6 +122,13 @@ pub const fn slot_words(segment: u32, tag: u32, ticket: u64, slots: u32) -> [u32
     [segment | lap(ticket, slots) << LAP_SHIFT, tag]
 }
 
+/// Whether a slot whose first word is this was given to a later ticket than this one.
+#[inline(always)]
+pub const fn is_late(slot: u32, ticket: u64, slots: u32) -> bool {
+    let later = (slot >> LAP_SHIFT).wrapping_sub(lap(ticket, slots)) & LAP_MASK;
+    later.wrapping_sub(1) < LAP_MASK / 2
+}
+
 /// The lap of a ticket, as far as a slot holds it.
 #[inline(always)]
 pub const fn lap(ticket: u64, slots: u32) -> u32 {
@@ -193,6 +201,11 @@ mod tests {
         assert_eq!(slot_words(3, 32, 0, 8), [3 | 1 << 24, 32]);
         assert_eq!(slot_words(3, 32, 7, 8), [3 | 1 << 24, 32]);
         assert_eq!(slot_words(0xff_ffff, 32, 8, 8), [0xff_ffff | 2 << 24, 32]);
+        for (ticket, given, late) in
+            [(8, 0, false), (8, 8, false), (8, 16, true), (8, 8 * 128, true), (8 * 250, 8 * 260, true)]
+        {
+            assert_eq!(is_late(slot_words(3, 32, given, 8)[0], ticket, 8), late, "{ticket} {given}");
+        }
         // A slot that nobody has written is of no lap that a ticket has next.
         assert_eq!((lap(8 * 254, 8), lap(8 * 255, 8), lap(8 * 256, 8)), (255, 0, 1));
     }

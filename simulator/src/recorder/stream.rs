@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
-    LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, StreamLogs, StreamState, header_words, lap, tagged,
+    LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, StreamLogs, StreamState, header_words, is_late, lap, tagged,
 };
 
 use super::live::{HostWords, LiveWords, Wait};
@@ -71,8 +71,10 @@ impl<M: LiveWords> StreamedTrack<M> {
     fn with_room(&mut self, lane: u32) -> Option<Segment> {
         let ticket = match self.lanes[lane as usize] {
             LaneLog::Filling(segment) if segment.room != 0 => return Some(segment),
-            LaneLog::Waiting { ticket } => ticket,
-            LaneLog::Filling(_) | LaneLog::Bare => self.memory.add(self.state(TICKETS), 1, Relaxed),
+            LaneLog::Waiting { ticket } if !self.is_late(ticket) => ticket,
+            LaneLog::Waiting { .. } | LaneLog::Filling(_) | LaneLog::Bare => {
+                self.memory.add(self.state(TICKETS), 1, Relaxed)
+            }
         };
         self.lanes[lane as usize] = LaneLog::Waiting { ticket };
         let (number, tag) = self.await_slot(ticket)?;
@@ -82,10 +84,20 @@ impl<M: LiveWords> StreamedTrack<M> {
         Some(Segment { next: header + u64::from(ENTRY_BYTES), room: entries - 1, tag })
     }
 
+    /// Whether the ticket's slot was given to a later one.
+    fn is_late(&self, ticket: u64) -> bool {
+        let [first, _] = halves(self.memory.load(self.slot(ticket), Acquire));
+        is_late(first, ticket, self.logs.slots)
+    }
+
+    /// Address of a ticket's slot.
+    fn slot(&self, ticket: u64) -> u64 {
+        self.logs.queue + ticket % u64::from(self.logs.slots) * u64::from(SLOT_BYTES)
+    }
+
     /// Waits until the ticket's slot names a segment: its number and tag. `None` if memory is full and stays so.
     fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
-        let at = ticket % u64::from(self.logs.slots);
-        let slot = self.logs.queue + at * u64::from(SLOT_BYTES);
+        let slot = self.slot(ticket);
         let lap = lap(ticket, self.logs.slots);
         let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
         loop {

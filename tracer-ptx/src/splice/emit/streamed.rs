@@ -119,14 +119,14 @@ impl Emitter {
     /// queue's state then.
     fn take_tickets(&mut self, log: Log) {
         let again = self.label();
-        emit!(self, "setp.ge.s32 %wt_p3, {}, 0;", log.high);
-        emit!(self, "and.pred %wt_p3, %wt_p3, %wt_p1;");
+        emit!(self, "and.b32 %wt_x0, {}, {};", log.high, TICKET - 1);
+        emit!(self, "mov.b64 %wt_y1, {{{}, %wt_x0}};", log.low);
+        emit!(self, "setp.lt.s32 %wt_p4, {}, 0;", log.high);
+        self.leave_old_tickets();
         let own_loop = self.style.claim == Claim::OwnLoop;
         if own_loop {
             self.place_label(&again);
         }
-        emit!(self, "and.b32 %wt_x0, {}, {};", log.high, TICKET - 1);
-        emit!(self, "mov.b64 %wt_y1, {{{}, %wt_x0}};", log.low);
         self.field(64, "%wt_y2", field::STATE);
         emit!(self, "@%wt_p3 atom.global.add.u64 %wt_y1, [%wt_y2], 1;");
         if own_loop {
@@ -137,22 +137,49 @@ impl Emitter {
         }
     }
 
-    /// Waits until each lane for which `%wt_p1` holds has a segment, or it has taken too long: `%wt_p3` says which have one, `%wt_x0`
-    /// and `%wt_x1` are the words of their slots. A loop of its own, since strong loads bring a `YIELD`.
-    fn await_slots(&mut self) {
-        let (look, done) = (self.label(), self.label());
+    /// Finds the lanes that need a ticket, `%wt_p3`: of those for which `%wt_p1` holds, those that have none, which `%wt_p4` says, and
+    /// those whose slot has been given to a later ticket, which they were too late for.
+    fn leave_old_tickets(&mut self) {
+        let none = self.label();
+        emit!(self, "not.pred %wt_p3, %wt_p4;");
+        emit!(self, "and.pred %wt_p3, %wt_p3, %wt_p1;");
+        emit!(self, "and.pred %wt_p4, %wt_p4, %wt_p1;");
+        self.vote("any", "%wt_r", "%wt_p4");
+        emit!(self, "@!%wt_r bra {none};");
+        self.slot();
+        emit!(self, "mov.u64 %wt_y3, 0;");
+        // An atomic, which brings no `YIELD` where there is none.
+        emit!(self, "@%wt_p4 atom.global.or.b64 %wt_y3, [%wt_y0], 0;");
+        emit!(self, "mov.b64 {{%wt_x0, %wt_x1}}, %wt_y3;");
+        emit!(self, "shr.u32 %wt_x2, %wt_x0, {LAP_SHIFT};");
+        emit!(self, "sub.u32 %wt_x2, %wt_x2, %wt_x4;");
+        emit!(self, "and.b32 %wt_x2, %wt_x2, {LAP_MASK};");
+        emit!(self, "sub.u32 %wt_x2, %wt_x2, 1;");
+        emit!(self, "setp.lt.and.u32 %wt_p4, %wt_x2, {}, %wt_p4;", LAP_MASK / 2);
+        emit!(self, "or.pred %wt_p3, %wt_p3, %wt_p4;");
+        self.place_label(&none);
+    }
+
+    /// Finds a ticket's slot, `%wt_y0`, and the bits of its lap, `%wt_x4`.
+    fn slot(&mut self) {
         self.field(32, "%wt_x1", field::SLOTS);
         emit!(self, "sub.u32 %wt_x2, %wt_x1, 1;");
         emit!(self, "cvt.u32.u64 %wt_x3, %wt_y1;");
         emit!(self, "and.b32 %wt_x2, %wt_x2, %wt_x3;");
         self.field(64, "%wt_y0", field::QUEUE);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x2, {SLOT_BYTES}, %wt_y0;");
-        // The lap.
         emit!(self, "bfind.u32 %wt_x1, %wt_x1;");
         emit!(self, "shr.u64 %wt_y3, %wt_y1, %wt_x1;");
         emit!(self, "cvt.u32.u64 %wt_x4, %wt_y3;");
         emit!(self, "add.u32 %wt_x4, %wt_x4, 1;");
         emit!(self, "and.b32 %wt_x4, %wt_x4, {LAP_MASK};");
+    }
+
+    /// Waits until each lane for which `%wt_p1` holds has a segment, or it has taken too long: `%wt_p3` says which have one, `%wt_x0`
+    /// and `%wt_x1` are the words of their slots. A loop of its own, since strong loads bring a `YIELD`.
+    fn await_slots(&mut self) {
+        let (look, done) = (self.label(), self.label());
+        self.slot();
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_x1, 0;");
         if self.style.claim == Claim::Plain {
