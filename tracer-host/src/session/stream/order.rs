@@ -29,6 +29,8 @@ const _: () = assert!(size_of::<Held>() == 16);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     held: Vec<Held>,
+    /// Room to sort in.
+    spare: Vec<Held>,
     /// A time half of all times before those that come. Times wrap; those that are here at once are close together.
     base: Option<u32>,
     /// When the last run that has gone on and whose lowest lane is this one began; of those lanes for which there is one.
@@ -47,8 +49,7 @@ impl Order {
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
-        // Each lane's runs are in their order already: the standard sort makes use of that.
-        self.held.sort_by_key(|held| held.time.wrapping_sub(base));
+        sort(&mut self.held, &mut self.spare, base);
         // From the last to the first: the lanes of which a later run goes on.
         let mut lanes = 0;
         for held in self.held.iter_mut().rev() {
@@ -88,6 +89,42 @@ impl Order {
     /// Whether nothing is held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
+    }
+}
+
+/// Bits of a digit by which runs are sorted: counters of a digit fit into the first cache.
+const DIGIT_BITS: u32 = 9;
+/// Fewer runs are sorted by comparison.
+const WORTH_DIGITS: usize = 200;
+
+/// Sorts runs by time since `base`, those of the same time as they are: by digits, from the lowest.
+fn sort(held: &mut Vec<Held>, spare: &mut Vec<Held>, base: u32) {
+    let since = |held: &Held| held.time.wrapping_sub(base);
+    if held.is_sorted_by_key(since) {
+        return;
+    }
+    if held.len() < WORTH_DIGITS {
+        return held.sort_by_key(since);
+    }
+    let first = held.iter().map(since).min().unwrap_or_default();
+    let range = held.iter().map(since).max().unwrap_or_default() - first;
+    let digits = (u32::BITS - range.leading_zeros()).div_ceil(DIGIT_BITS);
+    spare.clone_from(held);
+    for digit in 0..digits {
+        let digit_of =
+            |held: &Held| ((since(held) - first) >> (digit * DIGIT_BITS)) as usize & ((1 << DIGIT_BITS) - 1);
+        let mut places = [0_u32; 1 << DIGIT_BITS];
+        held.iter().for_each(|held| places[digit_of(held)] += 1);
+        let mut at = 0;
+        for place in &mut places {
+            at += std::mem::replace(place, at);
+        }
+        for run in held.iter() {
+            let place = &mut places[digit_of(run)];
+            spare[*place as usize] = *run;
+            *place += 1;
+        }
+        std::mem::swap(held, spare);
     }
 }
 
@@ -163,5 +200,32 @@ mod tests {
         order.take(entry(5, 3), true);
         order.go_on(true, &mut ready);
         assert_eq!(ready.len(), 2);
+    }
+
+    #[test]
+    fn many_runs_are_sorted_as_few_are() {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        for (count, bits) in [(3, 4), (199, 8), (200, 6), (5_000, 10), (5_000, 24), (20_000, 19)] {
+            let base = next() << 8;
+            let held: Vec<Held> = (0..count)
+                .map(|number| Held {
+                    mask: number,
+                    location: 1,
+                    is_sole: false,
+                    is_old: false,
+                    count: 1,
+                    time: base.wrapping_add(next() & ((1 << bits) - 1)),
+                })
+                .collect();
+            let mut expected = held.clone();
+            expected.sort_by_key(|held| held.time.wrapping_sub(base));
+            let mut sorted = held;
+            sort(&mut sorted, &mut Vec::new(), base);
+            assert_eq!(sorted, expected, "{count} {bits}");
+        }
     }
 }
