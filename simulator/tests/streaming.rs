@@ -312,6 +312,7 @@ fn what_finds_no_segment_in_time_is_counted() {
             let whole = kept(&call, blocks, DUAL, launch);
             let room = Room { segments, entries: 4, slots: 128 };
             let mut host = Host::new(room, 2 * blocks, 2);
+            host.give(segments);
             run(&|| call.thread()(), DUAL, launch, &mut host, 200_000, Host::serve);
             host.read();
             check_ended(&host, 2 * blocks);

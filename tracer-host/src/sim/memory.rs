@@ -89,28 +89,26 @@ impl Memory {
     }
 }
 
-/// Copies words of memory from an address on. Two words of an entry, which lanes write with the second one last, are seen as
-/// one: if the second one is an entry's, the first one is, too. (The first one may be newer. Whose entry an older second one
-/// is, its tag says.)
+/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new, the first one is, too.
+/// (Where the first one alone is new, the second one still has the tag of what was there before.)
 fn copy(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
     let alone = usize::from(!address.is_multiple_of(2 * WORD as u64)).min(words.len());
     let (alone, rest) = words.split_at(alone);
     let (pairs, last) = rest.as_chunks::<2>();
     to.extend(alone.iter().map(|word| word.load(Acquire)));
-    for [first, second] in pairs {
-        let mut after = second.load(Acquire);
-        loop {
-            let before = after;
-            to.push(first.load(Acquire));
-            after = second.load(Acquire);
-            if before == after {
-                break;
-            }
-            to.pop();
-        }
-        to.push(after);
-    }
+    to.extend(pairs.iter().flat_map(pair));
     to.extend(last.iter().map(|word| word.load(Acquire)));
+}
+
+/// The words of an entry, the first one read while the second one did not change.
+fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
+    loop {
+        let before = second.load(Acquire);
+        let words = [first.load(Acquire), second.load(Acquire)];
+        if words[1] == before {
+            return words;
+        }
+    }
 }
 
 impl LiveMemory for Memory {

@@ -275,3 +275,6 @@ impl Device for SimDevice {
         Ok(LaunchTime { kernel, claims: Claims::default() })
     }
 }
+
+#[cfg(test)]
+mod tests;
