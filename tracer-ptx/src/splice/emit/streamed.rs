@@ -15,6 +15,7 @@
 use std::fmt::Write;
 
 use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, Words};
+use crate::splice::state::DESCRIPTOR_BYTES;
 use crate::splice::style::Claim;
 
 /// Offsets in the launch's descriptor, and in the state of the queue.
@@ -34,7 +35,10 @@ mod field {
     pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(StreamLogs, segment_entries) as u32;
     pub(super) const SLOTS: u32 = offset_of!(StreamLogs, slots) as u32;
     pub(super) const GAVE_UP: u32 = offset_of!(StreamState, gave_up) as u32;
-    const _: () = assert!(offset_of!(StreamState, tickets) == 0);
+    const _: () = {
+        assert!(offset_of!(StreamState, tickets) == 0);
+        assert!(size_of::<StreamLogs>() == super::DESCRIPTOR_BYTES as usize);
+    };
 }
 
 use warptrace_format::stream::{LAP_MASK, LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, TAG_STEP};
