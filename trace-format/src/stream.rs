@@ -25,7 +25,8 @@
 //! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its segment is then
 //! in slot `ticket % slots` of a queue, as soon as the slot has the ticket's *lap*, that is `ticket / slots + 1`, of which it
 //! holds eight bits. The host writes a slot when it has a segment to give, and has seen the header of the one that the slot
-//! gave last: until then the lane whose ticket that was may not have looked. A slot is 8 bytes:
+//! gave last: until then the lane whose ticket that was may not have looked. Where it passes over a slot for that, it gives
+//! only to tickets that have been taken: segments that wait for lanes to come would be missing there. A slot is 8 bytes:
 //! ```text
 //! offset  size  field
 //!      0     3  number of the segment

@@ -18,8 +18,10 @@ pub(super) struct Executor<'a> {
     pub(super) memory: &'a mut Global,
     /// Each block's shared memory.
     pub(super) shared: Vec<Scratch>,
-    /// What `%globaltimer` is.
-    pub(super) nanoseconds: u64,
+    /// Nanoseconds since the launch.
+    pub(super) elapsed: u64,
+    /// How long the last instruction lets its group sleep.
+    pub(super) sleep: Option<u64>,
 }
 
 /// A lane of a warp.
@@ -83,7 +85,7 @@ impl Executor<'_> {
                 for lane in lanes(active) {
                     longest = longest.max(self.value(warp, lane, *nanoseconds)?);
                 }
-                self.nanoseconds = self.nanoseconds.wrapping_add(longest);
+                self.sleep = Some(longest);
                 add(&mut moves, active, next);
             }
             Op::ActiveMask { .. } | Op::Vote { .. } | Op::Shuffle { .. } => {
@@ -291,7 +293,7 @@ impl Executor<'_> {
             Special::LanesBelow => (1 << lane.number) - 1,
             Special::DynamicShared => self.launch.dynamic_shared,
             Special::Clock => return warp.clock,
-            Special::GlobalTimer => return self.nanoseconds,
+            Special::GlobalTimer => return self.launch.clock.wrapping_add(self.elapsed),
         };
         u64::from(number)
     }

@@ -81,6 +81,8 @@ pub(super) struct Group {
     pub(super) warp: usize,
     pub(super) mask: u32,
     pub(super) at: Position,
+    /// The group sleeps until so many nanoseconds have gone by since the launch.
+    pub(super) wakes: u64,
 }
 
 /// Where lanes stand.
@@ -155,7 +157,7 @@ pub fn run_with_host(
     let start = Position { depth: 1, function, item: 0 };
     let groups = warps.iter().enumerate().map(|(warp, state)| {
         let mask = u32::MAX >> (LANES - state.lanes.len() as u32);
-        Group { number: warp as u64, warp, mask, at: start }
+        Group { number: warp as u64, warp, mask, at: start, wakes: 0 }
     });
     let shared_bytes = program.shared_bytes + launch.dynamic_shared as usize;
     let mut machine = Machine {
@@ -165,7 +167,8 @@ pub fn run_with_host(
             launch,
             memory,
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
-            nanoseconds: launch.clock,
+            elapsed: 0,
+            sleep: None,
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
@@ -228,16 +231,21 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn choose(&self, schedule: &mut Schedule, last: u64) -> usize {
-        let candidates: Vec<Candidate> = self
+    /// Chooses one of the groups that are awake. Where all sleep, time goes on until one is not.
+    fn choose(&mut self, schedule: &mut Schedule, last: u64) -> usize {
+        let first = self.groups.iter().map(|group| group.wakes).min().unwrap_or_default();
+        self.executor.elapsed = self.executor.elapsed.max(first);
+        let (indices, candidates): (Vec<usize>, Vec<Candidate>) = self
             .groups
             .iter()
-            .map(|group| {
+            .enumerate()
+            .filter(|(_, group)| group.wakes <= self.executor.elapsed)
+            .map(|(index, group)| {
                 let position = (group.at.depth, group.at.item);
-                Candidate { warp: group.warp, group: group.number, position }
+                (index, Candidate { warp: group.warp, group: group.number, position })
             })
-            .collect();
-        schedule.choose(&candidates, last)
+            .unzip();
+        indices[schedule.choose(&candidates, last)]
     }
 
     fn joins_at(&self, at: Position) -> bool {
@@ -251,8 +259,9 @@ impl Machine<'_> {
             return;
         }
         for other in (0..self.groups.len()).rev() {
-            let Group { number, warp, mask, at } = self.groups[other];
-            if number == group.number || warp != group.warp || at != group.at || !schedule.joins() {
+            let Group { number, warp, mask, at, wakes } = self.groups[other];
+            let meets = number != group.number && (warp, at) == (group.warp, group.at);
+            if !meets || wakes > self.executor.elapsed || !schedule.joins() {
                 continue;
             }
             self.groups[*current].mask |= mask;
@@ -297,19 +306,21 @@ impl Machine<'_> {
             .executor
             .execute(step, &mut self.warps[group.warp], &group)
             .map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
+        let sleep = self.executor.sleep.take();
+        let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
         self.observed.splits += (moves.len() as u64).saturating_sub(1);
         let mut moves = moves.into_iter();
         match moves.next() {
             None => {
                 self.groups.remove(current);
             }
-            Some((mask, at)) => self.groups[current] = Group { mask, at, ..group },
+            Some((mask, at)) => self.groups[current] = Group { mask, at, wakes, ..group },
         }
         for (mask, at) in moves {
-            self.groups.push(Group { number: self.numbers, warp: group.warp, mask, at });
+            self.groups.push(Group { number: self.numbers, mask, at, wakes, ..group });
             self.numbers += 1;
         }
-        Ok(matches!(step.op, Ok(Op::Sleep { .. })))
+        Ok(sleep.is_some())
     }
 
     fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {
@@ -319,7 +330,7 @@ impl Machine<'_> {
         }
         let warp = &mut self.warps[group.warp];
         warp.clock = warp.clock.wrapping_add(schedule.cycles());
-        self.executor.nanoseconds = self.executor.nanoseconds.wrapping_add(1);
+        self.executor.elapsed = self.executor.elapsed.saturating_add(1);
         Ok(())
     }
 

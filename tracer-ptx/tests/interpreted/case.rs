@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
-use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
+use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
@@ -90,13 +90,22 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
+        Self::with(splicing, false)
+    }
+
+    /// The kernel with a traced copy whose logs are streamed.
+    pub(crate) fn streamed(splicing: Splicing) -> Self {
+        Self::with(splicing, true)
+    }
+
+    fn with(splicing: Splicing, streamed: bool) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
         let options = Options {
             kernels: None,
             recording: Some(splicing.recording),
-            streamed: false,
+            streamed,
             placement,
             architecture,
             registers: &[],
@@ -113,7 +122,7 @@ impl Traced {
         Mix { calls: self.splicing.calls, many: self.splicing.many, length, alike, loops }
     }
 
-    fn tracks(&self) -> u32 {
+    pub(crate) fn tracks(&self) -> u32 {
         1 + u32::from(self.splicing.recording.dual)
     }
 
@@ -163,17 +172,7 @@ impl Traced {
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
         memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
-        let kernel = &self.spliced.kernels[0];
-        let mut parameters = parameters();
-        parameters.push(layout.parameter());
-        assert_eq!(kernel.traced_name, format!("walk{TRACED_SUFFIX}"));
-        let state = kernel.shared_bytes * shape.block_warps();
-        let launch = launch(&kernel.traced_name, shape, state, parameters);
-        let observed = match run(&self.program, &launch, &mut memory, schedule) {
-            Ok(observed) => observed,
-            Err(error) => panic!("{error}\n{:?} {shape:?}", self.splicing),
-        };
-        check_results(&memory, threads);
+        let observed = self.run(layout.parameter(), threads, shape, schedule, &mut memory, &mut |_| {});
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
@@ -181,24 +180,54 @@ impl Traced {
         Outcome { observed, tracks }
     }
 
-    /// Compares the logs with the lists and with the markers that the interpreter saw.
-    pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
-        let clock = time(shape.clock);
-        let mut all = [Vec::new(), Vec::new()];
-        for warp in 0..shape.blocks() * shape.block_warps() {
-            let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
+    /// Runs the traced kernel with the parameter that it has beyond its own, and checks its results.
+    pub(crate) fn run(
+        &self,
+        parameter: Vec<u8>,
+        threads: &[Lane],
+        shape: Shape,
+        schedule: &mut Schedule,
+        memory: &mut Memory,
+        host: &mut dyn FnMut(&mut Memory),
+    ) -> Observed {
+        let kernel = &self.spliced.kernels[0];
+        let mut parameters = parameters();
+        parameters.push(parameter);
+        assert_eq!(kernel.traced_name, format!("walk{TRACED_SUFFIX}"));
+        let state = kernel.shared_bytes * shape.block_warps();
+        let launch = launch(&kernel.traced_name, shape, state, parameters);
+        let observed = match run_with_host(&self.program, &launch, memory, schedule, host) {
+            Ok(observed) => observed,
+            Err(error) => panic!("{error}\n{:?} {shape:?}", self.splicing),
+        };
+        check_results(memory, threads);
+        observed
+    }
+
+    /// What each warp must record, and its threads.
+    pub(crate) fn warps<'a>(
+        &'a self,
+        threads: &'a [Lane],
+        shape: Shape,
+        observed: &'a Observed,
+    ) -> impl Iterator<Item = (Model, &'a [Lane])> {
+        (0..shape.blocks() * shape.block_warps()).map(move |warp| {
+            let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
             let model = Model::of(&steps(markers, self.splicing.recording.counted));
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
+            (model, &threads[first..][..lane_count])
+        })
+    }
+
+    /// Compares the logs with the lists and with the markers that the interpreter saw.
+    pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
+        let clock = time(shape.clock);
+        let mut all = [Vec::new(), Vec::new()];
+        for (warp, (model, threads)) in self.warps(threads, shape, &outcome.observed).enumerate() {
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
-                check_track(
-                    &track[warp as usize],
-                    expected,
-                    &threads[first..][..lane_count],
-                    clock,
-                    self.exact(),
-                );
+                check_track(&track[warp], expected, threads, clock, self.exact());
             }
             all[0].extend(model.trace);
             all[1].extend(model.marks);
@@ -209,7 +238,7 @@ impl Traced {
     }
 
     /// Whether an event of the model is one of the sequences: where no long ticks are that join.
-    fn exact(&self) -> bool {
+    pub(crate) fn exact(&self) -> bool {
         2 * u32::from(self.splicing.many) < MAX_KEY_COUNT / 8
     }
 
@@ -233,7 +262,7 @@ impl Traced {
 }
 
 /// Checks a warp's track: accounting, what each lane did, and masks and counts.
-fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, exact: bool) {
+pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, exact: bool) {
     let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
     assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
     let recorded = track.recorded(clock);
@@ -292,7 +321,7 @@ pub(crate) fn time(clock: u64) -> u32 {
     (clock >> 4) as u32
 }
 
-fn inputs(threads: &[Lane]) -> Memory {
+pub(crate) fn inputs(threads: &[Lane]) -> Memory {
     let mut memory = Memory::new();
     let lists = threads.iter().flat_map(|lane| &lane.words).flat_map(|word| word.to_le_bytes()).collect();
     memory.declare(LISTS, lists);

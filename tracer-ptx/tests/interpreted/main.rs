@@ -1,6 +1,7 @@
 //! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
 
 mod case;
+mod drainer;
 mod kernels;
 mod logs;
 mod memory;
@@ -8,3 +9,5 @@ mod model;
 mod native;
 mod program;
 mod sequences;
+mod streamed;
+mod streams;

@@ -158,7 +158,7 @@ impl Emitter {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
         if self.style.streamed {
-            emit!(self, ".reg .b32 %wt_g<2>;");
+            emit!(self, ".reg .b32 %wt_g0, %wt_g1;");
         }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");

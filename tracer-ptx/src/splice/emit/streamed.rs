@@ -15,6 +15,7 @@
 use std::fmt::Write;
 
 use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, Words};
+use crate::splice::state::DESCRIPTOR_BYTES;
 use crate::splice::style::Claim;
 
 /// Offsets in the launch's descriptor, and in the state of the queue.
@@ -34,7 +35,10 @@ mod field {
     pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(StreamLogs, segment_entries) as u32;
     pub(super) const SLOTS: u32 = offset_of!(StreamLogs, slots) as u32;
     pub(super) const GAVE_UP: u32 = offset_of!(StreamState, gave_up) as u32;
-    const _: () = assert!(offset_of!(StreamState, tickets) == 0);
+    const _: () = {
+        assert!(offset_of!(StreamState, tickets) == 0);
+        assert!(size_of::<StreamLogs>() == super::DESCRIPTOR_BYTES as usize);
+    };
 }
 
 use warptrace_format::stream::{CLOCK_MASK, LAP_MASK, LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, SOLE};
@@ -183,19 +187,14 @@ impl Emitter {
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_x1, 0;");
         if self.style.claim == Claim::Plain {
-            // An atomic brings no `YIELD` here, as a load would. Mostly the segment is there.
-            emit!(self, "mov.u64 %wt_y3, 0;");
-            emit!(self, "@%wt_p1 atom.global.or.b64 %wt_y3, [%wt_y0], 0;");
-            emit!(self, "mov.b64 {{%wt_x0, %wt_x1}}, %wt_y3;");
-            self.is_lap();
+            // Mostly the segment is there, and the `YIELD` of the loop is not executed. For earlier architectures this would bring
+            // one to the head of the program's loop.
+            self.look();
             emit!(self, "@!%wt_r bra {done};");
         }
         emit!(self, "mov.u64 %wt_y3, %globaltimer;");
         self.place_label(&look);
-        // One access, so that lap and tag are of one time.
-        emit!(self, "@%wt_p1 ld.volatile.global.b64 %wt_c, [%wt_y0];");
-        emit!(self, "@%wt_p1 mov.b64 {{%wt_x0, %wt_x1}}, %wt_c;");
-        self.is_lap();
+        self.look();
         emit!(self, "@!%wt_r bra {done};");
         emit!(self, "ld.volatile.global.b32 %wt_x2, [%wt_y2+{}];", field::GAVE_UP);
         emit!(self, "setp.ne.u32 %wt_p2, %wt_x2, 0;");
@@ -205,16 +204,20 @@ impl Emitter {
         emit!(self, "mov.u64 %wt_c, %globaltimer;");
         emit!(self, "sub.u64 %wt_c, %wt_c, %wt_y3;");
         self.field(64, "%wt_l", field::STALL);
-        emit!(self, "setp.lt.u64 %wt_p2, %wt_c, %wt_l;");
-        self.vote("all", "%wt_r", "%wt_p2");
-        emit!(self, "@%wt_r bra {look};");
+        // Who has waited too long says so, and sees at the next look that it has been said. A volatile store would bring a
+        // `YIELD` to the head of the program's loop.
+        emit!(self, "setp.ge.u64 %wt_p2, %wt_c, %wt_l;");
         emit!(self, "mov.u32 %wt_x2, 1;");
-        emit!(self, "st.volatile.global.b32 [%wt_y2+{}], %wt_x2;", field::GAVE_UP);
+        emit!(self, "@%wt_p2 red.global.or.b32 [%wt_y2+{}], %wt_x2;", field::GAVE_UP);
+        emit!(self, "bra {look};");
         self.place_label(&done);
     }
 
-    /// Asks whether slots hold the ticket's lap, of which `%wt_x4` has the bits: `%wt_p3`. `%wt_r`: some lane's does not.
-    fn is_lap(&mut self) {
+    /// Looks whether slots hold the ticket's lap, of which `%wt_x4` has the bits: `%wt_p3`. `%wt_r`: some lane's does not.
+    fn look(&mut self) {
+        // One access, so that lap and tag are of one time; and none that writes, since the host does.
+        emit!(self, "@%wt_p1 ld.volatile.global.b64 %wt_c, [%wt_y0];");
+        emit!(self, "@%wt_p1 mov.b64 {{%wt_x0, %wt_x1}}, %wt_c;");
         emit!(self, "shr.u32 %wt_x2, %wt_x0, {LAP_SHIFT};");
         emit!(self, "setp.eq.and.u32 %wt_p3, %wt_x2, %wt_x4, %wt_p1;");
         emit!(self, "not.pred %wt_p4, %wt_p3;");

@@ -1,0 +1,173 @@
+//! Runs the test kernel with streamed logs, and checks what its host has taken.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::log::{Entry, LANES};
+use warptrace_ptx::interpret::{Observed, Schedule};
+
+use crate::case::{Shape, Traced, check_track, inputs, time};
+use crate::drainer::{Drained, Drainer, Streaming, Taken};
+use crate::logs::Track;
+use crate::model::{Run, events, lanes, of_lane};
+use crate::program::{self, Lane, Mix};
+
+/// What many launches did, to know whether they showed anything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) kept: u64,
+    pub(crate) lost: u64,
+    /// Tracks of warps that lost nothing, that lost something, and that kept a run which began after one that was lost.
+    pub(crate) whole: u64,
+    pub(crate) broken: u64,
+    pub(crate) resumed: u64,
+    /// Segments that lanes took, and tickets that came to nothing.
+    pub(crate) uses: u64,
+    pub(crate) in_vain: u64,
+    pub(crate) holes: u64,
+    /// Runs that were in log memory two snapshots or more before one that shares a lane with them and began before.
+    pub(crate) early: u64,
+}
+
+impl Traced {
+    /// Runs random lists in random order, and checks all that must hold.
+    pub(crate) fn stream(&self, seed: u64, mix: Mix, shape: Shape, streaming: Streaming, seen: &mut Seen) {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let threads = program::lanes(&mut random, mix, shape.threads() * shape.blocks());
+        self.stream_threads(seed, &threads, shape, streaming, &mut Schedule::random(seed), seen);
+    }
+
+    /// Runs lists, and checks all that must hold; answers how many instructions that took.
+    pub(crate) fn stream_threads(
+        &self,
+        seed: u64,
+        threads: &[Lane],
+        shape: Shape,
+        streaming: Streaming,
+        schedule: &mut Schedule,
+        seen: &mut Seen,
+    ) -> u64 {
+        let warps = shape.blocks() * shape.block_warps();
+        let mut memory = inputs(threads);
+        let mut drainer = Drainer::new(streaming, warps, self.tracks(), seed, &mut memory);
+        let parameter = drainer.parameter();
+        let host = &mut |memory: &mut _| drainer.act(memory);
+        let observed = self.run(parameter, threads, shape, schedule, &mut memory, host);
+        let drained = drainer.finish(&mut memory);
+        self.check_drained(threads, shape, &observed, &drained, seen);
+        observed.steps
+    }
+
+    fn check_drained(
+        &self,
+        threads: &[Lane],
+        shape: Shape,
+        observed: &Observed,
+        drained: &Drained,
+        seen: &mut Seen,
+    ) {
+        let clock = time(shape.clock);
+        let warps = drained.ended.len();
+        for (warp, (model, threads)) in self.warps(threads, shape, observed).enumerate() {
+            let ended = &drained.ended[warp];
+            let there = ended.iter().map(Option::is_some);
+            assert!(there.eq((0..LANES as usize).map(|lane| lane < threads.len())), "lanes that have left");
+            let expected = [&model.trace, &model.twin];
+            for (track, expected) in expected.into_iter().enumerate().take(self.tracks() as usize) {
+                let stream = track * warps + warp;
+                let mut runs: Vec<Taken> =
+                    drained.runs.iter().filter(|run| run.stream as usize == stream).copied().collect();
+                runs.sort_by_key(|run| run.ticket);
+                check_logs(&runs, clock);
+                // Lane 0 keeps what it has before its first run.
+                let is_run = |run: &Taken| run.entry.is_run();
+                assert!(runs.iter().all(|run| is_run(run) || run.keeper == 0));
+                runs.retain(is_run);
+                runs.sort_by_key(|run| run.entry.time.wrapping_sub(clock));
+                seen.early += check_order(&runs, ended, clock);
+                let lost = drained.lost[stream];
+                let entries: Vec<Entry> = runs.iter().map(|run| run.entry).collect();
+                let found = Track { entries, lost_from: None, lost };
+                if lost == 0 {
+                    check_track(&found, expected, threads, clock, self.exact());
+                } else {
+                    seen.resumed += u64::from(check_rest(&found, expected, threads));
+                }
+                seen.kept += runs.len() as u64;
+                seen.lost += lost;
+                *(if lost == 0 { &mut seen.whole } else { &mut seen.broken }) += 1;
+            }
+        }
+        let in_vain = drained.tickets - drained.uses;
+        assert!(
+            in_vain == 0 || drained.lost.iter().any(|lost| *lost != 0),
+            "a lane that waits gets a segment"
+        );
+        seen.uses += drained.uses;
+        seen.in_vain += in_vain;
+        seen.holes += drained.holes;
+    }
+}
+
+/// Checks that each lane's log has the runs that it keeps, in the order in which they began.
+fn check_logs(runs: &[Taken], clock: u32) {
+    let mut last = [0; LANES as usize];
+    for Taken { keeper, entry, .. } in runs.iter().filter(|run| run.entry.is_run()) {
+        assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
+        let time = entry.time.wrapping_sub(clock);
+        let before = std::mem::replace(&mut last[*keeper as usize], time);
+        assert!(before <= time, "lane {keeper}: {entry:?} after {before}");
+    }
+}
+
+/// Checks what a snapshot tells of earlier runs; answers how many runs were seen early (see [`Seen::early`]). The runs
+/// are in the order of their times.
+fn check_order(runs: &[Taken], ended: &[Option<u32>; LANES as usize], clock: u32) -> u64 {
+    // The last snapshot that had something new of a lane's log, and of its runs.
+    let (mut kept, mut shared) = ([0; LANES as usize], [0; LANES as usize]);
+    let mut early = 0;
+    for at_once in runs.chunk_by(|one, other| one.entry.time == other.entry.time) {
+        for run in at_once {
+            let newest =
+                |of: &[u32; LANES as usize]| lanes(run.entry.mask).map(|lane| of[lane as usize]).max();
+            assert!(newest(&kept) <= Some(run.seen + 1), "{run:?} at {clock}: {kept:?}");
+            early += u64::from(newest(&shared) > Some(run.seen + 1));
+        }
+        for run in at_once {
+            let kept = &mut kept[run.keeper as usize];
+            *kept = run.seen.max(*kept);
+            for lane in lanes(run.entry.mask) {
+                shared[lane as usize] = run.seen.max(shared[lane as usize]);
+            }
+        }
+    }
+    for (lane, (kept, ended)) in kept.into_iter().zip(ended).enumerate() {
+        assert!(ended.is_none_or(|ended| kept <= ended + 1), "lane {lane} left before its last run");
+    }
+    early
+}
+
+/// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those that it was in,
+/// in their order. Answers whether there is a run after one that was lost.
+fn check_rest(track: &Track, expected: &[Run], threads: &[Lane]) -> bool {
+    let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
+    assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
+    let mut resumed = false;
+    for lane in 0..LANES {
+        let model = of_lane(expected, lane);
+        assert!(model.is_empty() || (lane as usize) < threads.len());
+        let mut rest = model.into_iter();
+        let mut current = rest.next();
+        for run in kept.iter().filter(|run| run.mask >> lane & 1 != 0) {
+            loop {
+                let here = current.as_mut().unwrap_or_else(|| panic!("lane {lane} was in no {run:?}"));
+                if (here.mask, here.location) == (run.mask, run.location) && run.count <= here.count {
+                    here.count -= run.count;
+                    break;
+                }
+                resumed |= here.count != 0;
+                current = rest.next();
+            }
+        }
+    }
+    resumed
+}
