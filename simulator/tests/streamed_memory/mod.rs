@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
-    StreamLogs, TAG_STEP, has_tag, header_words, lap, slot_words, tagged, untagged,
+    StreamLogs, TAG_STEP, has_tag, header_words, is_original, is_sole, lap, slot_words, tagged, untagged,
 };
 
 /// Number of the launch.
@@ -96,6 +96,8 @@ pub(crate) struct Host {
     /// The last ticket of each slot that has not been claimed yet.
     unclaimed: Vec<bool>,
     /// By stream, lane and ticket.
+    /// Copies of runs, and their streams.
+    copies: Vec<(u32, Entry)>,
     runs: BTreeMap<(u32, u32, u64), Vec<Entry>>,
 }
 
@@ -121,6 +123,7 @@ impl Host {
             tag: 0_u32.wrapping_sub(10 * TAG_STEP),
             unclaimed: vec![false; room.slots as usize],
             runs: BTreeMap::new(),
+            copies: Vec::new(),
         }
     }
 
@@ -185,8 +188,13 @@ impl Host {
                 self.unclaimed[(given.ticket % u64::from(self.room.slots)) as usize] = false;
             } else {
                 let run = untagged(words);
-                assert!(run.is_run() && words == tagged(run, given.tag));
-                given.runs.push(run);
+                assert!(run.is_run() && words == tagged(run, given.tag, is_sole(words)));
+                let (stream, lane) = given.owner.expect("the header comes first");
+                if is_original(words, lane) {
+                    given.runs.push(run);
+                } else {
+                    self.copies.push((stream, run));
+                }
             }
             given.read += 1;
         }
@@ -245,6 +253,14 @@ impl Host {
             if let Some((stream, lane)) = given.owner {
                 all.insert((stream, lane, given.ticket), given.runs.clone());
             }
+        }
+        // Each copy is of a run whose original was there, too, or has been lost.
+        let lost = self.lost();
+        for (stream, copy) in self.copies.iter().filter(|(stream, _)| lost[*stream as usize] == 0) {
+            let keeper = copy.mask.trailing_zeros();
+            let of_keeper = all.range((*stream, keeper, 0)..=(*stream, keeper, u64::MAX));
+            let mut originals = of_keeper.flat_map(|(_, runs)| runs);
+            assert!(originals.any(|run| run == copy), "{copy:?}");
         }
         let mut runs = Runs::new();
         for ((stream, lane, _), more) in all {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::sync::atomic::AtomicU64;
-use warptrace_format::stream::{has_tag, slot_words, untagged};
+use warptrace_format::stream::{TAG_STEP, has_tag, slot_words, untagged};
 
 use super::*;
 
@@ -98,7 +98,7 @@ impl Host {
     }
 
     fn give(&mut self, number: u32) {
-        let (ticket, tag) = (self.next_ticket, 16 * (self.next_ticket as u32 + 1));
+        let (ticket, tag) = (self.next_ticket, TAG_STEP * (self.next_ticket as u32 + 1));
         let slot = QUEUE + ticket % u64::from(SEGMENTS) * u64::from(SLOT_BYTES);
         self.memory.store(slot, whole(slot_words(number, tag, ticket, SEGMENTS)), Release);
         self.memory.store(STATE + GAVE_UP, 0, Relaxed);
@@ -132,7 +132,12 @@ impl Host {
 type Times = Arc<AtomicU32>;
 
 fn run(number: u32) -> Entry {
-    Entry { mask: number << 8, location: number as u16, count: number, time: number << 26 | number }
+    Entry {
+        mask: number << 8 | 1 << LANE,
+        location: number as u16,
+        count: number,
+        time: number << 26 | number,
+    }
 }
 
 /// Has a lane append so many runs while the host empties its segments. Answers what the host has read, and how many events were lost.
@@ -143,7 +148,7 @@ fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
     let lanes = memory.clone();
     let lane = loom::thread::spawn(move || {
         let mut track = StreamedTrack::within(lanes, &logs(), 0, 0);
-        (1..=runs).for_each(|number| track.append(LANE, run(number)));
+        (1..=runs).for_each(|number| track.append(LANE, run(number), false));
         track.close(LANE);
     });
     let host = loom::thread::spawn(move || {

@@ -49,6 +49,11 @@ impl Launch {
         (!stream.is_empty()).then_some((name, stream))
     }
 
+    /// Whether a lane of a stream's warp had left before the last look.
+    pub(super) fn has_left(&self, stream: u32, lane: u32) -> bool {
+        self.is_over || self.ended[(stream % self.info.warps()) as usize] >> (lane % 32) & 1 != 0
+    }
+
     /// Whether all lanes of a stream's warp had left before the last look.
     pub(super) fn has_ended(&self, stream: u32) -> bool {
         let warp = stream % self.info.warps();

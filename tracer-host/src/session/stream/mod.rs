@@ -207,7 +207,7 @@ impl Streams {
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that nobody writes any more:
-    /// those that are full, and those of warps that had ended before this look.
+    /// those that are full, and those of lanes that had left before this look.
     fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -339,7 +339,7 @@ impl Streams {
     }
 }
 
-/// Hands the new runs of a segment to its stream. Answers whether its warp had ended before this look.
+/// Hands the new runs of a segment to its stream. Answers whether its lane had left before this look.
 fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>, is_over: bool) -> bool {
     let new = segment.new_entries(bytes);
     let Some(owner) = segment.owner else { return is_over };
@@ -347,7 +347,7 @@ fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>
     let Some(launch) = launches.get(&owner.launch) else { return true };
     let Some(mut stream) = launch.stream(owner.stream) else { return true };
     stream.take(owner.lane, new.iter().map(words));
-    is_over || launch.has_ended(owner.stream)
+    is_over || launch.has_left(owner.stream, owner.lane)
 }
 
 /// Reads memory of any length.
