@@ -99,9 +99,9 @@ impl<'a> Launch<'a> {
     /// `logs` has.
     ///
     /// # Safety
-    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (two slices for
-    /// each warp in a dual recording, log entries up to `claims_end`), which stays valid until the launch has
-    /// returned. Nobody else touches it meanwhile, but accounts and claims atomically.
+    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
+    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays valid until
+    /// the launch has returned. Nobody else touches it meanwhile, but accounts and claims atomically.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
         self.memory = LogMemory::Kept(logs);

@@ -10,7 +10,7 @@ use device_memory::{AMPLE, DeviceMemory};
 use streamed_memory::{Host, Room, Runs};
 use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs, first_segment};
+use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
@@ -140,7 +140,7 @@ fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>
     let mut runs = Runs::new();
     for stream in 0..warps * tracks(recording) {
         for lane in 0..lanes(stream % warps) {
-            let found = of_lane(&logs, &bytes, logs.slice(0, stream), lane);
+            let found = of_lane(&logs, &bytes, stream, lane);
             if !found.is_empty() {
                 runs.insert((stream, lane), found);
             }
@@ -151,15 +151,15 @@ fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>
 }
 
 /// The runs of one lane's log.
-fn of_lane(logs: &LaunchLogs, bytes: &[u8], slice: u32, lane: u32) -> Vec<Entry> {
+fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry> {
     let words = |offset: usize| -> [u32; 4] {
         std::array::from_fn(|at| {
             u32::from_le_bytes(bytes[offset + 4 * at..][..4].try_into().expect("4 bytes"))
         })
     };
     let entry = |index: u32| words((index * ENTRY_BYTES) as usize);
-    let [end, ..] = words((slice * ENTRY_BYTES + HEAD_BYTES * lane) as usize);
-    let mut at = first_segment(slice, lane, logs.first_entries);
+    let [end, ..] = words((logs.heads_of(0, stream) * ENTRY_BYTES + HEAD_BYTES * lane) as usize);
+    let mut at = logs.first_segment(0, stream, lane);
     let mut link = at + logs.first_entries - 1;
     let mut runs = Vec::new();
     while at != end {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs, first_segment};
+use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_format::pool::{Claims, WarpAccount};
 
 use super::track::Track;
@@ -25,28 +25,27 @@ pub(super) struct KeptTrack {
     logs: LaunchLogs,
     /// Address of the account.
     account: u64,
-    /// Index of the first entry of the slice.
-    slice: u32,
+    /// Index of the first entry of the lanes' heads.
+    heads: u32,
     pointers: [WritePointer; LANES],
 }
 
 impl KeptTrack {
-    /// Empty logs in the slice of a warp's track.
+    /// Empty logs of a warp's track.
     ///
     /// # Safety
     /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long as these
-    /// logs are used. Nobody else touches this slice, the segments that are claimed for it, or, but atomically, the
-    /// account and the counters of claims.
+    /// logs are used. Nobody else touches the heads and segments of this track, or, but atomically, the account and the
+    /// counters of claims.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
-        let slice = logs.slice(track, warp);
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
         let mut pointers = [WritePointer::default(); LANES];
         for (lane, pointer) in pointers.iter_mut().enumerate() {
-            let first = first_segment(slice, lane as u32, logs.first_entries);
+            let first = logs.first_segment(track, warp, lane as u32);
             *pointer = WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false };
         }
         let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
-        Self { logs: *logs, account, slice, pointers }
+        Self { logs: *logs, account, heads: logs.heads_of(track, warp), pointers }
     }
 
     /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
@@ -73,16 +72,16 @@ impl KeptTrack {
     }
 
     fn write_head(&self, lane: u32, end: u32, lost_from: u32) {
-        let offset = u64::from(self.slice) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
+        let offset = u64::from(self.heads) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
         let head = std::ptr::with_exposed_provenance_mut::<[u32; 2]>((self.logs.logs + offset) as usize);
-        // SAFETY: the lane's head in this slice (contract of `new`); aligned, as log memory is.
+        // SAFETY: the lane's head of this track (contract of `new`); aligned, as log memory is.
         unsafe { head.write([end, lost_from]) };
     }
 
     fn write(&self, index: u32, words: [u32; 4]) {
         let address = self.logs.logs + u64::from(index) * u64::from(ENTRY_BYTES);
         let entry = std::ptr::with_exposed_provenance_mut::<[u32; 4]>(address as usize);
-        // SAFETY: an entry of a segment of this slice, or of one that was claimed for it (contract of `new`).
+        // SAFETY: an entry of a first segment of this track, or of one that was claimed for it (contract of `new`).
         unsafe { entry.write(words) };
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Splicing {
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Entries of a first segment.
+    pub(crate) first: u32,
     /// Segments of log memory beyond the first ones.
     pub(crate) segments: u32,
     /// What others have claimed before.
@@ -61,6 +63,15 @@ impl Shape {
 
     pub(crate) fn block_warps(&self) -> u32 {
         self.threads().div_ceil(LANES)
+    }
+
+    pub(crate) fn warps(&self) -> u32 {
+        self.blocks() * self.block_warps()
+    }
+
+    /// Log memory of a launch with so many tracks.
+    pub(crate) fn layout(&self, tracks: u32) -> Layout {
+        Layout::new([self.warps(), tracks], self.threads(), self.first, self.segments, self.claimed)
     }
 }
 
@@ -86,6 +97,8 @@ pub(crate) struct Outcome {
     pub(crate) observed: Observed,
     /// For each track its warps.
     pub(crate) tracks: Vec<Vec<Track>>,
+    /// Entries that it claimed, or tried to.
+    pub(crate) claimed: u64,
 }
 
 impl Traced {
@@ -166,8 +179,7 @@ impl Traced {
 
     /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
-        let warps = shape.blocks() * shape.block_warps();
-        let layout = Layout::new(warps, self.tracks(), shape.threads(), shape.segments, shape.claimed);
+        let layout = shape.layout(self.tracks());
         let mut memory = inputs(threads);
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
@@ -177,7 +189,8 @@ impl Traced {
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
         let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
-        Outcome { observed, tracks }
+        let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
+        Outcome { observed, tracks, claimed }
     }
 
     /// Runs the traced kernel with the parameter that it has beyond its own, and checks its results.
@@ -211,7 +224,7 @@ impl Traced {
         shape: Shape,
         observed: &'a Observed,
     ) -> impl Iterator<Item = (Model, &'a [Lane])> {
-        (0..shape.blocks() * shape.block_warps()).map(move |warp| {
+        (0..shape.warps()).map(move |warp| {
             let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
             let model = Model::of(&steps(markers, self.splicing.recording.counted));
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, Log, MAX_KEY_COUNT, TIME_SHIFT, Words,
-    field,
+    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, Log, MAX_KEY_COUNT,
+    TIME_SHIFT, Words, field,
 };
 use crate::splice::style::Claim;
 
@@ -126,7 +126,9 @@ impl Emitter {
     /// Writes the lane's head of a log, and what the log has lost into the warp's account.
     pub(super) fn head(&mut self, log: Log) {
         let whole = self.label();
-        self.slice(log.track, "%wt_x6");
+        self.stream(log.track);
+        self.field(32, "%wt_x6", field::HEADS);
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
         self.field(64, "%wt_y3", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");

@@ -29,7 +29,7 @@ mod streamed;
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, LANES, MAX_KEY_COUNT, TIME_SHIFT};
 use warptrace_format::pool::WarpAccount;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
@@ -44,12 +44,13 @@ mod field {
     pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
     pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;
     pub(super) const ACCOUNTS: u32 = offset_of!(LaunchLogs, accounts) as u32;
-    pub(super) const SLICES: u32 = offset_of!(LaunchLogs, slices) as u32;
+    pub(super) const HEADS: u32 = offset_of!(LaunchLogs, heads) as u32;
     pub(super) const WARPS: u32 = offset_of!(LaunchLogs, warps) as u32;
     pub(super) const FIRST_ENTRIES: u32 = offset_of!(LaunchLogs, first_entries) as u32;
     pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(LaunchLogs, segment_entries) as u32;
     pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
     pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
+    pub(super) const FIRST_SEGMENTS: u32 = offset_of!(LaunchLogs, first_segments) as u32;
 }
 
 /// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
