@@ -1,15 +1,14 @@
 //! A host that empties streamed logs while lanes write them, by the protocol of `warptrace_format::stream`.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-use warptrace_format::log::{ENTRY_BYTES, Entry, LANES};
-use warptrace_format::stream::{
-    MIN_STREAM_ENTRIES, SLOT_BYTES, StreamLogs, TAG_STEP, has_tag, slot_words, untagged,
-};
+use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::log::{ENTRY_BYTES, LANES};
+use warptrace_format::stream::{MIN_STREAM_ENTRIES, SLOT_BYTES, StreamLogs, TAG_STEP, has_tag, slot_words};
 use warptrace_ptx::interpret::Memory;
 
 use crate::model::lanes as of_mask;
 use crate::program::below;
+use crate::segments::{LAUNCH, Segment, Slot, Taken, old_entry};
 
 const QUEUE: u64 = 0x2_0000_0000;
 const STATE: u64 = 0x2_1000_0000;
@@ -18,9 +17,6 @@ const ENDED: u64 = 0x2_3000_0000;
 /// In the middle of the segments, so that one of them ends there.
 const MIDDLE: u64 = 0x7f13_0000_0000;
 const GAVE_UP: usize = 8;
-/// As many tags before the first one are in memory that nobody has written yet.
-const OLD_TAGS: u64 = 1_000;
-const LAUNCH: u32 = 0x0123_4567;
 /// A lane that waits for longer than that waits in vain.
 pub(crate) const PATIENCE: u64 = 1 << 40;
 
@@ -56,46 +52,6 @@ pub(crate) enum Habit {
     Sleepy { snapshots: u32, times: u32 },
 }
 
-/// A segment, as the host knows it.
-#[derive(Clone, Debug, Default)]
-struct Segment {
-    /// 0: it is free.
-    tag: u32,
-    /// Whose it is or was.
-    ticket: u64,
-    /// Stream and lane, once the header has been seen.
-    owner: Option<(u32, u32)>,
-    /// Entries that have been taken, without the header.
-    taken: usize,
-    /// What was in it when it was given out, or freed.
-    before: Vec<[u32; 4]>,
-    /// What the snapshot holds.
-    words: Vec<[u32; 4]>,
-    /// Number of the snapshot in which each entry was first seen.
-    seen: Vec<Option<u32>>,
-}
-
-/// A slot of the queue.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// The ticket that it serves next.
-    next: u64,
-    /// The segment that it gave last, and its tag.
-    given: Option<(usize, u32)>,
-}
-
-/// A run that was taken from a segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) stream: u32,
-    pub(crate) keeper: u32,
-    /// For which the lane had got the segment.
-    pub(crate) ticket: u64,
-    pub(crate) entry: Entry,
-    /// Number of the snapshot in which it was first seen.
-    pub(crate) seen: u32,
-}
-
 /// What has come of a launch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drained {
@@ -108,7 +64,7 @@ pub(crate) struct Drained {
     /// How often a segment was given to a lane, and how often lanes asked.
     pub(crate) uses: u64,
     pub(crate) tickets: u64,
-    /// How often a run was taken before one that stands before it in the segment could be.
+    /// How often a snapshot had an entry without all that stand before it in the segment.
     pub(crate) holes: u64,
 }
 
@@ -374,29 +330,6 @@ impl Drainer {
         let bytes = &region(memory, self.launch.segments)[at..];
         [0, 4, 8, 12].map(|at| word(bytes, at))
     }
-}
-
-impl Segment {
-    /// Stream and lane, if the header has been seen.
-    fn header(&self) -> Option<(u32, u32)> {
-        let [stream, launch, lane, _] = self.words[0];
-        self.seen[0].map(|_| {
-            assert_eq!(launch, LAUNCH);
-            (stream, lane)
-        })
-    }
-
-    fn run(&self, index: usize, (stream, keeper): (u32, u32)) -> Taken {
-        let entry = untagged(self.words[index]);
-        Taken { stream, keeper, ticket: self.ticket, entry, seen: self.seen[index].expect("it was seen") }
-    }
-}
-
-/// An entry that was left from earlier.
-fn old_entry(random: &mut ChaCha8Rng, first_tag: u32) -> [u32; 4] {
-    let words = random.next_u64();
-    let tag = first_tag.wrapping_sub((1 + below(random, OLD_TAGS) as u32) * TAG_STEP);
-    [words as u32, (words >> 32) as u32, words as u32, tag | words as u32 & (TAG_STEP - 1)]
 }
 
 fn bytes_of(words: impl Iterator<Item = u32>) -> Vec<u8> {

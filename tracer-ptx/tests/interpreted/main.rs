@@ -8,6 +8,7 @@ mod memory;
 mod model;
 mod native;
 mod program;
+mod segments;
 mod sequences;
 mod streamed;
 mod streams;

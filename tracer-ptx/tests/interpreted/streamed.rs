@@ -37,7 +37,10 @@ fn check_patient(splicings: impl Iterator<Item = Splicing>) {
     let seen = check(splicings, 2, |round, least| match round % 4 {
         0 => Streaming::patient(least),
         // Laps begin anew.
-        1 => Streaming { entries: 8, first_ticket: u64::from(least) << 8, ..Streaming::patient(least) },
+        1 => {
+            let first_ticket = 254 * u64::from(least.next_power_of_two());
+            Streaming { entries: 8, first_ticket, ..Streaming::patient(least) }
+        }
         2 => Streaming { first_ticket: (1 << 32) - 9, pace: 1_000, ..Streaming::patient(least) },
         _ => Streaming { entries: 16, ..Streaming::patient(4 * least) },
     });

@@ -6,10 +6,11 @@ use warptrace_format::log::{Entry, LANES};
 use warptrace_ptx::interpret::{Observed, Schedule};
 
 use crate::case::{Shape, Traced, check_track, inputs, time};
-use crate::drainer::{Drained, Drainer, Streaming, Taken};
+use crate::drainer::{Drained, Drainer, Streaming};
 use crate::logs::Track;
 use crate::model::{Run, events, lanes, of_lane};
 use crate::program::{self, Lane, Mix};
+use crate::segments::Taken;
 
 /// What many launches did, to know whether they showed anything.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +99,8 @@ impl Traced {
             }
         }
         let in_vain = drained.tickets - drained.uses;
+        let logs = shape.threads() * shape.blocks() * self.tracks();
+        assert!(in_vain <= u64::from(logs), "a lane keeps its ticket until it has a segment");
         assert!(
             in_vain == 0 || drained.lost.iter().any(|lost| *lost != 0),
             "a lane that waits gets a segment"
