@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use warptrace_format::log::Entry;
-use warptrace_format::stream::{TAG_STEP, untagged};
+use warptrace_format::stream::{TAG_STEP, is_original, is_sole, untagged};
 
 use crate::program::below;
 
@@ -48,6 +48,9 @@ pub(crate) struct Taken {
     /// For which the lane had got the segment.
     pub(crate) ticket: u64,
     pub(crate) entry: Entry,
+    /// Whether there are no copies of it, and whether this is none.
+    pub(crate) is_sole: bool,
+    pub(crate) is_original: bool,
     /// Number of the snapshot in which it was first seen.
     pub(crate) seen: u32,
 }
@@ -63,8 +66,16 @@ impl Segment {
     }
 
     pub(crate) fn run(&self, index: usize, (stream, keeper): (u32, u32)) -> Taken {
-        let entry = untagged(self.words[index]);
-        Taken { stream, keeper, ticket: self.ticket, entry, seen: self.seen[index].expect("it was seen") }
+        let words = self.words[index];
+        Taken {
+            stream,
+            keeper,
+            ticket: self.ticket,
+            entry: untagged(words),
+            is_sole: is_sole(words),
+            is_original: is_original(words, keeper),
+            seen: self.seen[index].expect("it was seen"),
+        }
     }
 }
 

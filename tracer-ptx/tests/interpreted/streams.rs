@@ -25,8 +25,8 @@ pub(crate) struct Seen {
     pub(crate) uses: u64,
     pub(crate) in_vain: u64,
     pub(crate) holes: u64,
-    /// Runs that were in log memory two snapshots or more before one that shares a lane with them and began before.
-    pub(crate) early: u64,
+    /// Copies that were taken.
+    pub(crate) copies: u64,
 }
 
 impl Traced {
@@ -79,13 +79,18 @@ impl Traced {
                     drained.runs.iter().filter(|run| run.stream as usize == stream).copied().collect();
                 runs.sort_by_key(|run| run.ticket);
                 check_logs(&runs, clock);
-                // Lane 0 keeps what it has before its first run.
-                let is_run = |run: &Taken| run.entry.is_run();
-                assert!(runs.iter().all(|run| is_run(run) || run.keeper == 0));
-                runs.retain(is_run);
-                runs.sort_by_key(|run| run.entry.time.wrapping_sub(clock));
-                seen.early += check_order(&runs, ended, clock);
+                assert!(runs.iter().all(|run| run.entry.is_run()));
+                let originals: Vec<Run> =
+                    runs.iter().filter(|run| run.is_original).map(|run| Run::from(&run.entry)).collect();
+                let taken = runs.len() as u64;
+                let runs = without_copies(runs, clock);
+                seen.copies += taken - runs.len() as u64;
                 let lost = drained.lost[stream];
+                assert_eq!(events(&originals) + lost, events(expected), "originals and lost ones are all");
+                check_left(&runs, ended);
+                if lost == 0 {
+                    check_order(&runs, clock);
+                }
                 let entries: Vec<Entry> = runs.iter().map(|run| run.entry).collect();
                 let found = Track { entries, lost_from: None, lost };
                 if lost == 0 {
@@ -114,7 +119,7 @@ impl Traced {
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
-    for Taken { keeper, entry, .. } in runs.iter().filter(|run| run.entry.is_run()) {
+    for Taken { keeper, entry, .. } in runs.iter() {
         assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
         let time = entry.time.wrapping_sub(clock);
         let before = std::mem::replace(&mut last[*keeper as usize], time);
@@ -122,38 +127,59 @@ fn check_logs(runs: &[Taken], clock: u32) {
     }
 }
 
-/// Checks what a snapshot tells of earlier runs; answers how many runs were seen early (see [`Seen::early`]). The runs
-/// are in the order of their times.
-fn check_order(runs: &[Taken], ended: &[Option<u32>; LANES as usize], clock: u32) -> u64 {
-    // The last snapshot that had something new of a lane's log, and of its runs.
-    let (mut kept, mut shared) = ([0; LANES as usize], [0; LANES as usize]);
-    let mut early = 0;
+/// Each run once, in the order in which they began; seen when the first of its copies was. What a lane appends alone has none.
+fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
+    let key = |run: &Taken| (run.entry.time.wrapping_sub(clock), run.entry.mask.trailing_zeros());
+    runs.sort_by_key(key);
+    runs.dedup_by(|next, run| {
+        let is_copy = !next.is_sole && !run.is_sole && key(next) == key(run);
+        assert!(!is_copy || next.entry == run.entry, "{next:?} is no copy of {run:?}");
+        run.seen = if is_copy { run.seen.min(next.seen) } else { run.seen };
+        is_copy
+    });
+    runs
+}
+
+/// Checks that what a snapshot holds has its predecessors in the next one: runs that began before and share a lane with it. The
+/// runs are in the order of their times.
+fn check_order(runs: &[Taken], clock: u32) {
+    // The last run of each lane that is neither in the first snapshot with its successors nor in the one before.
+    let mut last: [Option<Taken>; LANES as usize] = [None; LANES as usize];
     for at_once in runs.chunk_by(|one, other| one.entry.time == other.entry.time) {
         for run in at_once {
-            let newest =
-                |of: &[u32; LANES as usize]| lanes(run.entry.mask).map(|lane| of[lane as usize]).max();
-            assert!(newest(&kept) <= Some(run.seen + 1), "{run:?} at {clock}: {kept:?}");
-            early += u64::from(newest(&shared) > Some(run.seen + 1));
+            for before in lanes(run.entry.mask).filter_map(|lane| last[lane as usize]) {
+                // The runs of one loop come in any order: a long one takes several entries.
+                let is_one_loop = before.is_sole
+                    && run.is_sole
+                    && before.entry.location == run.entry.location
+                    && run.entry.time.wrapping_sub(before.entry.time) < LANES;
+                let late = before.seen > run.seen + 1;
+                assert!(is_one_loop || !late, "{before:?} came after {run:?} at {clock}");
+            }
         }
         for run in at_once {
-            let kept = &mut kept[run.keeper as usize];
-            *kept = run.seen.max(*kept);
             for lane in lanes(run.entry.mask) {
-                shared[lane as usize] = run.seen.max(shared[lane as usize]);
+                let newest = &mut last[lane as usize];
+                if newest.is_none_or(|newest| newest.seen <= run.seen) {
+                    *newest = Some(*run);
+                }
             }
         }
     }
-    for (lane, (kept, ended)) in kept.into_iter().zip(ended).enumerate() {
-        assert!(ended.is_none_or(|ended| kept <= ended + 1), "lane {lane} left before its last run");
+}
+
+/// Checks that nothing comes of a lane that was seen to have left before the last snapshot but one.
+fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
+    for Taken { keeper, seen, .. } in runs {
+        let ended = ended[*keeper as usize];
+        assert!(ended.is_none_or(|ended| *seen <= ended + 1), "lane {keeper} left before its last run");
     }
-    early
 }
 
 /// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those that it was in,
 /// in their order. Answers whether there is a run after one that was lost.
 fn check_rest(track: &Track, expected: &[Run], threads: &[Lane]) -> bool {
     let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
-    assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
     let mut resumed = false;
     for lane in 0..LANES {
         let model = of_lane(expected, lane);

@@ -33,7 +33,7 @@ pub(super) struct Order {
     spare: Vec<Held>,
     /// A time half of all times before those that come. Times wrap; those that are here at once are close together.
     base: Option<u32>,
-    /// When the last run that has gone on and whose lowest lane is this one began; of those lanes for which there is one.
+    /// When the last run of each lane that has gone on began; of those lanes for which there is one.
     last: [u32; LANES as usize],
     lanes: u32,
 }
@@ -74,16 +74,25 @@ impl Order {
         self.base = Some(last.wrapping_sub(1 << 31));
     }
 
-    /// Whether a run is a copy of one that has gone on, or that one of it. If not, takes note that it goes on.
+    /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it was lost: another run of
+    /// its lanes that began after it has gone on. If not, takes note that it goes on.
+    ///
+    /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in any order.
     fn has_gone(&mut self, held: Held) -> bool {
-        let lane = held.mask.trailing_zeros() % LANES;
-        let last = &mut self.last[lane as usize];
-        let is_later = self.lanes >> lane & 1 == 0 || (held.time.wrapping_sub(*last) as i32) > 0;
-        if is_later {
-            *last = held.time;
-            self.lanes |= 1 << lane;
+        let Held { mask, time, is_sole, .. } = held;
+        let mut later = 0;
+        for (lane, last) in self.last.iter().enumerate() {
+            later |= u32::from((time.wrapping_sub(*last) as i32) > 0) << lane;
         }
-        !is_later && !held.is_sole
+        later |= !self.lanes;
+        if mask & !later != 0 && !is_sole {
+            return true;
+        }
+        for (lane, last) in self.last.iter_mut().enumerate() {
+            *last = if mask & later & 1 << lane != 0 { time } else { *last };
+        }
+        self.lanes |= mask;
+        false
     }
 
     /// Whether nothing is held.
@@ -227,5 +236,13 @@ mod tests {
             sort(&mut sorted, &mut Vec::new(), base);
             assert_eq!(sorted, expected, "{count} {bits}");
         }
+    }
+
+    #[test]
+    fn what_comes_too_late_does_not_go_on() {
+        let mut order = Order::default();
+        // The copy of 5 was lost.
+        assert_eq!(look(&mut order, &[entry(6, 0b100)], true), [6]);
+        assert_eq!(look(&mut order, &[entry(5, 0b101), entry(7, 0b101)], true), [7]);
     }
 }

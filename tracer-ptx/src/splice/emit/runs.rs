@@ -74,7 +74,9 @@ impl Emitter {
             emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
         }
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        if self.style.counts_loops {
+        // A lane that is in no run appends nothing. (In a log of its own an entry without events does no harm, and a lane begins in
+        // such a run.)
+        if self.style.counts_loops || self.style.streamed {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
         }
         if let Some(hot) = self.style.hot {
