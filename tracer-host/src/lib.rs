@@ -1,4 +1,4 @@
-//! Tracing sessions: allocate the pool, launch, drain, write.
+//! Tracing sessions: allocate device memory, launch, drain, write.
 //!
 //! ```text
 //!  Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶ .wtrc
@@ -17,6 +17,7 @@ mod launcher;
 mod packed;
 mod session;
 mod sim;
+mod size;
 mod threads;
 pub mod writer;
 
@@ -25,8 +26,11 @@ pub use cuda::{CudaDevice, MARKS_VARIABLE, traced_registers};
 pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
-pub use session::{LaunchReport, Session, SessionError, SessionOptions, TracedProgram};
+pub use session::{
+    LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Session, SessionError, SessionOptions, TracedProgram,
+};
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 pub use warptrace_sim::Progress;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
-use warptrace_host::{DeviceChoice, Placement, SessionOptions, SimOptions};
+use warptrace_host::{DeviceChoice, MemorySize, Placement, SessionOptions, SimOptions};
 
 use super::parse_numbers;
 
@@ -46,9 +46,10 @@ pub(crate) struct Recording {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) records: Records,
 
-    /// Device memory for the trace of one launch, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: u64,
+    /// Device memory that the tracer takes at most, all together, as in 64MiB, 1GiB, 512M or plain bytes
+    /// [default: 1GiB, or a quarter of the device's memory if that is less]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
 
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
@@ -121,7 +122,7 @@ impl Recording {
             Records::Local => Some(Placement::Local),
         };
         options.chunk_bytes = self.chunk_bytes;
-        options.pool_bytes = self.pool_mib << 20;
+        options.memory_bytes = self.memory.map(|MemorySize(bytes)| bytes);
         options.compression = match self.zstd {
             0 => Compression::None,
             level => Compression::Zstd(level),
