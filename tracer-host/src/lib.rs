@@ -29,8 +29,8 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Policy, Session, SessionError, SessionOptions,
-    TracedProgram,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Policy, Session, SessionError,
+    SessionOptions, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};

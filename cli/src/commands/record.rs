@@ -8,9 +8,12 @@ use anyhow::Context;
 use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
-use warptrace_host::{Device, DeviceChoice, LaunchReport, MemorySize, Session, SessionOptions, SimOptions};
+use warptrace_host::{
+    Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions,
+};
 use warptrace_workloads::ptx;
 
+use super::interrupt;
 use crate::arguments::{self, Record, Recorded, Recording};
 use crate::output::say;
 use crate::programs::Program;
@@ -103,6 +106,11 @@ fn trace<P: Program>(
             let _ = std::fs::remove_file(path);
         }
     })?;
+    if let Policy::Stream { .. } = options.policy {
+        let asked = interrupt::watch().context("cannot watch for signals")?;
+        let (traced, name) = (program.info().traced(), path.display().to_string());
+        session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &traced, &name));
+    }
     let outcome = program.run(&mut session, input)?;
     let (file, summary, report) = session.finish()?;
     file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;

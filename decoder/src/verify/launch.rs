@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warptrace_format::codec::Decoder;
-use warptrace_format::file::IndexEntry;
+use warptrace_format::file::{IndexEntry, POLICY_STREAM};
 use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
@@ -111,7 +111,8 @@ impl<'a> LaunchCheck<'a> {
         for (track, explained) in explained.iter_mut().enumerate() {
             self.check_accounts(track, window.warps.clone(), &checks, explained, report);
         }
-        checks.iter().for_each(|check| compare_tracks(self.rules.launch, check, &explained, report));
+        let (launch, gaps) = (self.rules.launch, self.rules.file.metadata().policy == POLICY_STREAM);
+        checks.iter().for_each(|check| compare_tracks(launch, check, &explained, gaps, report));
         checked(events);
     }
 
@@ -265,8 +266,15 @@ pub(super) fn check_balance(
     }
 }
 
-/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack events.
-fn compare_tracks(launch: u32, check: &WarpCheck, explained: &[BTreeSet<u32>], report: &mut VerifyReport) {
+/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack events; with `gaps` they
+/// may lack some in the middle, and cannot be compared.
+fn compare_tracks(
+    launch: u32,
+    check: &WarpCheck,
+    explained: &[BTreeSet<u32>],
+    gaps: bool,
+    report: &mut VerifyReport,
+) {
     let (Some(twin), [trace, raw]) = (&mut report.twin, &check.tracks[..]) else { return };
     let (Some((verdict, matched)), [trace_lacks, twin_lacks]) = (&check.comparison, explained) else {
         return;
@@ -280,6 +288,10 @@ fn compare_tracks(launch: u32, check: &WarpCheck, explained: &[BTreeSet<u32>], r
         twin: *event,
         expected: expected.clone(),
     };
+    if gaps && (trace_lacks.contains(&warp) || twin_lacks.contains(&warp)) {
+        twin.unreadable_warps += 1;
+        return;
+    }
     let (trace_left, twin_left) = match verdict {
         Verdict::Differs(misfit) => {
             twin.different_warps += 1;

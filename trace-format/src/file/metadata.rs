@@ -118,6 +118,11 @@ impl LocationInfo {
     }
 }
 
+/// The policy of recordings that keep a beginning of each warp where memory is used up.
+pub const POLICY_STOP: &str = "stop";
+/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait in vain may be in the middle.
+pub const POLICY_STREAM: &str = "stream";
+
 /// Everything about a recording that is not a launch or an event.
 ///
 /// ```
@@ -169,7 +174,7 @@ impl Metadata {
             tracks,
             chunk_bytes: crate::chunk::DEFAULT_CHUNK_BYTES,
             pool_chunks: 0,
-            policy: "stop".into(),
+            policy: POLICY_STOP.into(),
             locations: Vec::new(),
             properties: Vec::new(),
             created_unix_seconds: None,

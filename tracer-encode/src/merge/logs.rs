@@ -60,17 +60,23 @@ impl Logs {
             if owners == 0 {
                 return position;
             }
+            let has_piece = here != 0;
             let rank = (owners & ((1 << lane) - 1)).count_ones();
-            let mut next = None;
-            if remaining > here {
-                next = if most < length {
-                    Some(piece + most)
-                } else {
-                    follow(self.memory, piece + length, self.stream)
-                };
-            }
-            if here != 0 {
+            if has_piece {
                 slots.set128(SLOT_BYTES * rank, [piece, here, position, 0]);
+            }
+            remaining -= here;
+            if most < length {
+                piece += most;
+                length -= most;
+            } else {
+                if remaining != 0 {
+                    match follow(self.memory, piece + length, self.stream) {
+                        Some(next) => piece = next,
+                        None => remaining = 0,
+                    }
+                }
+                length = self.stream.segment_entries - 1;
             }
             simt::sync_warp(ALL);
             let row = Row { slots, length: maximum(here), pieces: owners.count_ones() };
@@ -84,14 +90,11 @@ impl Logs {
                 ahead = row.read(self.memory, first + AHEAD);
                 first += simt::WARP_LANES;
             }
-            if here != 0 {
+            if has_piece {
                 position = slots.get32(SLOT_BYTES * rank + POSITION);
             }
             // The next row takes the slots.
             simt::sync_warp(ALL);
-            remaining = if next.is_some() { remaining - here } else { 0 };
-            piece = next.unwrap_or(piece);
-            length = if most < length { length - most } else { self.stream.segment_entries - 1 };
         }
     }
 }

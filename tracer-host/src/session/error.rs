@@ -65,6 +65,14 @@ pub enum SessionError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The session was asked to end in the middle of a kernel.
+    #[error("interrupted in launch {launch}, of kernel `{kernel}`; what it had recorded is in the file")]
+    Interrupted {
+        /// Number of the launch.
+        launch: u32,
+        /// The kernel.
+        kernel: String,
+    },
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]
     Unusable,

@@ -2,6 +2,7 @@
 
 mod drain;
 mod error;
+mod interrupt;
 mod memory;
 mod pool;
 mod stream;
@@ -9,14 +10,18 @@ mod streamed;
 mod worker;
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use warptrace_device::{KernelCall, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
+use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
 
 pub use self::error::SessionError;
+use self::interrupt::Interrupt;
+pub use self::interrupt::{Interrupted, Standing};
 use self::memory::Division;
 use self::pool::Pool;
 use self::stream::Streams;
@@ -191,6 +196,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     /// Launches since the last drain.
     pending: Vec<LaunchInfo>,
     failed: bool,
+    interrupt: Option<Interrupt<'d>>,
     total: LaunchReport,
 }
 
@@ -245,7 +251,17 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             launches: 0,
             pending: Vec::new(),
             failed: false,
+            interrupt: None,
         })
+    }
+
+    /// Lets the session end in the middle of a kernel whose logs are [streamed](Policy::Stream): when `asked` is set, what has come
+    /// of the kernel is written, the file is ended, and `tell` is called.
+    ///
+    /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the session waits for the kernel, and
+    /// the launch fails with [`SessionError::Interrupted`].
+    pub fn interrupt_by(&mut self, asked: Arc<AtomicBool>, tell: impl FnMut(&Interrupted) + 'd) {
+        self.interrupt = Some(Interrupt { asked, tell: Box::new(tell) });
     }
 
     /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
@@ -425,6 +441,11 @@ fn metadata(
     }
     let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
         .with_pool(options.chunk_bytes, division.chunk_count);
+    metadata.policy = match options.policy {
+        Policy::Stop => POLICY_STOP,
+        Policy::Stream { .. } => POLICY_STREAM,
+    }
+    .to_owned();
     for (name, source) in program.kernels {
         metadata = metadata.with_kernel(*name, *source);
     }

@@ -6,26 +6,79 @@ use std::time::Instant;
 use warptrace_device::KernelCall;
 use warptrace_format::file::LaunchInfo;
 
-use super::stream::Look;
+use super::interrupt::{Interrupt, Interrupted};
+use super::stream::{Look, Streams};
 use super::worker::{Drained, Worker};
 use super::{Logs, Session, SessionError};
-use crate::{DeviceError, LaunchShape, LaunchTime, LiveMemory, Streaming};
+use crate::{LaunchShape, LaunchTime, LiveMemory, Streaming};
 
-/// Chunks and ends of launches on their way to the writer.
-struct Sent<'a, W> {
-    worker: &'a mut Worker<W>,
-    /// Launches of which the writer does not know.
-    begin: Vec<LaunchInfo>,
+/// Hands what a look has found to the writer, with the launches of which that does not know.
+fn send<W: Write + Send + 'static>(
+    worker: &mut Worker<W>,
+    begin: &mut Vec<LaunchInfo>,
+    Look { packed, end, accounts }: Look,
+) -> Result<(), SessionError> {
+    if packed.is_empty() && end.is_empty() {
+        return Ok(());
+    }
+    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts })
 }
 
-impl<W: Write + Send + 'static> Sent<'_, W> {
-    fn send(&mut self, look: Look) -> Result<(), SessionError> {
-        let Look { packed, end, accounts } = look;
-        if packed.is_empty() && end.is_empty() {
-            return Ok(());
+/// What is done while a kernel runs.
+struct Serving<'a, 'd, W> {
+    streams: &'a mut Streams,
+    /// `None` after an interruption.
+    worker: &'a mut Option<Worker<W>>,
+    /// Launches of which the writer does not know.
+    begin: Vec<LaunchInfo>,
+    interrupt: Option<&'a mut Interrupt<'d>>,
+    info: LaunchInfo,
+    kernel: &'a str,
+    /// Why nothing more is done: the kernel goes on, and loses what finds no memory.
+    failed: Option<SessionError>,
+}
+
+impl<W: Write + Send + 'static> Serving<'_, '_, W> {
+    fn serve(&mut self, memory: &mut dyn LiveMemory) {
+        if self.failed.is_some() {
+            return;
         }
-        let begin = std::mem::take(&mut self.begin);
-        self.worker.write(Drained { begin, packed, end, accounts })
+        let asked = self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_asked());
+        let done = if asked { self.end_now(memory) } else { self.look(memory) };
+        self.failed = done.err();
+    }
+
+    fn look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+        let look = self.streams.look(memory, false)?;
+        self.send(look)
+    }
+
+    fn send(&mut self, look: Look) -> Result<(), SessionError> {
+        match self.worker {
+            Some(worker) => send(worker, &mut self.begin, look),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what has come until now, ends the file, and tells where the warps stand.
+    fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+        // What the first look finds has all its predecessors by the second.
+        self.look(memory)?;
+        self.look(memory)?;
+        let number = self.info.number();
+        let running = self.streams.standing(number);
+        let rest = self.streams.abandon();
+        self.send(rest)?;
+        let worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        let (writer, _) = worker.finish()?;
+        // Dropped, it is written as far as the system is concerned.
+        drop(writer.finish()?);
+        let kernel = self.kernel.to_owned();
+        if let Some(interrupt) = &mut self.interrupt {
+            let warps = self.info.warps();
+            (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch: number, warps, running });
+        }
+        Err(SessionError::Interrupted { launch: number, kernel })
     }
 }
 
@@ -47,43 +100,41 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         if !has_room {
             self.drain_streams()?;
         }
-        let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
-            return Err(SessionError::Unusable);
-        };
+        let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(self.device, &info)?;
         self.pending.push(info);
         let streaming = Streaming { recording: self.recording, placement: self.placement, logs };
-        let mut sent = Sent { worker, begin: std::mem::take(&mut self.pending) };
-        let mut failed = None;
+        let mut serving = Serving {
+            streams,
+            worker: &mut self.worker,
+            begin: std::mem::take(&mut self.pending),
+            interrupt: self.interrupt.as_mut(),
+            info,
+            kernel: call.name(),
+            failed: None,
+        };
         let mut serve = |memory: &mut dyn LiveMemory| {
-            if failed.is_some() {
-                return Ok(());
-            }
-            let sending =
-                streams.look(memory, false).map_err(SessionError::from).and_then(|look| sent.send(look));
-            // The kernel goes on: it loses what finds no memory.
-            failed = sending.err();
-            Ok::<_, DeviceError>(())
+            serving.serve(memory);
+            Ok(())
         };
         // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
         let time = unsafe { self.device.launch_streamed(call, shape, &streaming, &mut serve) };
-        self.pending = sent.begin;
-        streams.launched(info.number());
-        let time = match time {
-            Ok(time) => time,
-            Err(error) => {
-                // What has come of it and of those before is written.
-                let look = streams.abandon();
-                let begin = std::mem::take(&mut self.pending);
-                let _ = Sent { worker, begin }.send(look);
-                return Err(error.into());
-            }
-        };
-        self.launches += 1;
-        self.total.kernel += time.kernel;
+        if let Err(error) = time {
+            // What has come of it and of those before is written.
+            let look = serving.streams.abandon();
+            let _ = serving.send(look);
+            return Err(error.into());
+        }
+        serving.streams.launched(info.number());
+        let (begin, failed) = (serving.begin, serving.failed);
+        self.pending = begin;
         if let Some(error) = failed {
             return Err(error);
         }
+        let time = time?;
+        self.launches += 1;
+        self.total.kernel += time.kernel;
+        let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
         if streams.should_look(self.device.live())? {
             self.drain_streams()?;
         }
@@ -92,13 +143,13 @@ impl<W: Write + Send + 'static> Session<'_, W> {
 
     /// Brings all that was recorded to the writer.
     pub(super) fn drain_streams(&mut self) -> Result<(), SessionError> {
-        let begin = std::mem::take(&mut self.pending);
         let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
             return Ok(());
         };
         let started = Instant::now();
         let look = streams.look(self.device.live(), true)?;
         self.total.copy += started.elapsed();
-        Sent { worker, begin }.send(look)
+        self.total.memory = streams.memory_use();
+        send(worker, &mut self.pending, look)
     }
 }

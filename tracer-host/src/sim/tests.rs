@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{StreamLogs, StreamState, has_tag, slot_words, untagged};
+use warptrace_format::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_words, untagged};
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> Streaming {
 
 /// The number of a ticket's segment, and its tag.
 fn given(ticket: u64) -> (u32, u32) {
-    (ticket as u32 % SEGMENTS, 16 * (ticket as u32 + 1))
+    (ticket as u32 % SEGMENTS, TAG_STEP * (ticket as u32 + 1))
 }
 
 /// A host that has one segment with the only lane that keeps runs.

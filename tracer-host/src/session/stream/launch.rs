@@ -6,6 +6,7 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
 use super::stream::{Name, Stream};
+use crate::session::Standing;
 use crate::session::worker::Account;
 
 /// A launch of which not all is encoded.
@@ -60,6 +61,16 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
+    /// The warps that had not ended before the last look, and what they did last.
+    pub(super) fn standing(&self) -> Vec<Standing> {
+        let standing = |warp: u32| {
+            let lanes = self.lanes(warp) & !self.ended[warp as usize];
+            let last = self.streams.get(warp as usize)?.get().and_then(|stream| lock(stream).latest());
+            (lanes != 0).then_some(Standing { warp, lanes, last })
+        };
+        (0..self.info.warps()).filter_map(standing).collect()
+    }
+
     /// The lanes that a warp has.
     pub(super) fn lanes(&self, warp: u32) -> u32 {
         let [x, y, z] = self.info.block();
@@ -70,7 +81,7 @@ impl Launch {
 
     /// The accounts, of what was recorded and of the originals that each stream has lost.
     pub(super) fn accounts(&self, lost: impl Iterator<Item = u64>) -> Vec<Account> {
-        let account = |(stream, lost): (&OnceLock<Box<Mutex<Stream>>>, u64)| {
+        let account = |(number, (stream, lost)): (u32, (&OnceLock<Box<Mutex<Stream>>>, u64))| {
             let counts = |stream: &Mutex<Stream>| {
                 let stream = lock(stream);
                 (stream.originals, stream.recorded, stream.chunks)
@@ -79,9 +90,10 @@ impl Launch {
             // If not all originals have come, as where a kernel was ended.
             let attempted = (originals + lost).max(recorded);
             let lost = attempted - recorded;
-            Account::new(WarpAccount { attempted, recorded, lost, chunks, finished: 1 })
+            let finished = u32::from(self.has_ended(number));
+            Account::new(WarpAccount { attempted, recorded, lost, chunks, finished })
         };
-        self.streams.iter().zip(lost).map(account).collect()
+        (0..).zip(self.streams.iter().zip(lost)).map(account).collect()
     }
 }
 

@@ -32,7 +32,7 @@ use self::stream::Encoding;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
-use super::{MemoryUse, SessionError};
+use super::{MemoryUse, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording, threads};
 
 /// Segments that one task takes runs from.
@@ -333,6 +333,11 @@ impl Streams {
         }
         self.tables_used = 0;
         Ok(())
+    }
+
+    /// Which warps of a launch have not ended, and what they did last.
+    pub(super) fn standing(&self, launch: u32) -> Vec<Standing> {
+        self.launches.get(&launch).map(Launch::standing).unwrap_or_default()
     }
 
     /// Ends all launches with what has come of them: the device can no longer be asked.

@@ -2,6 +2,7 @@
 
 use warptrace_encode::native::{ChunkEncoder, Filled, Run};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::log::Entry;
 use warptrace_format::stream::{is_original, is_sole, untagged};
 
 use super::order::Order;
@@ -30,6 +31,8 @@ pub(super) struct Stream {
     pub(super) recorded: u64,
     /// Events of the originals that have come.
     pub(super) originals: u64,
+    /// The run that began last of those that have come.
+    latest: Option<Entry>,
 }
 
 /// What a thread keeps from stream to stream.
@@ -46,9 +49,18 @@ impl Stream {
             let entry = untagged(words);
             if entry.is_run() {
                 self.originals += if is_original(words, lane) { u64::from(entry.count) } else { 0 };
+                let is_later = |last: Entry| (entry.time.wrapping_sub(last.time) as i32) >= 0;
+                if self.latest.is_none_or(is_later) {
+                    self.latest = Some(entry);
+                }
                 self.order.take(entry, is_sole(words));
             }
         }
+    }
+
+    /// Location and mask of the run that began last of those that have come.
+    pub(super) fn latest(&self) -> Option<(u16, u32)> {
+        self.latest.map(|entry| (entry.location, entry.mask))
     }
 
     /// Appends to `packed` the chunks that are full after a look; with `is_last` all that is left.

@@ -7,6 +7,7 @@ mod limits;
 mod log_memory;
 mod output;
 mod room;
+mod streamed;
 
 use std::io::Write;
 

@@ -1,0 +1,142 @@
+//! Streamed sessions on the simulator: interruptions, kernels that fail, and hosts that come late.
+
+use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use warptrace_decoder::{TraceFile, VerifyReport};
+use warptrace_format::codec::CodecSpec;
+
+use crate::session::Interrupted;
+use crate::{
+    DEVICE_PREDICT, LaunchShape, Policy, Session, SessionError, SessionOptions, SimDevice, SimOptions,
+    TracedProgram,
+};
+
+warptrace_device::trace_points! {
+    /// Turns.
+    mod at in "streamed.rs" {
+        LEFT = 1: "",
+        RIGHT = 2: "",
+        ALONE = 3: "",
+    }
+}
+
+/// Lets the kernel `hangs` end.
+static RELEASED: AtomicBool = AtomicBool::new(false);
+static TURNS: AtomicU32 = AtomicU32::new(0);
+
+warptrace_device::kernel! {
+    /// Lanes of warp 1 turn until they are released; the others leave.
+    fn hangs(turns: u32) {
+        if warptrace_device::simt::global_thread_x() / 32 == 1 {
+            while !RELEASED.load(Relaxed) {
+                TURNS.fetch_add(1, Relaxed);
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::RIGHT);
+            }
+        } else {
+            warptrace_device::trace_loc(at::ALONE);
+        }
+        assert!(turns == 0);
+    }
+}
+
+warptrace_device::kernel! {
+    /// Turns, and fails in the end.
+    fn fails(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+        assert!(turns == 0, "as it was told");
+    }
+}
+
+const PROGRAM: TracedProgram<'static> =
+    TracedProgram { kernels: &[("hangs", ""), ("fails", "")], points: &[at::POINTS] };
+
+/// A file that several may look at.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn verify(file: &Shared) -> VerifyReport {
+    TraceFile::from_bytes(file.0.lock().unwrap().clone()).unwrap().verify()
+}
+
+fn options(stall: Duration, memory: u64) -> SessionOptions {
+    SessionOptions {
+        policy: Policy::Stream { stall },
+        memory_bytes: Some(memory),
+        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+    }
+}
+
+fn device() -> SimDevice {
+    SimDevice::new(SimOptions { threads: Some(2), ..SimOptions::default() })
+}
+
+#[test]
+fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
+    let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::new(Mutex::new(None));
+    let mut device = device();
+    let options = options(Duration::from_secs(100), 1 << 20);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let tell = Arc::clone(&told);
+    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+        *tell.lock().unwrap() = Some(interrupted.clone());
+        // Nothing else ends the kernel here.
+        RELEASED.store(true, Relaxed);
+    });
+    let watch = std::thread::spawn(move || {
+        while TURNS.load(Relaxed) < 20_000 {
+            std::thread::yield_now();
+        }
+        asked.store(true, Relaxed);
+    });
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&hangs(0), &LaunchShape::linear(128, 64)) }.unwrap_err();
+    watch.join().unwrap();
+    assert!(
+        matches!(&error, SessionError::Interrupted { launch: 0, kernel } if kernel == "hangs"),
+        "{error}"
+    );
+    let told = told.lock().unwrap().take().unwrap();
+    assert_eq!((told.kernel.as_str(), told.launch, told.warps), ("hangs", 0, 4));
+    let [standing] = told.running[..] else { panic!("{told:?}") };
+    assert_eq!((standing.warp, standing.lanes), (1, u32::MAX));
+    let (location, mask) = standing.last.unwrap();
+    assert!([1, 2].contains(&location) && mask == u32::MAX);
+    drop(session);
+    let verified = verify(&file);
+    assert!(verified.events > 1_000 && verified.lost_events == 0, "{verified:?}");
+    assert_eq!(verified.unfinished_warps, 1, "{verified:?}");
+}
+
+#[test]
+fn a_kernel_that_fails_leaves_what_had_come_of_it() {
+    let file = Shared::default();
+    let mut device = device();
+    let options = options(Duration::from_secs(100), 200 << 10);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&fails(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    assert!(error.to_string().contains("as it was told"), "{error}");
+    drop(session);
+    let verified = verify(&file);
+    assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
+    assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+}
