@@ -67,7 +67,7 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
         self.look(memory)?;
         let number = self.info.number();
         let running = self.streams.standing(number);
-        let rest = self.streams.abandon();
+        let rest = self.streams.abandon(Some(memory))?;
         self.send(rest)?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         let (writer, _) = worker.finish()?;
@@ -121,8 +121,7 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let time = unsafe { self.device.launch_streamed(call, shape, &streaming, &mut serve) };
         if let Err(error) = time {
             // What has come of it and of those before is written.
-            let look = serving.streams.abandon();
-            let _ = serving.send(look);
+            let _ = serving.streams.abandon(None).map(|look| serving.send(look));
             return Err(error.into());
         }
         serving.streams.launched(info.number());

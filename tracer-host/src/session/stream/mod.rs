@@ -208,7 +208,7 @@ impl Streams {
         self.read(memory, partition, is_over)?;
         let mut look = Look { packed: self.encode(is_over), ..Look::default() };
         if is_over {
-            self.end(memory, partition, &mut look)?;
+            self.end(Some(memory), partition, &mut look)?;
         } else {
             for (launch, ended) in ended {
                 if let Some(launch) = self.launches.get_mut(&launch) {
@@ -317,15 +317,19 @@ impl Streams {
             .concat()
     }
 
-    /// Ends all launches: all of them is encoded.
+    /// Ends all launches: all that has come of them is encoded. With `memory` what they have lost is read from the device.
     fn end(
         &mut self,
-        memory: &mut dyn LiveMemory,
+        memory: Option<&mut dyn LiveMemory>,
         partition: Partition,
         look: &mut Look,
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
-        let tables = read_all(memory, address, self.tables_used as usize)?;
+        let length = self.tables_used as usize;
+        let tables = match memory {
+            Some(memory) => read_all(memory, address, length)?,
+            None => vec![0; length],
+        };
         for (_, launch) in std::mem::take(&mut self.launches) {
             let lost = words_of_eight(&tables[(launch.tables - partition.tables) as usize..]);
             look.accounts.append(&mut launch.accounts(lost));
@@ -340,15 +344,15 @@ impl Streams {
         self.launches.get(&launch).map(Launch::standing).unwrap_or_default()
     }
 
-    /// Ends all launches with what has come of them: the device can no longer be asked.
-    pub(super) fn abandon(&mut self) -> Look {
+    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where the device can no longer be
+    /// asked.
+    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
         self.in_use.clear();
         let mut look = Look { packed: self.encode(true), ..Look::default() };
-        for (_, launch) in std::mem::take(&mut self.launches) {
-            look.accounts.append(&mut launch.accounts(std::iter::repeat(0)));
-            look.end.push(launch.info);
+        if let Some(partition) = self.partition {
+            self.end(memory, partition, &mut look)?;
         }
-        look
+        Ok(look)
     }
 
     /// Gives the memory back.
