@@ -31,6 +31,7 @@ pub(super) fn drain<W: Write + Send + 'static>(
         }
     }
     drained.end = launches;
+    drained.end.retain(LaunchInfo::is_recorded);
     pool.read_accounts(device, &mut drained.accounts)?;
     worker.write(drained)?;
     pool.reset(device)
