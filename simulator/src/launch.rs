@@ -83,8 +83,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`. A launch of another shape than `logs` was made for records only the warps that
-    /// `logs` has.
+    /// Traces the launch into `logs`: the warps that are chosen there, or all. A launch of another shape than `logs` was
+    /// made for records only the warps that `logs` has.
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory of the size that the descriptor implies (two slices for

@@ -43,6 +43,8 @@
 //! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
 //! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
 
+use crate::chosen::ChosenWarps;
+
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
 /// Lanes of a warp.
@@ -68,7 +70,8 @@ pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// What a traced launch is told: the last parameter of a traced kernel. Size 64 bytes, alignment 8.
+/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that records every
+/// warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 ///
 /// Each launch has its own, so launches may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +85,7 @@ pub struct LaunchLogs {
     pub accounts: u64,
     /// Index of the first entry of the launch's slices, a multiple of [`MAX_FIRST_ENTRIES`].
     pub slices: u32,
-    /// Warps of the launch.
+    /// Warps of the launch that record.
     pub warps: u32,
     /// Entries of a lane's first segment.
     pub first_entries: u32,
@@ -96,9 +99,25 @@ pub struct LaunchLogs {
     pub launch: u32,
     /// Not used; 0.
     pub reserved: [u32; 3],
+    /// The warps that record. In the tables above a warp stands at its index among them; their number is
+    /// [`warps`](Self::warps). All zero: every warp of the launch.
+    pub chosen: ChosenWarps,
+    /// Not used; 0.
+    pub unused: u32,
 }
 
 impl LaunchLogs {
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a block; `None`
+    /// if it does not record.
+    #[inline(always)]
+    pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        if !self.chosen.is_none() {
+            return self.chosen.index(block, warp_in_block);
+        }
+        let warp = block as u64 * warps_per_block as u64 + warp_in_block as u64;
+        if warp < self.warps as u64 { Some(warp as u32) } else { None }
+    }
+
     /// Entries of a slice.
     pub const fn slice_entries(&self) -> u32 {
         slice_entries(self.first_entries)
@@ -169,7 +188,8 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block: tells which lanes of a block's last warp there are. Heads of the others mean nothing.
+    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are. Heads of the others
+    /// mean nothing.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,
@@ -251,7 +271,8 @@ impl LoggedLaunch {
 }
 
 const _: () = {
-    assert!(size_of::<LaunchLogs>() == 64 && align_of::<LaunchLogs>() == 8);
+    assert!(size_of::<LaunchLogs>() == 88 && align_of::<LaunchLogs>() == 8);
+    assert!(core::mem::offset_of!(LaunchLogs, chosen) == 64);
     assert!(size_of::<LoggedLaunch>() == 48);
     assert!(LANES * HEAD_BYTES <= HEADS_ENTRIES * ENTRY_BYTES);
     // So the first segments of each slice begin at multiples of their length.

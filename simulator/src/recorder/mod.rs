@@ -57,17 +57,15 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
     }
 
-    /// A recorder for the warp with this index in its launch. It records nothing if the launch is not traced, or has
-    /// another shape than `logs` was made for.
+    /// A recorder for the warp with this index among those that record ([`LaunchLogs::warp_index`]). It records nothing if
+    /// `logs` has no such warp.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced), for as long as the recorder is used. No other recorder is
     /// for the same warp.
-    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u64) -> Self {
+    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
-        if let Ok(warp) = u32::try_from(warp)
-            && warp < logs.warps
-        {
+        if warp < logs.warps {
             // SAFETY: the caller's promise.
             recorder.trace = Some(unsafe { TrackLogs::new(logs, 0, warp) });
             if recording.dual {

@@ -5,6 +5,7 @@
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
 use warptrace_format::Event;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, Decoder};
 use warptrace_format::log::{ENTRY_BYTES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
@@ -100,6 +101,8 @@ pub(crate) struct DeviceMemory {
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
+    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads; none: all.
+    pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,
     accounts: Guarded,
@@ -137,6 +140,7 @@ impl DeviceMemory {
             warps,
             tracks,
             block_threads,
+            chosen: ChosenWarps::NONE,
             logs: Guarded::new(0),
             chunks: Guarded::new((room.chunks * room.chunk_bytes) as usize),
             accounts: Guarded::zeroed(streams * size_of::<WarpAccount>()),
@@ -173,7 +177,8 @@ impl DeviceMemory {
             claims_from: self.claims_from(),
             claims_end: self.merged_from(),
             launch: LAUNCH,
-            reserved: [0; 3],
+            chosen: self.chosen,
+            ..LaunchLogs::default()
         }
     }
 

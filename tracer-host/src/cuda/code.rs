@@ -92,6 +92,7 @@ impl Code {
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
+            chooses: false,
         };
         let Spliced { text, kernels: traced } = splice(self.ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;

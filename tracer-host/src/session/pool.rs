@@ -114,7 +114,7 @@ impl Pool {
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
-        u64::from(self.tracks) * u64::from(info.warps())
+        u64::from(self.tracks) * u64::from(info.chosen().count())
     }
 
     /// Entries of log memory that kernels may have.
@@ -286,7 +286,9 @@ impl Pool {
         device: &mut dyn Device,
         info: &LaunchInfo,
     ) -> Result<LaunchLogs, SessionError> {
-        let warps = info.warps();
+        // Warps that do not record have neither logs nor accounts.
+        let chosen = info.chosen();
+        let warps = chosen.count();
         let account_bytes = self.account_bytes(info);
         if self.accounts.is_none_or(|accounts| self.accounts_used + account_bytes > accounts.bytes) {
             if let Some(small) = self.accounts.take() {
@@ -310,14 +312,13 @@ impl Pool {
         self.align(MAX_SEGMENT_ENTRIES);
         let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
         let segment_entries = Self::segment_entries(streams, free);
-        let [x, y, z] = info.block();
         self.logged.push(LoggedLaunch {
             accounts,
             slices: first,
             first_entries,
             segment_entries,
             warps,
-            block_threads: x * y * z,
+            block_threads: chosen.block_threads(info.threads_per_block()),
             launch: info.number(),
             first_stream: self.streams,
             tracks: self.tracks,
@@ -335,6 +336,8 @@ impl Pool {
             claims_end: self.log_entries(),
             launch: info.number(),
             reserved: [0; 3],
+            chosen,
+            unused: 0,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
@@ -79,6 +80,8 @@ pub(crate) struct Traced {
     splicing: Splicing,
     spliced: Spliced,
     program: Program,
+    /// The warps that record; `None`: all, and the kernel does not ask.
+    chosen: Option<ChosenWarps>,
 }
 
 /// What comes of a traced launch.
@@ -90,6 +93,15 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
+        Self::spliced(splicing, None)
+    }
+
+    /// The kernel that looks which of its warps were chosen.
+    pub(crate) fn choosing(splicing: Splicing, chosen: ChosenWarps) -> Self {
+        Self::spliced(splicing, Some(chosen))
+    }
+
+    fn spliced(splicing: Splicing, chosen: Option<ChosenWarps>) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
@@ -100,11 +112,12 @@ impl Traced {
             architecture,
             registers: &[],
             marks: splicing.marks,
+            chooses: chosen.is_some(),
         };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, spliced, program }
+        Self { splicing, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -156,8 +169,13 @@ impl Traced {
 
     /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
-        let warps = shape.blocks() * shape.block_warps();
-        let layout = Layout::new(warps, self.tracks(), shape.threads(), shape.segments, shape.claimed);
+        let mut warps = shape.blocks() * shape.block_warps();
+        let mut threads_of_block = shape.threads();
+        if let Some(chosen) = self.chosen {
+            (warps, threads_of_block) = (chosen.count(), chosen.block_threads(threads_of_block));
+        }
+        let mut layout = Layout::new(warps, self.tracks(), threads_of_block, shape.segments, shape.claimed);
+        layout.launch.chosen = self.chosen.unwrap_or_default();
         let mut memory = inputs(threads);
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
@@ -190,14 +208,14 @@ impl Traced {
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
+            let index = match self.chosen {
+                None => Some(warp),
+                Some(chosen) => chosen.index(block, in_block),
+            };
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
-                check_track(
-                    &track[warp as usize],
-                    expected,
-                    &threads[first..][..lane_count],
-                    clock,
-                    self.exact(),
-                );
+                let Some(index) = index else { continue };
+                let lanes = &threads[first..][..lane_count];
+                check_track(&track[index as usize], expected, lanes, clock, self.exact());
             }
             all[0].extend(model.trace);
             all[1].extend(model.marks);

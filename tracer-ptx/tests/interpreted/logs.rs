@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{
     ENTRY_BYTES, Entry, HEAD_BYTES, HEADS_ENTRIES, LANES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES,
     first_segment,
@@ -57,6 +58,12 @@ impl Layout {
         let mut bytes: Vec<u8> = [logs, claims, accounts].into_iter().flat_map(u64::to_le_bytes).collect();
         let words = [slices, warps, first_entries, segment_entries, claims_from, claims_end, launch, 0, 0, 0];
         bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
+        let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = self.launch.chosen;
+        // A kernel that does not ask takes no more.
+        if blocks != 0 {
+            let words = [first_block, blocks, block_step, first_warp, block_warps, 0];
+            bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
+        }
         bytes
     }
 
