@@ -195,7 +195,11 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
+    fn prepare(
+        &mut self,
+        _: &[&str],
+        _: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
         Ok(())
     }
 

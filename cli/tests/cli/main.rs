@@ -10,3 +10,4 @@ mod programs;
 mod record;
 mod support;
 mod unreadable;
+mod window;

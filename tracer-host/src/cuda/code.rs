@@ -29,12 +29,13 @@ pub fn traced_registers(untraced: u32) -> u32 {
 pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
+    chooses: bool,
 }
 
 impl Way {
-    pub(super) fn of(recording: Recording, placement: Option<Placement>) -> Self {
+    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
         let Recording { counted, dual, .. } = recording;
-        Self { recording: splice::Recording { counted, dual }, placement }
+        Self { recording: splice::Recording { counted, dual }, placement, chooses }
     }
 }
 
@@ -92,7 +93,7 @@ impl Code {
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
-            chooses: false,
+            chooses: way.is_some_and(|way| way.chooses),
         };
         let Spliced { text, kernels: traced } = splice(self.ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;

@@ -330,9 +330,9 @@ impl Device for CudaDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
-        let Some((recording, placement)) = tracing else { return self.code.load(kernels, None) };
+        let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         check_codec(recording.codec)?;
         // What a drain needs takes milliseconds to make.
         if self.staging.is_none() {
@@ -344,7 +344,7 @@ impl Device for CudaDevice {
         if self.encoding.is_none() {
             self.encoding = Some(Encoding::load(self.architecture)?);
         }
-        self.code.load(kernels, Some(Way::of(recording, placement)))
+        self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
 
     fn encode(
@@ -369,7 +369,8 @@ impl Device for CudaDevice {
         let (function, claims) = match tracing {
             None => (self.code.untraced(kernel)?, None),
             Some(tracing) => {
-                let traced = self.code.traced(kernel, Way::of(tracing.recording, tracing.placement))?;
+                let &Tracing { recording, placement, chooses, .. } = tracing;
+                let traced = self.code.traced(kernel, Way::of(recording, placement, chooses))?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 if traced.shared_bytes != 0 {
                     dynamic_shared = dynamic_shared.next_multiple_of(16)
@@ -380,7 +381,7 @@ impl Device for CudaDevice {
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
         // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
-        // descriptor that traced kernels take. The caller promises the memory behind them.
+        // descriptor, of which traced kernels take as much as they declare. The caller promises the memory behind them.
         unsafe { self.run(launched) }
     }
 }

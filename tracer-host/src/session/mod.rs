@@ -15,9 +15,12 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 
 pub use self::error::SessionError;
 use self::pool::Pool;
-use self::worker::Worker;
+use self::worker::{Drained, Worker};
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Device, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
+
+/// Launches that the file is told of at once, if they leave nothing that asks for a drain.
+const MAX_PENDING: usize = 1 << 12;
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,8 @@ pub struct SessionOptions {
     pub counted: bool,
     /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
     pub placement: Option<Placement>,
+    /// Which part of the program is recorded.
+    pub window: Window,
     /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
@@ -52,13 +57,14 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The defaults: no raw twin, 4 KiB chunks, a pool of 512 MiB, zstd.
+    /// The defaults: everything, no raw twin, 4 KiB chunks, a pool of 512 MiB, zstd.
     pub fn new(codec: CodecSpec) -> Self {
         Self {
             codec,
             dual: false,
             counted: false,
             placement: None,
+            window: Window::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
             compression: Compression::default(),
@@ -71,6 +77,10 @@ impl SessionOptions {
 /// What traced launches cost and yielded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchReport {
+    /// Launches of the program.
+    pub launches: u64,
+    /// Of these, with warps that were chosen to be recorded.
+    pub recorded_launches: u64,
     /// Events that reached a trace point.
     pub attempted: u64,
     /// Of these, in the trace.
@@ -94,10 +104,10 @@ pub struct LaunchReport {
 }
 
 impl LaunchReport {
-    /// Takes over what the writer counts; kernel and copy are counted by the session.
+    /// Takes over what the writer counts; launches, kernel and copy are counted by the session.
     fn written(&mut self, writer: &Self) {
-        let Self { kernel, encoding, copy, .. } = *self;
-        *self = Self { kernel, encoding, copy, ..*writer };
+        let Self { launches, recorded_launches, kernel, encoding, copy, .. } = *self;
+        *self = Self { launches, recorded_launches, kernel, encoding, copy, ..*writer };
     }
 }
 
@@ -113,6 +123,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     pool: Pool,
     recording: Recording,
     placement: Option<Placement>,
+    window: Window,
     kernels: Vec<String>,
     launches: u32,
     /// Launches since the last drain.
@@ -134,7 +145,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Allocates the pool and starts the file.
     ///
     /// # Errors
-    /// If the options contradict the codec or the format, memory is short, or the file cannot be written.
+    /// If the options contradict the codec or the format, the window names a kernel that the program does not have, memory
+    /// is short, or the file cannot be written.
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
@@ -142,14 +154,17 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
+        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = options.window.unknown_kernel(&kernels) {
+            return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
+        }
         let chunk_count = pool::chunk_count(options)?;
         let metadata = metadata(&*device, program, options, chunk_count);
         metadata.check()?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
-        device.prepare(&kernels, Some((recording, options.placement)))?;
+        device.prepare(&kernels, Some((recording, options.placement, options.window.looks_inside())))?;
         let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
@@ -158,6 +173,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             pool,
             recording,
             placement: options.placement,
+            window: options.window.clone(),
             kernels: program.kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
             launches: 0,
             pending: Vec::new(),
@@ -209,29 +225,50 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         })?;
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
-        if !self.pending.is_empty() && !self.pool.has_room(&info) {
-            self.drain()?;
-        }
-        let logs = self.pool.prepare(self.device, &info)?;
-        let tracing = Tracing { recording: self.recording, placement: self.placement, logs };
+        let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;
+        let tracing = self.prepare(&info)?;
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
-        let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
+        let time = match unsafe { self.device.launch(call, shape, tracing.as_ref()) } {
             Ok(time) => time,
             Err(error) => {
                 // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                self.pool.failed();
+                if tracing.is_some() {
+                    self.pool.failed();
+                }
                 let _ = self.drain();
                 return Err(error.into());
             }
         };
         self.launches += 1;
-        self.pending.push(info);
-        self.pool.launched(&info, time.claims);
+        self.total.launches += 1;
         self.total.kernel += time.kernel;
-        if self.pool.should_drain() {
+        self.pending.push(info);
+        if tracing.is_none() {
+            // The file's part of a launch that leaves nothing behind.
+            return if self.pending.len() < MAX_PENDING { Ok(time) } else { self.drain().map(|()| time) };
+        }
+        self.total.recorded_launches += 1;
+        self.pool.launched(&info, time.claims);
+        if self.window.max_events.is_some() {
+            // The next launch asks how many events there are.
+            self.drain_and_count()?;
+        } else if self.pool.should_drain() {
             self.drain()?;
         }
         Ok(time)
+    }
+
+    /// Makes the pool ready for a launch; `None` if it is not recorded.
+    fn prepare(&mut self, info: &LaunchInfo) -> Result<Option<Tracing>, SessionError> {
+        if !info.is_recorded() {
+            return Ok(None);
+        }
+        if !self.pending.is_empty() && !self.pool.has_room(info) {
+            self.drain()?;
+        }
+        let logs = self.pool.prepare(self.device, info)?;
+        let chooses = self.window.looks_inside();
+        Ok(Some(Tracing { recording: self.recording, placement: self.placement, chooses, logs }))
     }
 
     /// Brings what is on the device to the writer.
@@ -240,8 +277,12 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        let claimed = self.encode()?;
+        let claimed = if self.pool.logged().1.is_empty() { None } else { Some(self.encode()?) };
         let Some(worker) = self.worker.as_mut() else { return Ok(()) };
+        let Some(claimed) = claimed else {
+            // None of them was recorded.
+            return worker.write(Drained { begin: pending, ..worker.empty() });
+        };
         let started = Instant::now();
         drain::drain(self.device, &mut self.pool, claimed, pending, worker)?;
         self.total.copy += started.elapsed();
@@ -262,14 +303,16 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// # Errors
     /// If the device or the file fails.
     pub fn flush(&mut self) -> Result<(), SessionError> {
-        self.guarded(|session| {
-            session.drain()?;
-            if let Some(worker) = &mut session.worker {
-                let written = worker.flush()?;
-                session.total.written(&written);
-            }
-            Ok(())
-        })
+        self.guarded(Self::drain_and_count)
+    }
+
+    fn drain_and_count(&mut self) -> Result<(), SessionError> {
+        self.drain()?;
+        if let Some(worker) = &mut self.worker {
+            let written = worker.flush()?;
+            self.total.written(&written);
+        }
+        Ok(())
     }
 
     /// Sums over all launches: the times of kernels and copies up to now, the rest up to the last

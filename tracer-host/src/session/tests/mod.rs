@@ -6,6 +6,7 @@ mod fake;
 mod log_memory;
 mod output;
 mod room;
+mod window;
 
 use std::io::Write;
 
