@@ -13,6 +13,11 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
+/// Where the host empties logs while a kernel runs, many threads take and give memory at once; the system's allocator has them wait
+/// for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit codes, as `--help` names them.
 mod exit {
     /// The command could not do its work.

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use warptrace_host::writer::Summary;
-use warptrace_host::{Device, LaunchReport, Session, SessionOptions, Untraced};
+use warptrace_host::{Device, LaunchReport, Policy, Session, SessionOptions, Untraced};
 
 use crate::arguments::Target;
 use crate::codecs::Codec;
 use crate::machine;
 use crate::subject::{Run, Subject};
+
+/// Device memory of streamed recordings, which need no more for more events.
+const STREAMED_BYTES: u64 = 1 << 30;
 
 /// Where runs happen: a device, a folder for traces, and how much memory pools may take.
 pub(crate) struct Bench {
@@ -80,7 +83,11 @@ pub(crate) struct Recorded<'s> {
 pub(crate) fn session_options(codec: &Codec, dual: bool, pool: u64) -> SessionOptions {
     let mut options = SessionOptions::new(codec.spec);
     (options.dual, options.counted) = (dual, codec.counted);
-    (options.placement, options.pool_bytes) = (codec.placement, pool);
+    (options.placement, options.policy) = (codec.placement, codec.policy);
+    options.pool_bytes = match codec.policy {
+        Policy::Stream { .. } => STREAMED_BYTES,
+        _ => pool,
+    };
     options
 }
 

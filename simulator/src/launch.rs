@@ -6,6 +6,7 @@ use std::time::Duration;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LaunchLogs;
+use warptrace_format::stream::StreamLogs;
 
 use crate::error::SimError;
 
@@ -44,13 +45,35 @@ pub struct Progress {
     pub blocks: u64,
 }
 
+/// Where a launch records.
+#[derive(Clone, Copy)]
+pub(crate) enum LogMemory {
+    /// Nothing is traced.
+    None,
+    /// Into logs that are read when it has ended.
+    Kept(LaunchLogs),
+    /// Into logs that the host empties meanwhile.
+    Streamed(StreamLogs),
+}
+
+impl LogMemory {
+    /// The index of a warp among those that record; `None` if it does not.
+    pub(crate) fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Kept(logs) => logs.warp_index(block, warp_in_block, warps_per_block),
+            Self::Streamed(logs) => logs.warp_index(block, warp_in_block, warps_per_block),
+        }
+    }
+}
+
 /// One launch: the grid and what its threads find there.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_shared: usize,
-    pub(crate) logs: LaunchLogs,
+    pub(crate) memory: LogMemory,
     pub(crate) recording: Recording,
     pub(crate) interaction: Interaction,
     pub(crate) seed: u64,
@@ -67,7 +90,7 @@ impl<'a> Launch<'a> {
             grid,
             block,
             dynamic_shared: 0,
-            logs: LaunchLogs::default(),
+            memory: LogMemory::None,
             recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
             interaction: Interaction::Independent,
             seed: 0,
@@ -87,12 +110,30 @@ impl<'a> Launch<'a> {
     /// made for records only the warps that `logs` has.
     ///
     /// # Safety
-    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (two slices for
-    /// each warp in a dual recording, log entries up to `claims_end`), which stays valid until the launch has
-    /// returned. Nobody else touches it meanwhile, but accounts and claims atomically.
+    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
+    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays valid until
+    /// the launch has returned. Nobody else touches it meanwhile, but accounts and claims atomically.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
-        self.logs = logs;
+        self.memory = LogMemory::Kept(logs);
+        self.recording = recording;
+        self
+    }
+
+    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_format::stream` says: the warps that
+    /// are chosen there, or all. A launch of another shape than `logs` was made for records only the warps that `logs` has.
+    ///
+    /// A lane that waits for a segment keeps its thread waiting, with all warps that run on it.
+    ///
+    /// # Safety
+    /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of the size that the
+    /// descriptor implies (two streams for each warp that records in a dual recording), at a multiple of 8, segments at a multiple of
+    /// 16; the words of `ended` fill multiples of 8 bytes. So are the segments of which the queue's slots have the numbers;
+    /// a segment is one lane's from when a slot names it until another does. Meanwhile others touch all of this by atomics
+    /// of eight bytes only. `slots` is not 0.
+    #[must_use]
+    pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
+        self.memory = LogMemory::Streamed(logs);
         self.recording = recording;
         self
     }

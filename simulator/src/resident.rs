@@ -124,9 +124,9 @@ impl<'a> Resident<'a> {
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
                 let recorder = match self.recording_warp(linear, number) {
-                    // SAFETY: the promise of `Launch::traced`; each warp of the launch is started once.
+                    // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch is started once.
                     Some(warp) => unsafe {
-                        WarpRecorder::new(&self.launch.logs, self.launch.recording, warp)
+                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp)
                     },
                     None => WarpRecorder::off(),
                 };
@@ -150,7 +150,7 @@ impl<'a> Resident<'a> {
     /// The index of a warp among those that record; `None` if it is not one of them.
     fn recording_warp(&self, block: u64, warp_in_block: u32) -> Option<u32> {
         let block = u32::try_from(block).ok()?;
-        self.launch.logs.warp_index(block, warp_in_block, self.launch.warps_per_block())
+        self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())
     }
 
     fn schedule(&mut self, random: &mut Random, block_done: &dyn Fn()) -> Result<(), SimError> {

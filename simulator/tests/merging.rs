@@ -6,9 +6,7 @@ use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
 use warptrace_encode::native::Schedule;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{
-    ENTRY_BYTES, Entry, MAX_KEY_COUNT, RESERVED_ENTRIES, first_segment, slice_entries,
-};
+use warptrace_format::log::{ENTRY_BYTES, Entry, MAX_KEY_COUNT};
 
 const LANES: usize = 32;
 const CHUNK_BYTES: u32 = 1024;
@@ -132,7 +130,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
     let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
     let mut free = memory.claims_from();
-    let (slices, slice) = (RESERVED_ENTRIES, slice_entries(room.first));
+    let launch = memory.logged_launch();
     // As warps do that run at the same time: all runs in the order of their times.
     let mut all: Vec<_> = Vec::new();
     for (stream, logs) in streams.iter().enumerate() {
@@ -144,7 +142,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     // For each lane the next entry, and its segment's link.
     let mut pointers: Vec<Vec<(u32, u32)>> = (0..streams.len() as u32)
         .map(|stream| {
-            let first = |lane| first_segment(slices + stream * slice, lane, room.first);
+            let first = |lane| launch.first_segment(stream, lane);
             (0..LANES as u32).map(|lane| (first(lane), first(lane) + room.first - 1)).collect()
         })
         .collect();
@@ -169,7 +167,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     for (stream, logs) in streams.iter().enumerate() {
         for (lane, pointer) in pointers[stream].iter().enumerate() {
             let lost = logs.lost_from[lane].map_or(0, |time| time as u32 | 1);
-            let words = &mut entries[(slices + stream as u32 * slice) as usize + lane / 2];
+            let words = &mut entries[launch.heads_of(stream as u32) as usize + lane / 2];
             words[lane % 2 * 2..][..2].copy_from_slice(&[pointer.0, lost]);
         }
     }
@@ -323,6 +321,10 @@ fn logs_of_any_lengths_become_one_sequence() {
     let streams: Vec<_> = streams.into_iter().map(|logs| with_gaps(&mut numbers, logs, 3)).collect();
     check(&streams, PREDICT, Room { first: 16, segment: 64, ..ROOM }, 128);
     check(&streams, ECL, Room { first: 8, segment: 128, claimable: 1 << 17, ..ROOM }, 96);
+    // First segments that are read in pieces, and longer than most logs; the longest goes on behind them.
+    for first in [256, 1024, 4096] {
+        check(&streams, PREDICT, Room { first, segment: 8, ..ROOM }, 128);
+    }
 }
 
 #[test]

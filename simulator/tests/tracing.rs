@@ -401,6 +401,20 @@ fn logs_of_many_segments_hold_every_event_in_order() {
 }
 
 #[test]
+fn long_first_segments_hold_every_event_without_a_claim() {
+    for times in [1, 9, 40] {
+        for first in [2048, 4096] {
+            for recording in [RAW, DUAL] {
+                let room = Room { first, segment: 8, claimable: 0, ..AMPLE };
+                let found = record(&staircases(times), 2, room, recording, in_turn(2));
+                check_whole(&found, 4, |warp| expected_staircases(times, warp));
+                assert_eq!((found.lost(), found.claims.log_entries), (0, 0), "{times} times in {first}");
+            }
+        }
+    }
+}
+
+#[test]
 fn chunks_of_any_size_hold_every_event() {
     for bytes in [512, 1024, 4096, 16 << 10, 64 << 10] {
         for codec in [CodecSpec::Raw, ECL, PREDICT] {

@@ -1,7 +1,7 @@
 //! Which warps of a launch are recorded: some warps of some blocks.
 //!
 //! The chosen warps of a launch have an *index*, counted from 0 in the order of warps, chosen ones only. Device memory
-//! (slices of logs, accounts) is laid out by that index, so that warps that are not chosen take none of it. Everywhere
+//! (logs, accounts) is laid out by that index, so that warps that are not chosen take none of it. Everywhere
 //! else a warp is named by its number in the launch, chosen or not.
 
 use crate::log::LANES;
@@ -85,6 +85,22 @@ impl ChosenWarps {
         } else {
             None
         }
+    }
+
+    /// The index of a warp in a launch's tables, which have `warps` warps: of the chosen ones, or of all where none is chosen.
+    #[inline(always)]
+    pub const fn table_index(
+        &self,
+        warps: u32,
+        block: u32,
+        warp_in_block: u32,
+        warps_per_block: u32,
+    ) -> Option<u32> {
+        if !self.is_none() {
+            return self.index(block, warp_in_block);
+        }
+        let warp = block as u64 * warps_per_block as u64 + warp_in_block as u64;
+        if warp < warps as u64 { Some(warp as u32) } else { None }
     }
 
     /// The number in its launch of the chosen warp with this index; `None` if fewer are chosen.

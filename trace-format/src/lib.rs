@@ -16,6 +16,7 @@ pub mod file;
 pub mod log;
 pub mod memory;
 pub mod pool;
+pub mod stream;
 
 pub use event::{Event, RAW_EVENT_BYTES};
 pub use memory::{Memory, SliceMemory};

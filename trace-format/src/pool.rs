@@ -17,7 +17,7 @@ pub struct PoolDescriptor {
     pub chunks: u64,
     /// Address of a [`Claims`].
     pub claims: u64,
-    /// Address of log memory, a multiple of 128.
+    /// Address of log memory, as in [`LaunchLogs`](crate::log::LaunchLogs).
     pub logs: u64,
     /// Chunks in the pool.
     pub chunk_count: u32,

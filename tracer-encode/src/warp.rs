@@ -66,6 +66,12 @@ pub(crate) fn minimum(mut value: u32) -> u32 {
     value
 }
 
+/// Maximum over the lanes of the warp.
+#[inline(always)]
+pub(crate) fn maximum(value: u32) -> u32 {
+    !minimum(!value)
+}
+
 /// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may wrap.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {

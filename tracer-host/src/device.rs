@@ -9,7 +9,7 @@ use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
 pub use warptrace_ptx::splice::Placement;
 
-use crate::DeviceError;
+use crate::{DeviceError, LiveMemory, Serve, Streaming};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,11 @@ pub trait Device {
     /// Multiprocessors (the simulator answers its number of worker threads).
     fn multiprocessors(&self) -> u32;
 
+    /// Threads that can be on the device at once; those of a launch may all be, where it is not known.
+    fn resident_threads(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
     /// # Errors
@@ -180,6 +185,18 @@ pub trait Device {
         tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError>;
 
+    /// As [`prepare`](Self::prepare), for launches whose logs are streamed.
+    ///
+    /// # Errors
+    /// If the device has no code for them, or cannot record so.
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+    ) -> Result<(), DeviceError>;
+
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'
     /// accounts.
     ///
@@ -205,5 +222,24 @@ pub trait Device {
         call: &KernelCall,
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError>;
+
+    /// The device's memory, as it is seen while kernels run. No kernel needs to run.
+    fn live(&mut self) -> &mut dyn LiveMemory;
+
+    /// Runs a kernel whose logs are streamed, and waits for it. Calls `serve` again and again while it runs.
+    ///
+    /// # Safety
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and the addresses of
+    /// the launch's logs are as [`StreamLogs`](warptrace_format::stream::StreamLogs) says.
+    ///
+    /// # Errors
+    /// If the device has no code for it, the kernel fails, or `serve` does.
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError>;
 }

@@ -1,11 +1,12 @@
 //! How to record, for every program.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
-use warptrace_host::{DeviceChoice, Placement, SessionOptions, SimOptions};
+use warptrace_host::{DeviceChoice, Placement, Policy, SessionOptions, SimOptions};
 
 use super::parse_numbers;
 
@@ -50,6 +51,14 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) pool_mib: u64,
 
+    /// What happens where events do not fit into device memory
+    #[arg(long, value_enum, default_value = "stop")]
+    pub(crate) policy: Memory,
+
+    /// With `--policy stream`: how many seconds a warp waits for memory before it loses what it would have recorded
+    #[arg(long, value_name = "SECONDS", default_value_t = Policy::STALL.as_secs_f64())]
+    pub(crate) stall_limit: f64,
+
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
     pub(crate) chunk_bytes: u32,
@@ -76,6 +85,15 @@ pub(crate) enum Codec {
     Ecl,
     /// Whole events predicted from those before; only what was not expected is written
     Predict,
+}
+
+/// What happens where events do not fit into device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Memory {
+    /// They are lost and counted; of each warp a beginning is kept. Kernels never wait
+    Stop,
+    /// The host empties the logs while kernels run, and warps wait for it: nothing is lost
+    Stream,
 }
 
 /// Where a traced kernel keeps each lane's record.
@@ -109,6 +127,21 @@ impl Recording {
         }
     }
 
+    fn policy(&self) -> anyhow::Result<Policy> {
+        match self.policy {
+            Memory::Stop => Ok(Policy::Stop),
+            Memory::Stream => {
+                let stall = Duration::try_from_secs_f64(self.stall_limit).map_err(|_| {
+                    anyhow::anyhow!(
+                        "--stall-limit {}: a number of seconds is needed, 0 or more",
+                        self.stall_limit
+                    )
+                })?;
+                Ok(Policy::Stream { stall })
+            }
+        }
+    }
+
     /// As a session takes it.
     pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
         let mut options = SessionOptions::new(self.codec()?);
@@ -120,6 +153,7 @@ impl Recording {
             Records::Shared => Some(Placement::Shared),
             Records::Local => Some(Placement::Local),
         };
+        options.policy = self.policy()?;
         options.chunk_bytes = self.chunk_bytes;
         options.pool_bytes = self.pool_mib << 20;
         options.compression = match self.zstd {

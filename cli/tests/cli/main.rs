@@ -11,3 +11,4 @@ mod record;
 mod support;
 mod unreadable;
 mod window;
+mod window_streamed;

@@ -5,23 +5,23 @@ use serde_json::Value;
 use crate::support::{Folder, run, text};
 
 /// The lines of a trace's events with this prefix of columns.
-fn events(path: &std::path::Path) -> Vec<String> {
+pub(crate) fn events(path: &std::path::Path) -> Vec<String> {
     let (code, output, errors) = run(&["decode", text(path), "--format", "csv"]);
     assert_eq!(code, 0, "{errors}");
     output.lines().skip(1).map(str::to_owned).collect()
 }
 
 /// Block and warp of an event's line, which has neither quotes nor commas in its names.
-fn place(line: &str) -> (u32, u32) {
+pub(crate) fn place(line: &str) -> (u32, u32) {
     let fields: Vec<&str> = line.split(',').collect();
     (fields[2].parse().unwrap(), fields[5].parse().unwrap())
 }
 
-fn info(path: &std::path::Path) -> Value {
+pub(crate) fn info(path: &std::path::Path) -> Value {
     serde_json::from_str(&run(&["info", text(path), "--json"]).1).unwrap()
 }
 
-fn verified(path: &std::path::Path) -> String {
+pub(crate) fn verified(path: &std::path::Path) -> String {
     let (code, output, _) = run(&["verify", text(path)]);
     assert_eq!(code, 0, "{output}");
     output

@@ -8,14 +8,18 @@
 //!
 //! The time is a counter of the warp's events.
 
+mod kept;
+mod live;
+mod stream;
 mod track;
 
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
-use warptrace_format::log::{Entry, LOCATION_SHIFT, LaunchLogs, MAX_KEY_COUNT};
+use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
 
-use self::track::TrackLogs;
+use self::track::Track;
 use crate::context::LANES;
+use crate::launch::LogMemory;
 use crate::warp::bits;
 
 /// Number of the twin's track.
@@ -46,9 +50,9 @@ pub(crate) struct WarpRecorder {
     clock: u32,
     records: [Record; LANES],
     /// The logs of the trace; none if the launch is not traced.
-    trace: Option<TrackLogs>,
+    trace: Option<Box<dyn Track>>,
     /// The logs of its raw twin.
-    twin: Option<TrackLogs>,
+    twin: Option<Box<dyn Track>>,
 }
 
 impl WarpRecorder {
@@ -57,21 +61,19 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
     }
 
-    /// A recorder for the warp with this index among those that record ([`LaunchLogs::warp_index`]). It records nothing if
-    /// `logs` has no such warp.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It records nothing if
+    /// there is no such warp.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced), for as long as the recorder is used. No other recorder is
-    /// for the same warp.
-    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u32) -> Self {
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the
+    /// recorder is used. No other recorder is for the same warp.
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
-        if warp < logs.warps {
+        // SAFETY: the caller's promise.
+        recorder.trace = unsafe { track::open(memory, 0, warp) };
+        if recording.dual {
             // SAFETY: the caller's promise.
-            recorder.trace = Some(unsafe { TrackLogs::new(logs, 0, warp) });
-            if recording.dual {
-                // SAFETY: the caller's promise.
-                recorder.twin = Some(unsafe { TrackLogs::new(logs, TWIN, warp) });
-            }
+            recorder.twin = unsafe { track::open(memory, TWIN, warp) };
         }
         recorder
     }
@@ -84,7 +86,7 @@ impl WarpRecorder {
         self.clock = self.clock.wrapping_add(1);
         self.record_run(location, mask, count);
         if let Some(twin) = &mut self.twin {
-            append_run(twin, mask, location, count, self.clock);
+            twin.append_run(mask, location, count, self.clock);
         }
     }
 
@@ -96,12 +98,12 @@ impl WarpRecorder {
             return;
         }
         for lane in bits(mask) {
-            self.end_run(lane);
+            self.end_run(lane, mask);
         }
         if count > MAX_KEY_COUNT {
             // No record counts so far: the run is complete at once.
             if let Some(trace) = &mut self.trace {
-                append_run(trace, mask, location, count, self.clock);
+                trace.append_run(mask, location, count, self.clock);
             }
             return;
         }
@@ -111,34 +113,25 @@ impl WarpRecorder {
         }
     }
 
-    /// Ends the lane's run: if the lane keeps it, appends it to the lane's log.
-    fn end_run(&mut self, lane: usize) {
+    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the lane keeps it, or, where
+    /// there are copies, is the lowest of those that leave it.
+    fn end_run(&mut self, lane: usize, group: u32) {
         let Record { mask, key, time } = std::mem::take(&mut self.records[lane]);
-        if mask != 0
-            && mask.trailing_zeros() == lane as u32
-            && let Some(trace) = &mut self.trace
-        {
+        let Some(trace) = self.trace.as_mut().filter(|_| mask != 0) else { return };
+        let leaving = if trace.has_copies() { mask & group } else { mask };
+        if leaving.trailing_zeros() == lane as u32 {
             let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
-            trace.append(lane as u32, Entry { mask, location, count, time }.to_words());
+            trace.append(lane as u32, Entry { mask, location, count, time }, false);
         }
     }
 
     /// Closes the logs of a lane that leaves the kernel.
     pub(crate) fn leave(&mut self, lane: usize) {
         debug_assert!(lane < WARP_LANES as usize);
-        self.end_run(lane);
+        // Nothing of this lane comes later: others need no copy.
+        self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
             track.close(lane as u32);
         }
-    }
-}
-
-/// Appends a run to its keeper's log, in as many entries as its count takes.
-fn append_run(logs: &mut TrackLogs, mask: u32, location: u16, count: u32, time: u32) {
-    let mut remaining = count;
-    while remaining != 0 {
-        let count = remaining.min(MAX_KEY_COUNT);
-        logs.append(mask.trailing_zeros(), Entry { mask, location, count, time }.to_words());
-        remaining -= count;
     }
 }

@@ -8,7 +8,7 @@ use warptrace_format::Event;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, Decoder};
-use warptrace_format::log::{ENTRY_BYTES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Launch, Recording, Simulator};
 
@@ -19,7 +19,7 @@ pub(crate) const LAUNCH: u32 = 7;
 /// What memory holds that nobody has written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
-/// 2 KiB, aligned as log memory is.
+/// 2 KiB, aligned as the longest segments that are claimed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C, align(2048))]
 struct Line([u32; 512]);
@@ -150,10 +150,14 @@ impl DeviceMemory {
         memory
     }
 
-    /// Index of the first entry after the slices.
+    /// Where heads and first segments are.
+    fn fixed(&self) -> Fixed {
+        Fixed::place(RESERVED_ENTRIES.into(), u64::from(self.warps * self.tracks), self.room.first)
+    }
+
+    /// Index of the first entry after the first segments.
     pub(crate) fn claims_from(&self) -> u32 {
-        let end = RESERVED_ENTRIES + self.warps * self.tracks * slice_entries(self.room.first);
-        end.next_multiple_of(128)
+        self.fixed().end as u32
     }
 
     pub(crate) fn merged_from(&self) -> u32 {
@@ -170,13 +174,14 @@ impl DeviceMemory {
             logs: self.logs.address(),
             claims: self.claims.address(),
             accounts: self.accounts.address(),
-            slices: RESERVED_ENTRIES,
+            heads: self.fixed().heads as u32,
             warps: self.warps,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
             claims_from: self.claims_from(),
             claims_end: self.merged_from(),
             launch: LAUNCH,
+            first_segments: self.fixed().first_segments as u32,
             chosen: self.chosen,
             ..LaunchLogs::default()
         }
@@ -185,7 +190,7 @@ impl DeviceMemory {
     pub(crate) fn logged_launch(&mut self) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts.address(),
-            slices: RESERVED_ENTRIES,
+            heads: self.fixed().heads as u32,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
             warps: self.warps,
@@ -193,7 +198,8 @@ impl DeviceMemory {
             launch: LAUNCH,
             first_stream: 0,
             tracks: self.tracks,
-            reserved: [0; 2],
+            first_segments: self.fixed().first_segments as u32,
+            reserved: 0,
         }
     }
 
@@ -354,7 +360,7 @@ impl Table {
     pub(crate) fn new(launch: &LoggedLaunch) -> Self {
         let mut memory = Guarded::new(size_of::<LoggedLaunch>());
         let words = [
-            launch.slices,
+            launch.heads,
             launch.first_entries,
             launch.segment_entries,
             launch.warps,
@@ -362,7 +368,7 @@ impl Table {
             launch.launch,
             launch.first_stream,
             launch.tracks,
-            0,
+            launch.first_segments,
             0,
         ];
         let bytes = [launch.accounts.to_le_bytes().to_vec(), words.map(u32::to_le_bytes).concat()].concat();

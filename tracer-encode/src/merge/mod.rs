@@ -34,7 +34,7 @@ pub(crate) use self::work_area::MAX_WARPS;
 use self::work_area::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WorkArea};
 use crate::chunks;
 use crate::codec::Codec;
-use crate::lane_log::{DeviceLogs, LaneLog, Slice};
+use crate::lane_log::{DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_words, room};
@@ -117,35 +117,30 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
     // `max` rules the division by 0 out for the compiler.
     let warps = launch.warps.max(1);
     let (track, warp) = (in_launch / warps, in_launch % warps);
-    let slice = Slice {
-        first: launch.slice(track, warp),
-        first_entries: launch.first_entries,
-        segment_entries: launch.segment_entries,
-        lanes: launch.lanes(warp),
-    };
+    let logs = StreamLogs::of(&launch, in_launch, warp);
     if lane == 0 {
         work.set_next(Step::Nothing);
         if is_there {
             let account = account(&launch, in_launch);
             chunks::finish_account(account);
             let sequence = chunks::account_chunks(account);
-            work.set_stream(&Stream { account, slice, sequence, warp, launch: index, track });
+            work.set_stream(&Stream { account, logs, sequence, warp, launch: index, track });
         }
     }
     let mut entries = 0;
     if is_there {
-        entries = count_entries(&work_area::pool(), work, slice);
+        entries = count_entries(&work_area::pool(), work, logs);
     }
     simt::sync_warp(ALL);
     entries
 }
 
-/// Counts the entries of the logs in a slice, a lane for each log.
+/// Counts the entries of a stream's logs, a lane for each log.
 #[inline(always)]
-fn count_entries(pool: &PoolDescriptor, work: WorkArea, slice: Slice) -> u32 {
+fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs) -> u32 {
     let lane = simt::lane();
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-    let log = LaneLog::read(memory, slice, lane);
+    let log = LaneLog::read(memory, logs, lane);
     let lost_from = earliest(log.lost_from);
     let up_to = sum_up_to(log.entries);
     let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
@@ -155,7 +150,7 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, slice: Slice) -> u32 {
     let having = simt::ballot(ALL, log.entries != 0);
     let lists = having.count_ones();
     let first = by_first(|| chunks::claim_merged(pool, keys));
-    let first_time = log.cursor(slice).seek(memory, slice).map(|entry| entry.time);
+    let first_time = log.cursor(logs).seek(memory, logs).map(|entry| entry.time);
     let base = earliest(first_time).unwrap_or(0);
     // What is recorded is a beginning.
     let mut kept = Kept { base, before: NEVER };
@@ -206,7 +201,7 @@ fn read_logs(entries: u32) {
     };
     let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
     let start = sum_up_to(entries) - entries;
-    let logs = Logs::new(&pool, stream.slice, entries);
+    let logs = Logs::new(&pool, stream.logs, entries);
     let mut end = logs.for_each(work.slots(), start, |position, index, entry| {
         // The last of all numbers is for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
@@ -304,7 +299,7 @@ fn merge_serially(
     simt::sync_warp(ALL);
     if simt::lane() == 0 {
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-        let mut merge = SerialMerge::open(work.slots(), memory, stream.slice);
+        let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
         let room = room(pool.chunk_bytes);
         let mut remaining = merged.keys;
         while remaining != 0 {

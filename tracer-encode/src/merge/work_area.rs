@@ -26,7 +26,7 @@ use warptrace_format::pool::PoolDescriptor;
 use super::serial::HEADS_BYTES;
 use super::sort::KEY_BYTES;
 use crate::codec::Codec;
-use crate::lane_log::Slice;
+use crate::lane_log::StreamLogs;
 use crate::memory::SharedMemory;
 
 /// Warps of a block that merges, at most.
@@ -77,7 +77,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub(super) account: u64,
-    pub(super) slice: Slice,
+    pub(super) logs: StreamLogs,
     /// Sequence number of its next chunk.
     pub(super) sequence: u32,
     pub(super) warp: u32,
@@ -204,18 +204,18 @@ impl WorkArea {
     pub(super) fn stream(self) -> Stream {
         let [low, high, sequence, warp] = self.memory.get128(STREAM);
         let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
-        let [first_entries, segment_entries] = self.memory.get64(STREAM + 32);
+        let [first_entries, segment_entries, heads, _] = self.memory.get128(STREAM + 32);
         let account = u64::from(low) | u64::from(high) << 32;
-        let slice = Slice { first, first_entries, segment_entries, lanes };
-        Stream { account, slice, sequence, warp, launch, track }
+        let logs = StreamLogs { heads, first, first_entries, segment_entries, lanes };
+        Stream { account, logs, sequence, warp, launch, track }
     }
 
     #[inline(always)]
     pub(super) fn set_stream(mut self, stream: &Stream) {
-        let Stream { account, slice, sequence, warp, launch, track } = *stream;
+        let Stream { account, logs, sequence, warp, launch, track } = *stream;
         self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
-        self.memory.set128(STREAM + 16, [launch, track, slice.first, slice.lanes]);
-        self.memory.set64(STREAM + 32, [slice.first_entries, slice.segment_entries]);
+        self.memory.set128(STREAM + 16, [launch, track, logs.first, logs.lanes]);
+        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, 0]);
     }
 
     #[inline(always)]

@@ -92,6 +92,47 @@ fn fitting(codec: Codec, runs: &[Words], chunk_bytes: u32) -> usize {
     runs.iter().take_while(fits).count()
 }
 
+/// What was encoded into a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Runs that are in it whole.
+    pub runs: usize,
+    /// Events that are in it.
+    pub events: u32,
+    /// Bytes of it.
+    pub length: u32,
+}
+
+/// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its count is then
+/// what remains of it.
+pub(super) fn fill<E: Encoder>(
+    params: E::Params,
+    tables: &mut Tables,
+    runs: &mut [Words],
+    payload: &mut [u8],
+) -> Filled {
+    let capacity = payload.len() as u32;
+    let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut tables.0));
+    let mut encoder = E::FRESH;
+    encoder.begin(params, &mut tables);
+    let (mut done, mut events) = (0, 0_u32);
+    for run in runs.iter_mut() {
+        let count = merged_count(*run);
+        let event = Event { location: run[1] as u16, mask: run[0] };
+        let wanted = u32::try_from(count).unwrap_or(u32::MAX);
+        let taken = encoder.push(params, &mut tables, &mut payload, event, wanted, capacity);
+        events = events.wrapping_add(taken);
+        if u64::from(taken) != count {
+            let rest = count - u64::from(taken);
+            (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+            break;
+        }
+        done += 1;
+    }
+    let length = if events == 0 { 0 } else { encoder.finish(params, &mut tables, &mut payload) };
+    Filled { runs: done, events, length }
+}
+
 /// A stream that is being written.
 struct Stream<'a, P> {
     memory: &'a DeviceMemory<'a>,
@@ -120,25 +161,7 @@ impl<P: Copy> Stream<'_, P> {
     /// well: its count is then what remains of it.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
-        let capacity = payload.len() as u32;
-        let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut self.tables.0));
-        let mut encoder = E::FRESH;
-        encoder.begin(self.params, &mut tables);
-        let (mut done, mut events) = (0, 0_u32);
-        for run in runs.iter_mut() {
-            let count = merged_count(*run);
-            let event = Event { location: run[1] as u16, mask: run[0] };
-            let wanted = u32::try_from(count).unwrap_or(u32::MAX);
-            let taken = encoder.push(self.params, &mut tables, &mut payload, event, wanted, capacity);
-            events = events.wrapping_add(taken);
-            if u64::from(taken) != count {
-                let rest = count - u64::from(taken);
-                (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
-                break;
-            }
-            done += 1;
-        }
-        let length = if events == 0 { 0 } else { encoder.finish(self.params, &mut tables, &mut payload) };
+        let Filled { runs: done, events, length } = fill::<E>(self.params, self.tables, runs, payload);
         let words = &mut self.header;
         (words[1], words[2], words[3]) = (self.account.chunks, events, length);
         for (bytes, word) in header.chunks_exact_mut(4).zip(words) {

@@ -5,7 +5,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
-use warptrace_format::log::{LANES, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, MAX_TRACKS, PoolDescriptor, WarpAccount};
 
 use super::EncodeError;
@@ -174,8 +174,8 @@ impl LogMemory for LogEntries<'_> {
     }
 
     #[inline(always)]
-    fn head(self, slice: u32, lane: u32) -> [u32; 2] {
-        let words = self.0[slice as usize + lane as usize / 2];
+    fn head(self, heads: u32, lane: u32) -> [u32; 2] {
+        let words = self.0[heads as usize + lane as usize / 2];
         if lane.is_multiple_of(2) { [words[0], words[1]] } else { [words[2], words[3]] }
     }
 
@@ -203,7 +203,7 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     let aligned = pool.claims.is_multiple_of(8) && pool.claims != 0;
     check(aligned, "claims", pool.claims, "a multiple of 8 is needed")?;
     let aligned = pool.logs.is_multiple_of(16) && pool.logs != 0;
-    check(aligned, "logs", pool.logs, "a multiple of 128 is needed")?;
+    check(aligned, "logs", pool.logs, "a multiple of 16 is needed")?;
     let from = pool.merged_from;
     check(
         (RESERVED_ENTRIES..=pool.merged_end).contains(&from),
@@ -245,13 +245,16 @@ fn check_launch(
     check(is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
     let aligned = launch.accounts.is_multiple_of(8) && launch.accounts != 0;
     check(aligned, "accounts", launch.accounts as u32, "accounts lie at a multiple of 8")?;
-    let total = u64::from(streams) + u64::from(launch.warps) * u64::from(tracks);
-    let inside = "all slices must lie in the part of log memory that is for logs";
-    check(launch.first_entries <= u32::MAX / (2 * LANES), "first_entries", launch.first_entries, inside)?;
-    let entries =
-        u64::from(launch.warps) * u64::from(tracks) * u64::from(slice_entries(launch.first_entries));
-    let end = u64::from(launch.slices).saturating_add(entries);
-    check(end <= u64::from(most), "slices", launch.slices, inside)?;
+    let own = u64::from(launch.warps) * u64::from(tracks);
+    let total = u64::from(streams) + own;
+    let inside = "heads and first segments must lie in the part of log memory that is for logs";
+    let lie_inside = |first: u32, each: u64| {
+        own.checked_mul(each)
+            .is_some_and(|entries| u64::from(first).saturating_add(entries) <= u64::from(most))
+    };
+    check(lie_inside(launch.heads, HEADS_ENTRIES.into()), "heads", launch.heads, inside)?;
+    let first_entries = u64::from(LANES) * u64::from(launch.first_entries);
+    check(lie_inside(launch.first_segments, first_entries), "first_segments", launch.first_segments, inside)?;
     u32::try_from(total).map_err(|_| EncodeError::Launch {
         index,
         launch: launch.launch,

@@ -5,7 +5,7 @@ use warptrace_format::log::{Entry, LANES};
 
 use super::memory::{DeviceMemory, StreamName, Words};
 use crate::codec::Codec;
-use crate::lane_log::{LaneLog, LogMemory, Slice};
+use crate::lane_log::{LaneLog, LogMemory, StreamLogs};
 use crate::merge::serial::{HEADS_BYTES, SerialMerge};
 use crate::merged::{max_bytes, merged_words, room};
 use crate::warp::NEVER;
@@ -67,16 +67,11 @@ pub(super) fn merge<'a>(
     scratch: &mut Scratch,
 ) -> Option<Merged<'a>> {
     let launch = memory.launch(name);
-    let slice = Slice {
-        first: launch.slice(name.track, name.warp),
-        first_entries: launch.first_entries,
-        segment_entries: launch.segment_entries,
-        lanes: launch.lanes(name.warp),
-    };
+    let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
     let (logs, room) = (memory.logs(), room(memory.chunk_bytes()));
     let mut lanes = [LaneLog::default(); LANES as usize];
     for (lane, log) in lanes.iter_mut().enumerate() {
-        *log = LaneLog::read(logs, slice, lane as u32);
+        *log = LaneLog::read(logs, stream, lane as u32);
     }
     let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.entries));
     if keys == 0 {
@@ -84,7 +79,7 @@ pub(super) fn merge<'a>(
     }
     let runs = memory.claim_merged(keys);
     let lost_from = earliest(lanes.iter().filter_map(|log| log.lost_from));
-    let first_time = |log: &LaneLog| log.cursor(slice).seek(logs, slice).map(|entry| entry.time);
+    let first_time = |log: &LaneLog| log.cursor(stream).seek(logs, stream).map(|entry| entry.time);
     let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
     // What is recorded is a beginning: all that began less than `before` after the first.
     let mut before = NEVER;
@@ -99,8 +94,8 @@ pub(super) fn merge<'a>(
     scratch.keys.clear();
     let mut is_sorted = true;
     for log in &lanes {
-        let (mut cursor, mut last) = (log.cursor(slice), 0);
-        while let Some(entry) = cursor.seek(logs, slice) {
+        let (mut cursor, mut last) = (log.cursor(stream), 0);
+        while let Some(entry) = cursor.seek(logs, stream) {
             let since = entry.time.wrapping_sub(base).min(NEVER - 1);
             sums.count(entry, since < before, codec, room);
             scratch.keys.push(u64::from(since) << 32 | u64::from(cursor.index));
@@ -125,7 +120,7 @@ pub(super) fn merge<'a>(
             *run = merged_words(Entry::from_words(logs.entry(*key as u32)));
         }
     } else {
-        sums = merge_serially(logs, slice, runs, codec, room);
+        sums = merge_serially(logs, stream, runs, codec, room);
     }
     let Sums { kept, attempted, lost, fits } = sums;
     Some(Merged { runs: &mut runs[..kept], attempted, lost, fits })
@@ -138,9 +133,15 @@ fn sort(keys: &mut [u64]) {
 }
 
 /// Merges a stream whose times wrap more than once.
-fn merge_serially(logs: impl LogMemory, slice: Slice, runs: &mut [Words], codec: Codec, room: u32) -> Sums {
+fn merge_serially(
+    logs: impl LogMemory,
+    stream: StreamLogs,
+    runs: &mut [Words],
+    codec: Codec,
+    room: u32,
+) -> Sums {
     let mut heads = [0; HEADS_BYTES as usize];
-    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, slice);
+    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
     let mut sums = Sums::NOTHING;
     for _ in 0..runs.len() {
         let Some(entry) = merge.next() else { break };

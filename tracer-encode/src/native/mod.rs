@@ -16,6 +16,7 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
+pub use self::encode::Filled;
 pub use self::error::EncodeError;
 
 use self::encode::Tables;
@@ -76,6 +77,35 @@ pub unsafe fn encode(
     Ok(memory.claims())
 }
 
+/// A run that waits to be encoded: mask, location, and the count in two halves.
+pub type Run = [u32; 4];
+
+/// An event at a location by the lanes of a mask, so many times in a row.
+pub const fn run(mask: u32, location: u16, count: u64) -> Run {
+    [mask, location as u32, count as u32, (count >> 32) as u32]
+}
+
+/// Encodes runs into payloads of chunks, each from a fresh state.
+pub struct ChunkEncoder(State);
+
+impl ChunkEncoder {
+    /// An encoder of track 0 with `codec`, and of other tracks with `raw`.
+    ///
+    /// # Errors
+    /// If the codec's parameters are out of range, or it is not known.
+    pub fn new(codec: CodecSpec) -> Result<Self, EncodeError> {
+        codec.check()?;
+        Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
+        Ok(Self(State::new(codec)))
+    }
+
+    /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some events may be in it
+    /// as well: its count is then what remains. A payload of the smallest chunk has room for something of any run.
+    pub fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+        self.0.fill(track, runs, payload)
+    }
+}
+
 /// What a thread keeps from stream to stream.
 struct State {
     scratch: Scratch,
@@ -91,6 +121,19 @@ enum Trace {
 }
 
 impl State {
+    /// Encodes as many runs of a track as a payload has room for.
+    fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+        match &mut self.trace {
+            Trace::Ecl(params, tables) if track == 0 => {
+                encode::fill::<EclState>(*params, tables, runs, payload)
+            }
+            Trace::Predict(params, tables) if track == 0 => {
+                encode::fill::<PredictState>(*params, tables, runs, payload)
+            }
+            _ => encode::fill::<RawState>((), &mut self.raw, runs, payload),
+        }
+    }
+
     fn new(codec: CodecSpec) -> Self {
         let trace = match codec {
             CodecSpec::Ecl(params) => Trace::Ecl(params, Tables::new::<EclState>(params)),

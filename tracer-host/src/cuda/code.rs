@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{DeviceError, Recording};
+use crate::{DeviceError, LaunchShape, Recording};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all kernels that are
 /// loaded. `warptrace-evaluation fidelity` sets it.
@@ -30,12 +30,19 @@ pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
     chooses: bool,
+    streamed: bool,
 }
 
 impl Way {
     pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
         let Recording { counted, dual, .. } = recording;
-        Self { recording: splice::Recording { counted, dual }, placement, chooses }
+        let recording = splice::Recording { counted, dual };
+        Self { recording, placement, chooses, streamed: false }
+    }
+
+    /// The same with streamed logs.
+    pub(super) fn streamed(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
+        Self { streamed: true, ..Self::of(recording, placement, chooses) }
     }
 }
 
@@ -45,6 +52,17 @@ pub(super) struct Traced {
     pub(super) function: sys::CUfunction,
     /// Bytes that each warp of a block needs at the end of dynamic shared memory.
     pub(super) shared_bytes: u32,
+}
+
+impl Traced {
+    /// Bytes of dynamic shared memory that a launch needs, the kernel's own included.
+    pub(super) fn dynamic_shared(self, shape: &LaunchShape) -> u64 {
+        let own = u64::from(shape.dynamic_shared);
+        match self.shared_bytes {
+            0 => own,
+            each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
+        }
+    }
 }
 
 /// The kernels that a binary carries, as far as they are loaded.
@@ -89,6 +107,7 @@ impl Code {
         let options = Options {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
+            streamed: way.is_some_and(|way| way.streamed),
             placement: way.and_then(|way| way.placement),
             registers: &limits,
             architecture: self.architecture,

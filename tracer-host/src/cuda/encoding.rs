@@ -192,7 +192,7 @@ impl CudaDevice {
         };
         // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended, which nobody else
         // uses; the table was written for them.
-        let ran = unsafe { self.run(launched) }?;
+        let ran = unsafe { self.run(launched, None) }?;
         *time += ran.kernel;
         Ok(ran.claims)
     }

@@ -7,11 +7,12 @@ mod code;
 mod driver;
 mod encoding;
 mod gather;
+mod live;
 mod staging;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
 use warptrace_device::KernelCall;
@@ -26,9 +27,11 @@ pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;
+use self::live::{Beside, Live};
 use self::staging::Staging;
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing,
 };
 
 /// One GPU of this machine.
@@ -36,6 +39,8 @@ pub struct CudaDevice {
     ordinal: sys::CUdevice,
     info: DeviceInfo,
     multiprocessors: u32,
+    /// Threads that a multiprocessor holds.
+    threads_each: u32,
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
@@ -45,6 +50,8 @@ pub struct CudaDevice {
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
     gather: Option<Gather>,
+    /// Made with the first streamed kernel.
+    live: Option<Live>,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -143,12 +150,14 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
             architecture,
             code: Code::new(ptx, architecture),
             encoding: None,
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
+            live: None,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -158,12 +167,7 @@ impl CudaDevice {
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
-        let inside = self
-            .allocations
-            .range(..=address)
-            .next_back()
-            .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start));
-        if inside { Ok(()) } else { Err(DeviceError::OutOfBounds { address, bytes }) }
+        live::check_inside(&self.allocations, address, bytes)
     }
 }
 
@@ -200,12 +204,19 @@ struct Launched<'a> {
     claims: Option<u64>,
 }
 
+/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether it has ended.
+const FIRST_LOOK: Duration = Duration::from_micros(300);
+
 impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
     /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does with it.
-    unsafe fn run(&mut self, launched: Launched<'_>) -> Result<LaunchTime, DeviceError> {
+    unsafe fn run(
+        &mut self,
+        launched: Launched<'_>,
+        serve: Option<&mut Serve<'_>>,
+    ) -> Result<LaunchTime, DeviceError> {
         let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
@@ -248,12 +259,33 @@ impl CudaDevice {
                 last = self.counted;
                 result::event::record(last, stream).called("cuEventRecord")?;
             }
+            let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
+            served?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
             let claims =
                 if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
             Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
+        }
+    }
+}
+
+impl CudaDevice {
+    /// Serves the logs of a kernel until the event behind it has come.
+    fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
+        let started = Instant::now();
+        loop {
+            // SAFETY: the event is alive.
+            match unsafe { sys::cuEventQuery(end) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                answer => return answer.result().called_for("cuEventQuery", kernel),
+            }
+            if started.elapsed() < FIRST_LOOK {
+                std::hint::spin_loop();
+                continue;
+            }
+            serve(&mut self.beside()?)?;
         }
     }
 }
@@ -270,6 +302,10 @@ impl Device for CudaDevice {
 
     fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    fn resident_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
@@ -372,17 +408,84 @@ impl Device for CudaDevice {
                 let &Tracing { recording, placement, chooses, .. } = tracing;
                 let traced = self.code.traced(kernel, Way::of(recording, placement, chooses))?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
-                if traced.shared_bytes != 0 {
-                    dynamic_shared = dynamic_shared.next_multiple_of(16)
-                        + shape.warps_per_block() * u64::from(traced.shared_bytes);
-                }
+                dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
             }
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
         // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
         // descriptor, of which traced kernels take as much as they declare. The caller promises the memory behind them.
-        unsafe { self.run(launched) }
+        unsafe { self.run(launched, None) }
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+    ) -> Result<(), DeviceError> {
+        self.beside()?;
+        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses)))
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        self.beside()?;
+        let kernel = call.name();
+        let &Streaming { recording, placement, chooses, .. } = streaming;
+        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses))?;
+        let mut arguments = pointers(call);
+        arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
+        let launched = Launched {
+            function: traced.function,
+            kernel,
+            arguments,
+            shape,
+            dynamic_shared: traced.dynamic_shared(shape),
+            claims: None,
+        };
+        // SAFETY: as in `launch`.
+        unsafe { self.run(launched, Some(serve)) }
+    }
+}
+
+impl CudaDevice {
+    /// Device memory beside a kernel.
+    fn beside(&mut self) -> Result<Beside<'_>, DeviceError> {
+        let live = match &mut self.live {
+            Some(live) => live,
+            none => none.insert(Live::new()?),
+        };
+        Ok(Beside { allocations: &self.allocations, live })
+    }
+}
+
+impl LiveMemory for CudaDevice {
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        self.beside()?.start_read(ranges)
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        match &mut self.live {
+            Some(live) => live.finish_read(),
+            None => {
+                Err(DeviceError::Unsupported { problem: "no read beside a kernel is under way".to_owned() })
+            }
+        }
+    }
+
+    fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.beside()?.write_live(address, bytes)
     }
 }
 
@@ -391,6 +494,7 @@ impl Drop for CudaDevice {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         self.staging = None;
         self.gather = None;
+        self.live = None;
         for &address in self.allocations.keys() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };

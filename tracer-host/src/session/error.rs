@@ -45,6 +45,19 @@ pub enum SessionError {
         /// What is wrong and what is allowed.
         problem: String,
     },
+    /// The device memory that the tracer may use is too little for a launch.
+    #[error(
+        "a launch whose {lanes} lanes may record at once needs {} MiB of device memory, and the trace has {} MiB: give it more, or launch smaller grids",
+        .needed.div_ceil(1 << 20), .given >> 20
+    )]
+    Memory {
+        /// Bytes that the trace has.
+        given: u64,
+        /// Bytes that will do.
+        needed: u64,
+        /// Lanes that may hold log memory at once.
+        lanes: u64,
+    },
     /// A chunk in device memory is not one that a launch wrote.
     #[error(
         "a chunk of launch {launch}, warp {warp}, is damaged: {problem}; the kernel, or another program, wrote into the trace pool"

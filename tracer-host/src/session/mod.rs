@@ -3,6 +3,8 @@
 mod drain;
 mod error;
 mod pool;
+mod stream;
+mod streamed;
 mod worker;
 
 use std::io::Write;
@@ -15,9 +17,12 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 
 pub use self::error::SessionError;
 use self::pool::Pool;
+use self::stream::Streams;
 use self::worker::{Drained, Worker};
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
+use crate::{
+    Device, DeviceError, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window,
+};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
@@ -29,6 +34,24 @@ pub struct TracedProgram<'a> {
     pub kernels: &'a [(&'a str, &'a str)],
     /// The trace points of all kernels; ids are unique in the program.
     pub points: &'a [TracePoints],
+}
+
+/// What happens where events do not fit into device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
+    Stop,
+    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the trace is. A warp that has
+    /// waited for `stall` in vain counts what it would have recorded as lost, and goes on.
+    Stream {
+        /// How long a warp waits for memory.
+        stall: Duration,
+    },
+}
+
+impl Policy {
+    /// How long a warp waits for memory if nothing else is asked for.
+    pub const STALL: Duration = Duration::from_secs(2);
 }
 
 /// What to record and how.
@@ -48,6 +71,8 @@ pub struct SessionOptions {
     pub chunk_bytes: u32,
     /// Bytes of device memory for chunks.
     pub pool_bytes: u64,
+    /// What happens where events do not fit into device memory.
+    pub policy: Policy,
     /// Compression of the file's frames.
     pub compression: Compression,
     /// Name and version of the tool, for the file.
@@ -67,6 +92,7 @@ impl SessionOptions {
             window: Window::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             pool_bytes: 512 << 20,
+            policy: Policy::Stop,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
             properties: Vec::new(),
@@ -111,6 +137,23 @@ impl LaunchReport {
     }
 }
 
+/// Device memory of a session.
+enum Memory {
+    /// Logs that are encoded on the device, between kernels.
+    Logs(Box<Pool>),
+    /// Logs that the host empties.
+    Streams(Box<Streams>),
+}
+
+impl Memory {
+    fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        match self {
+            Self::Logs(pool) => pool.free(device),
+            Self::Streams(streams) => streams.free(device),
+        }
+    }
+}
+
 /// Records launches of one program on one device into one file.
 ///
 /// What launches leave in device memory is drained when it is worth it, or when room is short, and written by a thread
@@ -120,7 +163,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
     /// `None` after the end.
     worker: Option<Worker<W>>,
-    pool: Pool,
+    memory: Memory,
     recording: Recording,
     placement: Option<Placement>,
     window: Window,
@@ -164,13 +207,22 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        device.prepare(&kernels, Some((recording, options.placement, options.window.looks_inside())))?;
-        let pool = Pool::new(device, options, chunk_count, program.kernels.len())?;
+        let chooses = options.window.looks_inside();
+        let memory = match options.policy {
+            Policy::Stop => {
+                device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
+                Memory::Logs(Box::new(Pool::new(device, options, chunk_count, program.kernels.len())?))
+            }
+            Policy::Stream { stall } => {
+                device.prepare_streamed(&kernels, recording, options.placement, chooses)?;
+                Memory::Streams(Box::new(Streams::new(device, options, stall)?))
+            }
+        };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
             worker: Some(Worker::start(writer, options.chunk_bytes, if options.dual { 2 } else { 1 })?),
             device,
-            pool,
+            memory,
             recording,
             placement: options.placement,
             window: options.window.clone(),
@@ -226,76 +278,118 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
         let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;
-        let tracing = self.prepare(&info)?;
-        // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
-        let time = match unsafe { self.device.launch(call, shape, tracing.as_ref()) } {
-            Ok(time) => time,
-            Err(error) => {
-                // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                if tracing.is_some() {
-                    self.pool.failed();
-                }
-                let _ = self.drain();
-                return Err(error.into());
+        // SAFETY: the caller's promise.
+        let time = unsafe {
+            match self.memory {
+                _ if !info.is_recorded() => self.plain_launch(call, shape, info),
+                Memory::Logs(_) => self.log_launch(call, shape, info),
+                Memory::Streams(_) => self.stream_launch(call, shape, info),
             }
-        };
+        }?;
         self.launches += 1;
         self.total.launches += 1;
         self.total.kernel += time.kernel;
-        self.pending.push(info);
-        if tracing.is_none() {
+        let drains = if info.is_recorded() {
+            self.total.recorded_launches += 1;
+            self.window.max_events.is_some() || self.should_drain()?
+        } else {
             // The file's part of a launch that leaves nothing behind.
-            return if self.pending.len() < MAX_PENDING { Ok(time) } else { self.drain().map(|()| time) };
-        }
-        self.total.recorded_launches += 1;
-        self.pool.launched(&info, time.claims);
-        if self.window.max_events.is_some() {
+            self.pending.len() >= MAX_PENDING
+        };
+        match drains {
             // The next launch asks how many events there are.
-            self.drain_and_count()?;
-        } else if self.pool.should_drain() {
-            self.drain()?;
+            true if self.window.max_events.is_some() => self.drain_and_count()?,
+            true => self.drain()?,
+            false => {}
         }
         Ok(time)
     }
 
-    /// Makes the pool ready for a launch; `None` if it is not recorded.
-    fn prepare(&mut self, info: &LaunchInfo) -> Result<Option<Tracing>, SessionError> {
-        if !info.is_recorded() {
-            return Ok(None);
-        }
-        if !self.pending.is_empty() && !self.pool.has_room(info) {
+    /// Launches a kernel that is not recorded.
+    unsafe fn plain_launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        // SAFETY: the caller's promise.
+        let time = unsafe { self.device.launch(call, shape, None) };
+        self.launched(time, info)
+    }
+
+    /// Launches a kernel whose logs stay until it has ended.
+    unsafe fn log_launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        let Memory::Logs(pool) = &self.memory else { return Err(SessionError::Unusable) };
+        if !self.pending.is_empty() && !pool.has_room(&info) {
             self.drain()?;
         }
-        let logs = self.pool.prepare(self.device, info)?;
+        let Memory::Logs(pool) = &mut self.memory else { return Err(SessionError::Unusable) };
+        let logs = pool.prepare(self.device, &info)?;
+        let Self { recording, placement, .. } = *self;
         let chooses = self.window.looks_inside();
-        Ok(Some(Tracing { recording: self.recording, placement: self.placement, chooses, logs }))
+        let tracing = Tracing { recording, placement, chooses, logs };
+        // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
+        let time = unsafe { self.device.launch(call, shape, Some(&tracing)) };
+        match &time {
+            Ok(time) => pool.launched(&info, time.claims),
+            Err(_) => pool.failed(),
+        }
+        self.launched(time, info)
+    }
+
+    /// Takes note of a launch that is over. If it has failed, drains what came before it.
+    fn launched(
+        &mut self,
+        time: Result<LaunchTime, DeviceError>,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        if time.is_ok() {
+            self.pending.push(info);
+        } else {
+            // It may still be there: on the simulator it is, on a GPU mostly not.
+            let _ = self.drain();
+        }
+        Ok(time?)
+    }
+
+    /// Whether so much is on the device that it is worth a drain.
+    fn should_drain(&mut self) -> Result<bool, SessionError> {
+        Ok(match &mut self.memory {
+            Memory::Logs(pool) => pool.should_drain(),
+            Memory::Streams(streams) => streams.should_look(self.device.live())?,
+        })
     }
 
     /// Brings what is on the device to the writer.
     fn drain(&mut self) -> Result<(), SessionError> {
+        if let Memory::Streams(_) = self.memory {
+            return self.drain_streams();
+        }
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        let claimed = if self.pool.logged().1.is_empty() { None } else { Some(self.encode()?) };
-        let Some(worker) = self.worker.as_mut() else { return Ok(()) };
-        let Some(claimed) = claimed else {
+        let Memory::Logs(pool) = &mut self.memory else { return Ok(()) };
+        let (descriptor, launches) = pool.logged();
+        if launches.is_empty() {
             // None of them was recorded.
+            let Some(worker) = self.worker.as_mut() else { return Ok(()) };
             return worker.write(Drained { begin: pending, ..worker.empty() });
-        };
+        }
+        let Encoded { claims, time } = self.device.encode(self.recording, &descriptor, launches)?;
+        self.total.encoding += time;
+        pool.encoded(claims.chunks);
+        let claimed = claims.chunks.min(pool.chunk_count);
+        let Some(worker) = self.worker.as_mut() else { return Ok(()) };
         let started = Instant::now();
-        drain::drain(self.device, &mut self.pool, claimed, pending, worker)?;
+        drain::drain(self.device, pool, claimed, pending, worker)?;
         self.total.copy += started.elapsed();
         Ok(())
-    }
-
-    /// Merges and encodes the logs of all launches since the last drain. Answers how many chunks are claimed.
-    fn encode(&mut self) -> Result<u32, SessionError> {
-        let (pool, launches) = self.pool.logged();
-        let Encoded { claims, time } = self.device.encode(self.recording, &pool, launches)?;
-        self.total.encoding += time;
-        self.pool.encoded(claims.chunks);
-        Ok(claims.chunks.min(self.pool.chunk_count))
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
@@ -329,7 +423,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.guarded(|session| session.drain())?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
-        self.pool.free(self.device)?;
+        self.memory.free(self.device)?;
         let (writer, written) = worker.finish()?;
         self.total.written(&written);
         let started = Instant::now();
@@ -347,7 +441,7 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
                 let _ = self.drain();
             }
             self.worker = None;
-            let _ = self.pool.free(self.device);
+            let _ = self.memory.free(self.device);
         }
     }
 }

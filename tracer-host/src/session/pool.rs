@@ -3,8 +3,8 @@
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::log::{
-    ENTRY_BYTES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
-    RESERVED_ENTRIES, SEGMENT_MULTIPLE, slice_entries,
+    ENTRY_BYTES, Fixed, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES,
+    MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
 };
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
@@ -16,11 +16,16 @@ use crate::{Allocation, Device};
 const MIN_ACCOUNT_BYTES: u64 = 16 << 20;
 /// Minimum of log memory: a small pool is no reason for short logs.
 const MIN_LOG_BYTES: u64 = 16 << 20;
-/// Maximum to which log memory grows for slices that need not be so large.
+/// Maximum to which log memory grows for first segments that need not be so long.
 const MAX_ROOMY_LOG_BYTES: u64 = 4 << 30;
-/// Entries of a lane's first segment, by choice: the largest whose slices take at most this part of log memory.
-const FIRST_ENTRIES: [u32; 3] = [32, 16, 8];
-const ROOMY_SHARE: u32 = 4;
+/// Entries of first segments for which log memory grows, if that is not too much.
+const ROOMY_FIRST_ENTRIES: u32 = 16;
+/// Part of log memory that a launch's first segments take at most: they are as long as fits into that. Long ones get less, for
+/// all of them counts as taken, whatever is written: a program of many small launches would be drained after a few of them.
+const FIRST_SHARE: u64 = 4;
+const LONG_FIRST_SHARE: u64 = 64;
+/// Entries of a first segment from which on it is long.
+const LONG_FIRST_ENTRIES: u32 = 64;
 /// Each lane may leave this part of its share of log memory unused, in its last segment.
 const SEGMENT_SHARE: u64 = 4;
 /// Maximum of log memory: what the index of an entry can say.
@@ -38,7 +43,7 @@ pub(super) struct Pool {
     logs: Allocation,
     /// Entries that were claimed up to the last launch.
     claimed_entries: u64,
-    /// Entries that were reserved, for slices.
+    /// Entries that were reserved, for heads and first segments.
     reserved_entries: u32,
     /// The largest number of entries that a launch of each kernel has claimed.
     max_claimed: Vec<u64>,
@@ -136,17 +141,19 @@ impl Pool {
 
     /// Entries of first segments of a launch with so many streams, if all of log memory were free.
     fn wanted_first_entries(&self, streams: u64) -> u32 {
-        let most = u64::from(self.log_entries() / ROOMY_SHARE);
-        let fits = |first: &u32| streams * u64::from(slice_entries(*first)) <= most;
-        FIRST_ENTRIES.into_iter().find(fits).unwrap_or(FIRST_ENTRIES[FIRST_ENTRIES.len() - 1])
+        let fits = |first: u32| {
+            let share = if first < LONG_FIRST_ENTRIES { FIRST_SHARE } else { LONG_FIRST_SHARE };
+            streams * u64::from(LANES * first) <= u64::from(self.log_entries()) / share
+        };
+        longest_first_entries(fits)
     }
 
     /// The same with what is free now.
     fn first_entries(&self, streams: u64) -> u32 {
-        let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
-        let wanted = self.wanted_first_entries(streams);
-        let fits = |first: &u32| *first <= wanted && streams * u64::from(slice_entries(*first)) <= free;
-        FIRST_ENTRIES.into_iter().find(fits).unwrap_or(FIRST_ENTRIES[FIRST_ENTRIES.len() - 1])
+        let (wanted, taken) = (self.wanted_first_entries(streams), self.taken_entries());
+        longest_first_entries(|first| {
+            first <= wanted && Fixed::place(taken, streams, first).end <= u64::from(self.log_entries())
+        })
     }
 
     /// Entries of the other segments, where so many are free for a launch with so many streams.
@@ -162,8 +169,9 @@ impl Pool {
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.max_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
         let streams = self.streams_of(info);
-        let slices = streams * u64::from(slice_entries(self.wanted_first_entries(streams)));
-        let entries = self.taken_entries() + slices + 2 * most <= u64::from(self.log_entries());
+        let first = self.wanted_first_entries(streams);
+        let fixed = Fixed::place(self.taken_entries(), streams, first);
+        let entries = fixed.end + 2 * most <= u64::from(self.log_entries());
         let chunks = (u64::from(self.streams) + streams) * u64::from(self.chunks_per_stream);
         let chunks = chunks <= u64::from(self.chunk_count);
         let accounts = self
@@ -241,14 +249,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes log memory so large that the slices of so many streams fit, and half of it is left for what is merged and as much again
-    /// for what they cannot hold: roomy ones, if that is not too much.
+    /// Makes log memory so large that heads and first segments of so many streams fit, and half of it is left for what is merged and
+    /// as much again for what they cannot hold: roomy ones, if that is not too much.
     fn grow_logs(&mut self, device: &mut dyn Device, streams: u64) -> Result<(), SessionError> {
         let needed = |first: u32| {
-            let entries = u64::from(RESERVED_ENTRIES) + streams * u64::from(slice_entries(first));
+            let entries = Fixed::place(RESERVED_ENTRIES.into(), streams, first).end;
             LOG_ALIGNMENT + entries * 2 * u64::from(ENTRY_BYTES) * 5 / 4
         };
-        let [.., roomy, small] = FIRST_ENTRIES.map(needed);
+        let [roomy, small] = [ROOMY_FIRST_ENTRIES, SEGMENT_MULTIPLE].map(needed);
         if roomy <= MAX_ROOMY_LOG_BYTES {
             if roomy <= self.logs.bytes {
                 return Ok(());
@@ -272,12 +280,6 @@ impl Pool {
         let logs = device.allocate(small)?;
         device.free(std::mem::replace(&mut self.logs, logs))?;
         Ok(())
-    }
-
-    /// Leaves entries out, so that what comes next begins at a multiple of so many.
-    fn align(&mut self, entries: u32) {
-        let taken = self.taken_entries();
-        self.reserved_entries += (taken.next_multiple_of(u64::from(entries)) - taken) as u32;
     }
 
     /// Makes the pool ready for a launch. Unless it [has room](Self::has_room), it has been drained.
@@ -304,17 +306,15 @@ impl Pool {
             self.grow_logs(device, streams)?;
         }
         let first_entries = self.first_entries(streams);
-        let slices = streams * u64::from(slice_entries(first_entries));
-        // Both are below `log_entries`: the launch has room, or log memory has grown for it.
-        self.align(MAX_FIRST_ENTRIES);
-        let first = self.taken_entries() as u32;
-        self.reserved_entries += slices as u32;
-        self.align(MAX_SEGMENT_ENTRIES);
+        let fixed = Fixed::place(self.taken_entries(), streams, first_entries);
+        // All below `log_entries`: the launch has room, or log memory has grown for it.
+        let (heads, first_segments) = (fixed.heads as u32, fixed.first_segments as u32);
+        self.reserved_entries = (fixed.end - self.claimed_entries) as u32;
         let free = u64::from(self.log_entries()).saturating_sub(self.taken_entries());
         let segment_entries = Self::segment_entries(streams, free);
         self.logged.push(LoggedLaunch {
             accounts,
-            slices: first,
+            heads,
             first_entries,
             segment_entries,
             warps,
@@ -322,20 +322,22 @@ impl Pool {
             launch: info.number(),
             first_stream: self.streams,
             tracks: self.tracks,
-            reserved: [0; 2],
+            first_segments,
+            reserved: 0,
         });
         Ok(LaunchLogs {
             logs: self.log_address(),
             claims: self.claims.address,
             accounts,
-            slices: first,
+            heads,
             warps,
             first_entries,
             segment_entries,
             claims_from: self.reserved_entries,
             claims_end: self.log_entries(),
             launch: info.number(),
-            reserved: [0; 3],
+            first_segments,
+            reserved: [0; 2],
             chosen,
             unused: 0,
         })
@@ -351,4 +353,13 @@ impl Pool {
         }
         Ok(())
     }
+}
+
+/// The longest first segments that fit; the shortest where none do.
+fn longest_first_entries(fits: impl Fn(u32) -> bool) -> u32 {
+    let mut entries = MAX_FIRST_ENTRIES;
+    while entries > SEGMENT_MULTIPLE && !fits(entries) {
+        entries /= 2;
+    }
+    entries
 }

@@ -35,6 +35,12 @@ const ACCOUNTS_AT_ONCE: usize = 1 << 13;
 #[repr(transparent)]
 pub(super) struct Account(WarpAccount);
 
+impl Account {
+    pub(super) fn new(account: WarpAccount) -> Self {
+        Self(account)
+    }
+}
+
 // SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits are valid.
 unsafe impl Zeroable for Account {}
 // SAFETY: as above.

@@ -59,6 +59,9 @@ pub struct Options<'a> {
     pub kernels: Option<&'a [&'a str]>,
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
+    /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
+    /// `warptrace_format::stream::StreamLogs`.
+    pub streamed: bool,
     /// Where lanes keep their records; `None` chooses for each kernel.
     pub placement: Option<Placement>,
     /// How many registers traced copies of kernels may have; the assembler chooses for those that are not named. Left to itself
@@ -348,6 +351,7 @@ impl Splicer<'_> {
         Style {
             placement,
             dual,
+            streamed: self.options.streamed,
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,

@@ -9,7 +9,7 @@
 //!      0   256  for each lane: mask, key
 //!    256   256  for each lane: address of the next entry
 //!    512   256  for each lane: clock
-//!    768   256  for each lane: lower half of the link's address; not used
+//!    768   256  for each lane: lower half of the link's address; a streamed log's tag
 //!   1024   512  with a twin: its next entry and link
 //!      …    64  where functions record too: the launch's descriptor; 88 in a kernel that chooses its warps
 //! ```
@@ -59,7 +59,7 @@ pub(super) enum Pair {
     Log,
     /// Clock.
     Time,
-    /// Lower half of the link's address.
+    /// Lower half of the link's address, and a streamed log's tag.
     Link,
     /// Address of the twin's next entry.
     TwinLog,

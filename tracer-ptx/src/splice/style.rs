@@ -24,6 +24,8 @@ pub(super) struct Style {
     pub(super) placement: Placement,
     /// Whether each event is recorded on the twin's track too.
     pub(super) dual: bool,
+    /// Whether logs are streamed (`warptrace_format::stream`).
+    pub(super) streamed: bool,
     /// Whether votes name their lanes.
     pub(super) sync: bool,
     /// Whether this is a kernel; else a function that one calls.

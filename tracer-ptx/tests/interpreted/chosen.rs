@@ -6,8 +6,10 @@ use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run}
 use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
 
 use crate::case::{Shape, Traced};
+use crate::drainer::Streaming;
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
 use crate::sequences::{shape, splicings};
+use crate::streams::Seen;
 
 /// Choices among the warps of a launch.
 fn choices(shape: Shape) -> Vec<ChosenWarps> {
@@ -33,7 +35,7 @@ fn check_all(placement: Placement, calls: bool, segments: u32) {
         let shape = shape(number, segments);
         for chosen in choices(shape) {
             assert!(chosen.fits(shape.blocks(), shape.block_warps()));
-            let traced = Traced::choosing(splicing, chosen);
+            let traced = Traced::choosing(splicing, false, chosen);
             let mix = traced.mix(8 + 8 * (number % 5) as usize, number % 2 == 0, number % 3 != 0);
             // Compares logs, results and marks with what the lanes were told to do.
             let outcome = traced.check(number, mix, shape);
@@ -65,6 +67,42 @@ fn only_chosen_warps_call_functions_that_record() {
     check_all(Placement::Shared, true, 1 << 12);
 }
 
+/// Runs with each choice and streamed logs, of which no more than `most` segments.
+fn stream_all(placement: Placement, calls: bool, most: u32) -> Seen {
+    let mut seen = Seen::default();
+    for (number, splicing) in (0..).zip(splicings(placement, calls)) {
+        let shape = shape(number, 0);
+        for chosen in choices(shape) {
+            let traced = Traced::choosing(splicing, true, chosen);
+            let mix = traced.mix(16 + 16 * (number % 3) as usize, number % 2 == 0, number % 3 != 0);
+            let least = 32 * chosen.count() * traced.tracks() + 1;
+            let streaming = Streaming { stall: 40_000, ..Streaming::patient(least.min(most)) };
+            let streaming = if least > most { streaming } else { Streaming::patient(least) };
+            // Compares logs and results with what the lanes were told to do.
+            traced.stream(number, mix, shape, streaming, &mut seen);
+        }
+    }
+    seen
+}
+
+#[test]
+fn chosen_warps_stream_from_registers_and_the_others_not() {
+    let seen = stream_all(Placement::Registers, false, u32::MAX);
+    assert!(seen.lost == 0 && seen.whole > 200 && seen.kept > 5_000, "{seen:?}");
+}
+
+#[test]
+fn only_chosen_warps_call_functions_that_stream() {
+    let seen = stream_all(Placement::Shared, true, u32::MAX);
+    assert!(seen.lost == 0 && seen.whole > 200 && seen.kept > 5_000, "{seen:?}");
+}
+
+#[test]
+fn chosen_warps_stream_from_local_memory_and_lose_what_has_no_room() {
+    let seen = stream_all(Placement::Local, false, 16);
+    assert!(seen.lost > 500 && seen.kept > 1_000, "{seen:?}");
+}
+
 fn options() -> Options<'static> {
     let recording = Some(Recording::default());
     Options { recording, architecture: 90, chooses: true, ..Options::default() }
@@ -79,7 +117,7 @@ fn module(kernel: &str) -> String {
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
     let spliced = splice(&module(kernel), &options()).expect("it can be spliced");
-    let mut layout = Layout::new(chosen.count(), 1, 40, 8, 0);
+    let mut layout = Layout::new([chosen.count(), 1], 40, 8, 8, 0);
     layout.launch.chosen = chosen;
     let mut memory = Memory::new();
     memory.declare(LOGS, layout.fill());
@@ -159,5 +197,9 @@ fn a_kernel_that_does_not_ask_is_as_it_was() {
     assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
     assert_eq!(text(false).matches("// warptrace.loc 9").count(), 2);
     assert_eq!(text(true).matches("// warptrace.loc 9").count(), 3);
+    assert!(!text(false).contains("div.u32"));
+    let streamed = |chooses| Options { chooses, streamed: true, ..options() };
+    let text = |chooses| splice(&module(kernel), &streamed(chooses)).expect("it is spliced").text;
+    assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
     assert!(!text(false).contains("div.u32"));
 }

@@ -2,10 +2,14 @@
 
 mod case;
 mod chosen;
+mod drainer;
 mod kernels;
 mod logs;
 mod memory;
 mod model;
 mod native;
 mod program;
+mod segments;
 mod sequences;
+mod streamed;
+mod streams;

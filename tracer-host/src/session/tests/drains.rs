@@ -75,7 +75,7 @@ fn the_pool_is_drained_when_most_of_its_chunks_may_be_needed() {
     let encoded: Vec<_> = device.launched.iter().filter(|name| name.starts_with("encode")).collect();
     assert_eq!(encoded, ["encode 8 of 16", "encode 8 of 16", "encode 8 of 16", "encode 1 of 2"]);
     // After a drain everything is free again.
-    let first = |number| (device.logs(number).slices, device.logs(number).accounts);
+    let first = |number| (device.logs(number).heads, device.logs(number).accounts);
     assert_eq!(first(8), first(0));
     assert_ne!(first(7), first(0));
 }

@@ -7,13 +7,14 @@ use warptrace_device::KernelCall;
 use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::{
-    ENTRY_BYTES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
-    RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+    ENTRY_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES,
+    MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
 };
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -128,12 +129,17 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // The slices lie behind all that was reserved and claimed before, and claims continue behind the slices.
-        assert!(u64::from(logs.slices) >= self.taken, "entry {} is taken", logs.slices);
-        assert!(logs.slices >= RESERVED_ENTRIES && logs.slices.is_multiple_of(MAX_FIRST_ENTRIES));
+        // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims continue there.
+        assert!(u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
+        assert!(logs.heads >= RESERVED_ENTRIES && logs.heads.is_multiple_of(HEADS_ENTRIES));
+        assert!(logs.first_segments >= logs.heads_of(tracks, 0), "{logs:?}");
+        assert!(logs.first_segments.is_multiple_of(logs.first_entries));
         let claims = self.claims(logs.claims);
         let next = u64::from(logs.claims_from) + claims.log_entries;
-        assert!(u64::from(logs.slice(tracks, 0)) <= next && next <= u64::from(logs.claims_end), "{logs:?}");
+        assert!(
+            u64::from(logs.first_segment(tracks, 0, 0)) <= next && next <= u64::from(logs.claims_end),
+            "{logs:?}"
+        );
         assert!(next.is_multiple_of(u64::from(logs.segment_entries)), "a segment begins at {next}");
         let entries = segments * logs.segment_entries;
         self.taken = next + u64::from(entries);
@@ -159,7 +165,7 @@ impl FakeDevice {
         assert_eq!((logs.logs, logs.claims, logs.claims_end), (pool.logs, pool.claims, pool.merged_from));
         let expected = LoggedLaunch {
             accounts: logs.accounts,
-            slices: logs.slices,
+            heads: logs.heads,
             first_entries: logs.first_entries,
             segment_entries: logs.segment_entries,
             warps: logs.warps,
@@ -167,7 +173,8 @@ impl FakeDevice {
             launch: logs.launch,
             first_stream: logged.first_stream,
             tracks,
-            reserved: [0; 2],
+            first_segments: logs.first_segments,
+            reserved: 0,
         };
         assert_eq!(*logged, expected);
         for stream in 0..u64::from(logged.warps * logged.tracks) {
@@ -292,5 +299,49 @@ impl Device for FakeDevice {
         self.placements.push(placement);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        _: &[&str],
+        _: Recording,
+        _: Option<Placement>,
+        _: bool,
+    ) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        _: &KernelCall,
+        _: &LaunchShape,
+        _: &Streaming,
+        _: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+impl LiveMemory for FakeDevice {
+    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn write_live(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+fn not_streamed() -> DeviceError {
+    DeviceError::Unsupported {
+        problem: "a script does not say what is written into streamed logs".to_owned(),
     }
 }

@@ -85,3 +85,30 @@ fn a_pool_too_small_loses_events_and_counts_every_one() {
         }
     }
 }
+
+/// Records so many warps that make 32 events in each of 20 rounds. Answers the entries of log memory that they claimed, and each
+/// warp's payloads.
+fn claimed_by(warps: u64) -> (u64, Vec<Vec<Vec<u8>>>) {
+    let program = TracedProgram { kernels: &[("staircase", "")], points: &[] };
+    let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
+    let mut session = Session::start(&mut device, &program, &options(4000), Shared::default()).unwrap();
+    // SAFETY: no memory among the arguments.
+    let time = unsafe { session.record(&staircase(20), &LaunchShape::linear(32 * warps, 64)) }.unwrap();
+    let (file, _, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.recorded), (warps * 32 * 20, warps * 32 * 20));
+    let mut payloads = vec![Vec::new(); warps as usize];
+    let mut found = file.contents().0;
+    found.sort_by_key(|&(_, warp, sequence, _)| (warp, sequence));
+    found.into_iter().for_each(|(_, warp, _, payload)| payloads[warp as usize].push(payload));
+    (time.claims.log_entries, payloads)
+}
+
+#[test]
+fn a_small_launch_claims_no_log_memory() {
+    // Four warps have first segments of 64 entries; 600 have some of 8, and claim more.
+    let (few, of_few) = claimed_by(4);
+    let (many, of_many) = claimed_by(600);
+    assert!(few == 0 && many >= 600 * 8, "{few} {many}");
+    assert!(of_few[0].len() > 1, "several chunks");
+    assert!(of_few.iter().chain(&of_many).all(|payloads| *payloads == of_few[0]), "all warps do the same");
+}

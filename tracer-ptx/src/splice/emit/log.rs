@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use super::{
-    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, Log, MAX_KEY_COUNT, TIME_SHIFT, Words,
-    field,
+    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, Log, MAX_KEY_COUNT,
+    TIME_SHIFT, Words, field,
 };
 use crate::splice::style::Claim;
 
 impl Emitter {
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. `asked`: see `end_run`.
-    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool) {
+    /// `is_sole`: of what is appended a lane has no copies in a streamed log.
+    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool, is_sole: bool) {
+        if self.style.streamed {
+            return self.append_streamed(log, words, is_sole);
+        }
         let (full, room) = (self.label(), self.label());
         self.load_log(log);
         if !asked {
@@ -122,7 +126,9 @@ impl Emitter {
     /// Writes the lane's head of a log, and what the log has lost into the warp's account.
     pub(super) fn head(&mut self, log: Log) {
         let whole = self.label();
-        self.slice(log.track, "%wt_x6");
+        self.stream(log.track);
+        self.field(32, "%wt_x6", field::HEADS);
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
         self.field(64, "%wt_y3", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");

@@ -84,7 +84,7 @@ impl Emitter {
         for log in self.logs() {
             emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_p5;");
-            self.append(*log, RECORD, false);
+            self.append(*log, RECORD, false, true);
         }
         emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
         self.vote("any", "%wt_r", "%wt_p0");

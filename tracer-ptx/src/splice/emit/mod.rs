@@ -25,11 +25,12 @@ mod ends;
 mod log;
 mod loops;
 mod runs;
+mod streamed;
 
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, LANES, MAX_KEY_COUNT, TIME_SHIFT};
 use warptrace_format::pool::WarpAccount;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
@@ -44,12 +45,13 @@ mod field {
     pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
     pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;
     pub(super) const ACCOUNTS: u32 = offset_of!(LaunchLogs, accounts) as u32;
-    pub(super) const SLICES: u32 = offset_of!(LaunchLogs, slices) as u32;
+    pub(super) const HEADS: u32 = offset_of!(LaunchLogs, heads) as u32;
     pub(super) const WARPS: u32 = offset_of!(LaunchLogs, warps) as u32;
     pub(super) const FIRST_ENTRIES: u32 = offset_of!(LaunchLogs, first_entries) as u32;
     pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(LaunchLogs, segment_entries) as u32;
     pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
     pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
+    pub(super) const FIRST_SEGMENTS: u32 = offset_of!(LaunchLogs, first_segments) as u32;
     pub(super) const CHOSEN: u32 = offset_of!(LaunchLogs, chosen) as u32;
 }
 
@@ -67,24 +69,33 @@ pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
 /// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of that of the link.
-/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too.
+/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A streamed log has a tag beside them.
 #[derive(Clone, Copy)]
 struct Log {
     low: &'static str,
     high: &'static str,
     link: &'static str,
+    tag: &'static str,
     /// Where the address is in memory, and where the link's.
     pointer: Pair,
     end: Pair,
     track: u32,
 }
 
-const TRACE: Log =
-    Log { low: "%wt_pl", high: "%wt_ph", link: "%wt_e", pointer: Pair::Log, end: Pair::Link, track: 0 };
+const TRACE: Log = Log {
+    low: "%wt_pl",
+    high: "%wt_ph",
+    link: "%wt_e",
+    tag: "%wt_g0",
+    pointer: Pair::Log,
+    end: Pair::Link,
+    track: 0,
+};
 const TWIN: Log = Log {
     low: "%wt_ul",
     high: "%wt_uh",
     link: "%wt_ue",
+    tag: "%wt_g1",
     pointer: Pair::TwinLog,
     end: Pair::TwinLink,
     track: 1,
@@ -149,6 +160,9 @@ impl Emitter {
         if self.style.dual {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
+        if self.style.streamed {
+            emit!(self, ".reg .b32 %wt_g0, %wt_g1;");
+        }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");
         }
@@ -207,7 +221,11 @@ impl Emitter {
 
     fn load_log(&mut self, log: Log) {
         self.load(log.pointer, log.low, log.high);
-        self.load_word(log.end, log.link);
+        if self.style.streamed {
+            self.load(log.end, log.link, log.tag);
+        } else {
+            self.load_word(log.end, log.link);
+        }
     }
 
     fn store(&mut self, pair: Pair, first: &str, second: &str) {
