@@ -73,7 +73,7 @@ fn losses_are_counted_and_named() {
     let report = verify(recorder.record(&[(launch(), streams())]));
     assert_eq!(report.lost_events, 14);
     assert!(matches!(only(&report), Problem::Lost { launch: 0, track: 0, events: 14, warps: 2 }));
-    assert!(report.to_string().contains("14 events of 2 warps were lost; record again with a larger pool"));
+    assert!(report.to_string().contains("14 events of 2 warps were lost; record again with more memory"));
 }
 
 #[test]

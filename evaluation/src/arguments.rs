@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use warptrace_host::DeviceChoice;
+use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
 /// Checks the tracer on a device, measures it, and draws the thesis's figures.
@@ -75,10 +75,10 @@ pub(crate) struct Target {
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
 
-    /// Device memory that a trace may take, in MiB; it starts small and grows as needed. A quarter of this machine's
-    /// memory on the simulator, 32 GiB on a GPU if not given
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) max_pool_mib: Option<u64>,
+    /// Device memory that the tracer may take, as in 64GiB; it starts with less and grows as needed. If not
+    /// given, a quarter of this machine's memory on the simulator, three quarters of a GPU's
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_memory: Option<MemorySize>,
 }
 
 /// Arguments of `check`.
@@ -238,9 +238,9 @@ pub(crate) struct FidelityRun {
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "cuda")]
     pub(crate) device: DeviceChoice,
 
-    /// Device memory for chunks, in MiB; the recording's own if not given
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: Option<u64>,
+    /// Device memory that the tracer may take, as in 4GiB; the recording's own if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
 
     /// Folder for the trace and run.json
     #[arg(long, value_name = "DIR")]

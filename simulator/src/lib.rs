@@ -37,6 +37,7 @@
 
 mod context;
 mod error;
+mod host_memory;
 mod launch;
 mod loops;
 mod panics;
@@ -50,6 +51,7 @@ mod stack;
 mod warp;
 
 pub use error::{Place, SimError, SourcePoint, Waiting};
+pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use simulator::{Simulator, Watchdog};
 pub use warptrace_device::simt::host::Recording;

@@ -49,7 +49,7 @@ fn record(chosen: Option<ChosenWarps>, dual: bool) -> Encoded {
     memory.record(&rounds(), Recording { codec, dual, counted: false }, launch);
     let mut again = memory.clone();
     let native = memory.encode_natively(codec, Schedule::Sequential);
-    assert!(native == again.encode_by_kernels(codec), "natively and by kernels");
+    native.assert_same(&again.encode_by_kernels(codec));
     native
 }
 

@@ -29,7 +29,7 @@ pub struct PoolDescriptor {
     pub merged_end: u32,
 }
 
-/// What was claimed since the host set it to 0. The counters may exceed what there is. Size 24 bytes.
+/// What was claimed since the host set it to 0. The counters may exceed what there is. Size 32 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Claims {
@@ -41,6 +41,11 @@ pub struct Claims {
     pub chunks: u32,
     /// Stretches of merged runs that one thread has to encode each.
     pub serial: u32,
+    /// Streams of which something is left to merge and encode, because merged runs or chunks took all that
+    /// there is: in another round, when the host has collected the chunks.
+    pub waiting: u32,
+    /// Not used; 0.
+    pub reserved: u32,
 }
 
 /// One warp's accounting for one launch and track: every event is either recorded or lost.
@@ -56,13 +61,14 @@ pub struct WarpAccount {
     pub lost: u64,
     /// Chunks written.
     pub chunks: u32,
-    /// 1 when the warp's logs were merged after the launch had ended; 0 if that never happened.
+    /// 1 when the warp's logs were merged and encoded after the launch had ended; 0 if something of them is
+    /// left.
     pub finished: u32,
 }
 
 const _: () = {
     assert!(size_of::<PoolDescriptor>() == 40 && align_of::<PoolDescriptor>() == 8);
-    assert!(size_of::<Claims>() == 24);
+    assert!(size_of::<Claims>() == 32);
     assert!(size_of::<WarpAccount>() == 32);
     assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
 };

@@ -126,6 +126,10 @@ pub trait Device {
         u64::MAX
     }
 
+    /// Bytes of memory that the device has, whoever uses it. (The simulator answers the host's, and 4 GiB
+    /// where the system does not tell.)
+    fn memory(&self) -> u64;
+
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
     /// # Errors
@@ -154,8 +158,9 @@ pub trait Device {
     /// answers how many it has gone through: at least one, and all unless they hold much. The chunks lie `chunk_bytes` apart
     /// from address `first` on, which is a multiple of 16, as is `chunk_bytes`.
     ///
-    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted: no more than
-    /// the chunk is read.
+    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted:
+    /// no more than the chunk is read. `scratch` is memory of this device that may be written, of at least a
+    /// chunk and 256 bytes.
     ///
     /// # Errors
     /// If the chunks are not inside one allocation, or the driver fails.
@@ -164,6 +169,7 @@ pub trait Device {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError>;
 
@@ -198,7 +204,10 @@ pub trait Device {
     ) -> Result<(), DeviceError>;
 
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'
-    /// accounts.
+    /// accounts. `table` is memory of this device that may be written, as large as these launches.
+    ///
+    /// Where chunks or memory for merged runs are used up, [`Claims::waiting`] is not 0: when the chunks have
+    /// been collected and all counters but the first are 0, another call goes on.
     ///
     /// # Errors
     /// If the device cannot encode so, or fails.
@@ -207,6 +216,7 @@ pub trait Device {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        table: Allocation,
     ) -> Result<Encoded, DeviceError>;
 
     /// Runs a kernel and waits for it; with `tracing` the variant that records.

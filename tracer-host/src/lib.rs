@@ -1,4 +1,4 @@
-//! Tracing sessions: allocate the pool, launch, drain, write.
+//! Tracing sessions: allocate device memory, launch, drain, write.
 //!
 //! ```text
 //!  Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶ .wtrc
@@ -18,6 +18,7 @@ mod live;
 mod packed;
 mod session;
 mod sim;
+mod size;
 mod threads;
 mod window;
 pub mod writer;
@@ -28,8 +29,12 @@ pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, P
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
-pub use session::{LaunchReport, Policy, Session, SessionError, SessionOptions, TracedProgram};
+pub use session::{
+    LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Policy, Session, SessionError, SessionOptions,
+    TracedProgram,
+};
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 pub use warptrace_sim::Progress;

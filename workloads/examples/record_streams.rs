@@ -115,7 +115,7 @@ fn record(
     run: impl FnOnce(&mut dyn Launcher) -> Outcome,
 ) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut device = SimDevice::new(SimOptions { seed: SEED, ..SimOptions::default() });
-    let options = SessionOptions { pool_bytes: 1 << 30, ..SessionOptions::new(CodecSpec::Raw) };
+    let options = SessionOptions { memory_bytes: Some(4 << 30), ..SessionOptions::new(CodecSpec::Raw) };
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
-use warptrace_host::{DeviceChoice, Placement, Policy, SessionOptions, SimOptions};
+use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, SessionOptions, SimOptions};
 
 use super::parse_numbers;
 
@@ -47,9 +47,10 @@ pub(crate) struct Recording {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) records: Records,
 
-    /// Device memory for the trace of one launch, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: u64,
+    /// Device memory that the tracer takes at most, all together, as in 64MiB, 1GiB, 512M or plain bytes
+    /// [default: 1GiB, or a quarter of the device's memory if that is less]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
 
     /// What happens where events do not fit into device memory
     #[arg(long, value_enum, default_value = "stop")]
@@ -155,7 +156,7 @@ impl Recording {
         };
         options.policy = self.policy()?;
         options.chunk_bytes = self.chunk_bytes;
-        options.pool_bytes = self.pool_mib << 20;
+        options.memory_bytes = self.memory.map(|MemorySize(bytes)| bytes);
         options.compression = match self.zstd {
             0 => Compression::None,
             level => Compression::Zstd(level),

@@ -9,6 +9,7 @@ use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
+use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::output::{bytes, count, say};
 use crate::{arguments, output};
@@ -118,8 +119,13 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
         bytes(u64::from(metadata.chunk_bytes)),
         metadata.policy
     )?;
+    if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| memory(trace, name)) {
+        say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
+    }
     for (name, value) in &metadata.properties {
-        say!("{name:<12} {value}")?;
+        if ![MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str()) || memory(trace, name).is_none() {
+            say!("{name:<12} {value}")?;
+        }
     }
 
     say!("\n{}", launch_table(launches))?;
@@ -191,6 +197,11 @@ fn launch_table(launches: &[Launch]) -> Table {
         }
     }
     table
+}
+
+/// A property that counts bytes of device memory.
+fn memory(trace: &TraceFile, name: &str) -> Option<u64> {
+    trace.metadata().properties.iter().find(|(found, _)| found == name)?.1.parse().ok()
 }
 
 /// `64x1x1` as `64`, `8x4x1` as `8x4`.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
-use warptrace_host::{Device, DeviceChoice, LaunchReport, Session, SessionOptions, SimOptions};
+use warptrace_host::{Device, DeviceChoice, LaunchReport, MemorySize, Session, SessionOptions, SimOptions};
 use warptrace_workloads::ptx;
 
 use crate::arguments::{self, Record, Recorded, Recording};
@@ -49,13 +49,13 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let checked = (!recording.no_check).then(|| program.check(&input, &outcome)).transpose();
     let written = program.write(&outcome)?;
 
-    let LaunchReport { lost, attempted, .. } = made.report;
+    let LaunchReport { lost, attempted, memory, .. } = made.report;
     if lost > 0 {
         eprintln!(
-            "warning: {} of {} events found no room in the pool; give it more with --pool-mib (now {})",
+            "warning: {} of {} events found no room in device memory; allow more with --memory (now {})",
             output::count(lost),
             output::count(attempted),
-            recording.pool_mib
+            MemorySize(memory.limit)
         );
     }
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
@@ -133,6 +133,13 @@ impl Made {
             "in file    {}, {} times less than raw",
             output::bytes(summary.bytes),
             output::times(raw, summary.bytes)
+        )?;
+        let memory = report.memory;
+        say!(
+            "memory     {} of {} on the device, {} of it filled at most",
+            output::bytes(memory.peak),
+            output::bytes(memory.limit),
+            output::bytes(memory.filled)
         )?;
         say!("kernels    {}", output::time(report.kernel))?;
         say!("encoding   {}", output::time(report.encoding))?;

@@ -57,9 +57,9 @@ impl Folder {
         let path = self.at(name);
         let mut arguments = vec!["record", program, "--device", "sim", "-o", text(&path)];
         arguments.extend(more);
-        if !more.contains(&"--pool-mib") {
-            // The simulator zeroes the whole pool, which these tests need little of.
-            arguments.extend(["--pool-mib", "16"]);
+        if !more.contains(&"--memory") {
+            // These tests need little, also on a small machine.
+            arguments.extend(["--memory", "64MiB"]);
         }
         let answer = run(&arguments);
         (path, answer)

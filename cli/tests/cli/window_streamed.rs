@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::support::{Folder, run, text};
 use crate::window::{events, info, place, verified};
 
-const STREAM: [&str; 4] = ["--policy", "stream", "--pool-mib", "1"];
+const STREAM: [&str; 4] = ["--policy", "stream", "--memory", "1MiB"];
 
 /// A trace's events without their numbers, sorted: events of a warp that share no lane may come in any order.
 fn unordered(path: &Path) -> Vec<String> {
@@ -57,7 +57,7 @@ fn what_is_not_chosen_needs_no_memory() {
         folder.record_program("fractal", name, &[&program[..], &STREAM, more].concat())
     };
     let (_, (code, _, errors)) = record("all.wtrc", &[]);
-    assert!(code == 1 && errors.contains("16384 lanes"), "{errors}");
+    assert!(code == 1 && errors.contains("512 warps"), "{errors}");
     let (path, (code, _, errors)) = record("some.wtrc", &["--blocks", "1/64"]);
     assert_eq!((code, errors.as_str()), (0, ""));
     assert!(verified(&path).contains("warps: 8 of 512"));

@@ -165,7 +165,7 @@ pub enum Problem {
     /// Events were lost, and counted.
     #[error(
         "launch {launch}, track {track}: {events} events of {warps} warps were lost; \
-         record again with a larger pool"
+         record again with more memory"
     )]
     Lost {
         /// The launch.

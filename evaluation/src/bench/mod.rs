@@ -123,7 +123,8 @@ fn measure(
     // Runs of a sample, untraced and with each codec. On the simulator, whose times say nothing, one is enough.
     let mut samples = vec![1; codecs.len() + 1];
     let enough = |times: &Times| if is_gpu { averaged(times.kernel, times.whole) } else { 1 };
-    // Turn 0 warms up: it loads the kernels, finds pools that are large enough, and fills the host's caches.
+    // Turn 0 warms up: it loads the kernels, finds out how much memory is enough, and fills the host's
+    // caches.
     for turn in 0..=runs {
         if turn > 1 && is_past(deadline) {
             println!("{name}: {} samples, the time limit is reached", turn - 1);

@@ -5,6 +5,9 @@
 //! are sorted (`sort`) by the warp, or, if they are more than its part of shared memory holds, by all warps of its
 //! block, one such stream after another. In the end the warp cuts the merged runs into stretches.
 //!
+//! Where memory for merged runs or chunks are used up, a stream waits for another round, in which it is
+//! merged again; what is recorded of it by then, which is a beginning, its account says.
+//!
 //! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped again, as
 //! they do in half a minute, one lane merges the logs, run by run (`serial`).
 //!
@@ -26,7 +29,7 @@ use warptrace_format::Memory;
 use warptrace_format::log::Entry;
 use warptrace_format::pool::PoolDescriptor;
 
-use self::cut::cut;
+use self::cut::{Cut, cut};
 use self::logs::Logs;
 use self::serial::SerialMerge;
 use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
@@ -118,26 +121,29 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
     let warps = launch.warps.max(1);
     let (track, warp) = (in_launch / warps, in_launch % warps);
     let logs = StreamLogs::of(&launch, in_launch, warp);
+    let account = account(&launch, in_launch);
+    // In an earlier round.
+    let is_there = is_there && !chunks::is_finished(account);
     if lane == 0 {
         work.set_next(Step::Nothing);
         if is_there {
-            let account = account(&launch, in_launch);
-            chunks::finish_account(account);
             let sequence = chunks::account_chunks(account);
             work.set_stream(&Stream { account, logs, sequence, warp, launch: index, track });
         }
     }
     let mut entries = 0;
     if is_there {
-        entries = count_entries(&work_area::pool(), work, logs);
+        entries = count_entries(&work_area::pool(), work, logs, account);
     }
     simt::sync_warp(ALL);
     entries
 }
 
-/// Counts the entries of a stream's logs, a lane for each log.
+/// Counts the entries of a stream's logs, a lane for each log, and claims memory for what is merged of them.
+/// Where that, or the chunks, are used up, the stream waits for another round; what is more than all there is
+/// for merged runs is lost.
 #[inline(always)]
-fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs) -> u32 {
+fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, account: u64) -> u32 {
     let lane = simt::lane();
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
     let log = LaneLog::read(memory, logs, lane);
@@ -145,11 +151,20 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs) -> u32
     let up_to = sum_up_to(log.entries);
     let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
     if keys == 0 {
+        if lane == 0 {
+            chunks::set_finished(account, true);
+        }
+        return 0;
+    }
+    let first = by_first(|| if chunks::are_used_up(pool) { NEVER } else { chunks::claim_merged(pool, keys) });
+    if first == NEVER && keys <= pool.merged_end.saturating_sub(pool.merged_from) {
+        if lane == 0 {
+            chunks::count_waiting(pool);
+        }
         return 0;
     }
     let having = simt::ballot(ALL, log.entries != 0);
     let lists = having.count_ones();
-    let first = by_first(|| chunks::claim_merged(pool, keys));
     let first_time = log.cursor(logs).seek(memory, logs).map(|entry| entry.time);
     let base = earliest(first_time).unwrap_or(0);
     // What is recorded is a beginning.
@@ -278,10 +293,17 @@ fn finish() {
         let Share { kept, sums: anew } = merge_serially(&pool, work, &stream, &merged, codec);
         (merged.kept, sums) = (kept, anew);
     }
-    let lost = cut(&pool, &stream, &merged, sums.fits, codec);
-    let lost = sums.lost.wrapping_add(sum_of_events(lost));
+    let Cut { is_begun, is_whole } = cut(&pool, &stream, &merged, sums.fits, codec);
     if simt::lane() == 0 {
-        chunks::add_to_account(stream.account, [sums.attempted, 0, lost], 0);
+        // Once for a stream, whatever the number of its rounds.
+        if stream.sequence == 0 && (is_begun || is_whole) {
+            chunks::add_to_account(stream.account, [sums.attempted, 0, sums.lost], 0);
+        }
+        if is_whole {
+            chunks::set_finished(stream.account, true);
+        } else {
+            chunks::count_waiting(&pool);
+        }
     }
 }
 

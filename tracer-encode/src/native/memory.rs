@@ -142,6 +142,21 @@ impl<'a> DeviceMemory<'a> {
         self.counter32(core::mem::offset_of!(Claims, serial)).fetch_add(1, Relaxed);
     }
 
+    /// Counts a stream that waits for another round.
+    pub(super) fn count_waiting(&self) {
+        self.counter32(core::mem::offset_of!(Claims, waiting)).fetch_add(1, Relaxed);
+    }
+
+    /// Whether all chunks have been claimed.
+    pub(super) fn chunks_are_used_up(&self) -> bool {
+        self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed) >= self.pool.chunk_count
+    }
+
+    /// Entries of log memory for merged runs.
+    pub(super) fn merged_entries(&self) -> u32 {
+        self.pool.merged_end - self.pool.merged_from
+    }
+
     /// What has been claimed so far.
     pub(super) fn claims(&self) -> Claims {
         Claims {
@@ -149,6 +164,8 @@ impl<'a> DeviceMemory<'a> {
             merged_entries: self.counter64(core::mem::offset_of!(Claims, merged_entries)).load(Relaxed),
             chunks: self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed),
             serial: self.counter32(core::mem::offset_of!(Claims, serial)).load(Relaxed),
+            waiting: self.counter32(core::mem::offset_of!(Claims, waiting)).load(Relaxed),
+            reserved: 0,
         }
     }
 

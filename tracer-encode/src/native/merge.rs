@@ -59,13 +59,23 @@ fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     base.map(|base| base.wrapping_add(minimum))
 }
 
-/// Merges the logs of a stream; `None` if they hold nothing.
+/// What merging comes to.
+pub(super) enum Merging<'a> {
+    /// The logs hold nothing.
+    Nothing,
+    /// There is no memory for the runs now, or no chunk: another round will have some.
+    Waits,
+    /// The runs; none if they are more than all memory that there is for them.
+    Done(Merged<'a>),
+}
+
+/// Merges the logs of a stream.
 pub(super) fn merge<'a>(
     memory: &'a DeviceMemory<'_>,
     name: StreamName,
     codec: Codec,
     scratch: &mut Scratch,
-) -> Option<Merged<'a>> {
+) -> Merging<'a> {
     let launch = memory.launch(name);
     let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
     let (logs, room) = (memory.logs(), room(memory.chunk_bytes()));
@@ -75,9 +85,12 @@ pub(super) fn merge<'a>(
     }
     let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.entries));
     if keys == 0 {
-        return None;
+        return Merging::Nothing;
     }
-    let runs = memory.claim_merged(keys);
+    let runs = if memory.chunks_are_used_up() { None } else { memory.claim_merged(keys) };
+    if runs.is_none() && keys <= memory.merged_entries() {
+        return Merging::Waits;
+    }
     let lost_from = earliest(lanes.iter().filter_map(|log| log.lost_from));
     let first_time = |log: &LaneLog| log.cursor(stream).seek(logs, stream).map(|entry| entry.time);
     let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
@@ -106,7 +119,10 @@ pub(super) fn merge<'a>(
     }
     let runs = match runs {
         Some(runs) if sums.kept != 0 => runs,
-        _ => return Some(Merged { runs: &mut [], attempted: sums.attempted, lost: sums.lost, fits: true }),
+        _ => {
+            let Sums { attempted, lost, .. } = sums;
+            return Merging::Done(Merged { runs: &mut [], attempted, lost, fits: true });
+        }
     };
     // One log is taken as it is, if what is lost of it is its end.
     let single = lanes.iter().filter(|log| log.entries != 0).count() == 1;
@@ -123,7 +139,7 @@ pub(super) fn merge<'a>(
         sums = merge_serially(logs, stream, runs, codec, room);
     }
     let Sums { kept, attempted, lost, fits } = sums;
-    Some(Merged { runs: &mut runs[..kept], attempted, lost, fits })
+    Merging::Done(Merged { runs: &mut runs[..kept], attempted, lost, fits })
 }
 
 /// Sorts keys by time; of the same time, the lower lane's come first, each lane's as they are.

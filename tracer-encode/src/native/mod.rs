@@ -1,8 +1,8 @@
 //! Merging and encoding on the host.
 //!
-//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts. Only which
-//! chunk of the pool a stream is given may differ, and, where the pool or log memory is too small for all, which streams
-//! lose events.
+//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts.
+//! Only which chunk of the pool a stream is given may differ, and, where the pool is too small for all, which
+//! streams wait for another round.
 
 mod encode;
 mod error;
@@ -21,7 +21,7 @@ pub use self::error::EncodeError;
 
 use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};
-use self::merge::Scratch;
+use self::merge::{Merging, Scratch};
 use crate::codec::Codec;
 
 /// In which order streams are encoded.
@@ -34,11 +34,15 @@ pub enum Schedule {
     Parallel,
 }
 
-/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with `codec`, track 1
-/// with `raw`. Adds to the accounts, and marks each warp as finished. Answers what has been claimed.
+/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
+/// `codec`, track 1 with `raw`. Adds to the accounts, and marks each warp as finished of which nothing is
+/// left. Answers what has been claimed.
 ///
-/// Each launch is to be encoded once. The merged runs are put into log memory, as on a device, so nothing is allocated
-/// but 8 bytes for each entry of a stream, for one stream a thread.
+/// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
+/// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was
+/// recorded of a stream before is a beginning of it, as long as its account says; nothing is recorded twice.
+/// The merged runs are put into log memory, as on a device, so nothing is allocated but 8 bytes for each
+/// entry of a stream, for one stream a thread.
 ///
 /// # Safety
 /// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they imply: chunks,
@@ -60,8 +64,14 @@ pub unsafe fn encode(
     let of_trace = Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
     let task = |state: &mut State, owned: Owned<'_>| {
         let codec = of_trace.of_track(owned.name.track);
-        owned.account.finished = 1;
-        let Some(merged) = merge::merge(&memory, owned.name, codec, &mut state.scratch) else { return };
+        if owned.account.finished != 0 {
+            return;
+        }
+        let merged = match merge::merge(&memory, owned.name, codec, &mut state.scratch) {
+            Merging::Nothing => return owned.account.finished = 1,
+            Merging::Waits => return memory.count_waiting(),
+            Merging::Done(merged) => merged,
+        };
         match (codec, &mut state.trace) {
             (Codec::Ecl, Trace::Ecl(params, tables)) => {
                 encode::encode::<EclState>(&memory, owned, merged, codec, *params, tables);

@@ -98,6 +98,10 @@ impl Device for Replay {
         132
     }
 
+    fn memory(&self) -> u64 {
+        1 << 40
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         let address = self.allocated;
         self.allocated += bytes.next_multiple_of(256) + 256;
@@ -128,6 +132,7 @@ impl Device for Replay {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        _: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let mut from = ((first - self.chunks) / u64::from(chunk_bytes)) as usize;
@@ -161,12 +166,14 @@ impl Device for Replay {
         _: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        _: Allocation,
     ) -> Result<Encoded, DeviceError> {
         // These are all launches since the last drain.
         self.drained = self.launched - launches.len();
         self.chunks = pool.chunks;
         self.accounts = launches.first().map_or(0, |first| first.accounts);
         let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
+        assert!(claims.chunks <= pool.chunk_count, "all chunks are there at once");
         Ok(Encoded { claims, time: Duration::ZERO })
     }
 

@@ -65,6 +65,8 @@ fn measure(name: &str, launches: &[Launch]) -> Outcome<()> {
 fn record(device: &mut Replay, launches: &[Launch]) -> Outcome<(LaunchReport, u64, Duration)> {
     let mut options = SessionOptions::new(CodecSpec::Predict(PredictParams::DEFAULT));
     options.tool = "drain_cost".to_owned();
+    // There is none; it is as much as all chunks of a trace need.
+    options.memory_bytes = Some(256 << 30);
     let program = TracedProgram { kernels: &[("k", "")], points: &[] };
     let output = std::io::BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     device.rewind();

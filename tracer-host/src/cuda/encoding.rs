@@ -27,15 +27,11 @@ const MIN_SERIAL_THREADS: u32 = 4;
 const MAX_SERIAL_THREADS: u32 = 32;
 /// Blocks that a multiprocessor can have at once.
 const MAX_BLOCKS: u32 = 32;
-/// The table of launches has at least so many bytes: 682 launches.
-const MIN_TABLE_BYTES: u64 = 32 << 10;
 
 /// The loaded module.
 pub(super) struct Encoding {
     module: sys::CUmodule,
     functions: HashMap<&'static str, sys::CUfunction>,
-    /// The table of launches.
-    table: Option<Allocation>,
 }
 
 /// The kernels' names.
@@ -66,7 +62,7 @@ impl Encoding {
         for kernel in KERNELS {
             functions.insert(kernel, code::function(module, kernel)?);
         }
-        Ok(Self { module, functions, table: None })
+        Ok(Self { module, functions })
     }
 
     /// Unloads the module.
@@ -85,13 +81,20 @@ pub(super) fn encode(
     recording: Recording,
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
+    table: Allocation,
 ) -> Result<Encoded, DeviceError> {
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let streams = last.first_stream + last.tracks * last.warps;
     let codec = Codec::of(recording.codec).ok_or_else(|| DeviceError::Unsupported {
         problem: format!("no kernel encodes with `{}`", recording.codec.name()),
     })?;
-    let table = write_table(device, launches)?;
+    let bytes: Vec<u8> =
+        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
+    device.write(table.address, &bytes)?;
+    let table = table.address;
+    if device.encoding.is_none() {
+        device.encoding = Some(Encoding::load(device.architecture)?);
+    }
     let count = launches.len() as u32;
     let mut time = Duration::ZERO;
     // A warp for each stream.
@@ -121,30 +124,6 @@ pub(super) fn encode(
         }
     }
     Ok(Encoded { claims, time })
-}
-
-/// Writes the table of launches to the device; answers its address.
-fn write_table(device: &mut CudaDevice, launches: &[LoggedLaunch]) -> Result<u64, DeviceError> {
-    let bytes: Vec<u8> =
-        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
-    if device.encoding.is_none() {
-        device.encoding = Some(Encoding::load(device.architecture)?);
-    }
-    let table = device.encoding.as_ref().and_then(|encoding| encoding.table);
-    let table = match table {
-        Some(table) if table.bytes >= bytes.len() as u64 => table,
-        small => {
-            if let Some(small) = small {
-                device.free(small)?;
-            }
-            device.allocate((2 * bytes.len() as u64).max(MIN_TABLE_BYTES))?
-        }
-    };
-    if let Some(encoding) = &mut device.encoding {
-        encoding.table = Some(table);
-    }
-    device.write(table.address, &bytes)?;
-    Ok(table.address)
 }
 
 impl CudaDevice {

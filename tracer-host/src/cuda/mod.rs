@@ -41,6 +41,7 @@ pub struct CudaDevice {
     multiprocessors: u32,
     /// Threads that a multiprocessor holds.
     threads_each: u32,
+    memory: u64,
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
@@ -151,6 +152,8 @@ impl CudaDevice {
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            // SAFETY: the device came from the driver.
+            memory: unsafe { result::device::total_mem(device) }.called("cuDeviceTotalMem")? as u64,
             architecture,
             code: Code::new(ptx, architecture),
             encoding: None,
@@ -308,6 +311,10 @@ impl Device for CudaDevice {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
+    fn memory(&self) -> u64 {
+        self.memory
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
@@ -346,14 +353,16 @@ impl Device for CudaDevice {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
+        self.check_inside(scratch.address, scratch.bytes)?;
         let gather = match &mut self.gather {
             Some(gather) => gather,
             None => self.gather.insert(Gather::new()?),
         };
-        gather.collect(&mut self.staging, first, chunk_bytes, count, to)
+        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, to)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -388,9 +397,10 @@ impl Device for CudaDevice {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        table: Allocation,
     ) -> Result<Encoded, DeviceError> {
         check_codec(recording.codec)?;
-        encoding::encode(self, recording, pool, launches)
+        encoding::encode(self, recording, pool, launches, table)
     }
 
     unsafe fn launch(

@@ -2,8 +2,8 @@
 
 use warptrace_format::file::{LaunchError, MetadataError};
 
-use crate::DeviceError;
 use crate::writer::WriteError;
+use crate::{DeviceError, MemorySize};
 
 /// A session cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -39,24 +39,21 @@ pub enum SessionError {
         /// The program's kernels.
         known: String,
     },
+    /// A launch needs more device memory than the session may take.
+    #[error("{}", memory_problem(*streams, *needed, *limit))]
+    Memory {
+        /// Warps of the launch, on each track.
+        streams: u64,
+        /// The smallest limit with which it can be recorded, in bytes; `None` if no limit is large enough.
+        needed: Option<u64>,
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// The pool cannot be what was asked for.
     #[error("{problem}")]
     Pool {
         /// What is wrong and what is allowed.
         problem: String,
-    },
-    /// The device memory that the tracer may use is too little for a launch.
-    #[error(
-        "a launch whose {lanes} lanes may record at once needs {} MiB of device memory, and the trace has {} MiB: give it more, or launch smaller grids",
-        .needed.div_ceil(1 << 20), .given >> 20
-    )]
-    Memory {
-        /// Bytes that the trace has.
-        given: u64,
-        /// Bytes that will do.
-        needed: u64,
-        /// Lanes that may hold log memory at once.
-        lanes: u64,
     },
     /// A chunk in device memory is not one that a launch wrote.
     #[error(
@@ -79,4 +76,25 @@ pub enum SessionError {
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]
     Unusable,
+}
+
+/// What `SessionError::Memory` says.
+fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
+    let limit = MemorySize(limit);
+    match needed {
+        Some(needed) => {
+            let mib = needed >> 20;
+            let what = match streams {
+                0 | 1 => "recording anything".to_owned(),
+                _ => format!("recording a launch of {streams} warps, those of all tracks,"),
+            };
+            format!(
+                "{what} takes at least {mib} MiB of device memory, for accounts and the shortest logs; \
+                 the limit is {limit}: allow more (`--memory {mib}MiB`, `SessionOptions::memory_bytes`), or launch smaller grids"
+            )
+        }
+        None => format!(
+            "a launch of {streams} warps, those of all tracks, needs more logs than there can be, whatever the limit: launch smaller grids"
+        ),
+    }
 }

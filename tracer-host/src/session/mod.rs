@@ -2,6 +2,7 @@
 
 mod drain;
 mod error;
+mod memory;
 mod pool;
 mod stream;
 mod streamed;
@@ -16,16 +17,20 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata};
 
 pub use self::error::SessionError;
+use self::memory::Division;
 use self::pool::Pool;
 use self::stream::Streams;
 use self::worker::{Drained, Worker};
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
-use crate::{
-    Device, DeviceError, Encoded, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window,
-};
+use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
+
+/// Names the property of a file that tells how much device memory the session might take, in bytes.
+pub const MEMORY_LIMIT: &str = "memory_limit";
+/// Names the property of a file that tells how much of it the session took at most, in bytes.
+pub const MEMORY_PEAK: &str = "memory_peak";
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +74,10 @@ pub struct SessionOptions {
     pub window: Window,
     /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,
-    /// Bytes of device memory for chunks.
-    pub pool_bytes: u64,
+    /// Bytes of device memory that the tracer takes at most, all together: for logs, chunks, accounts, tables
+    /// and scratch. `None`: 1 GiB, or a quarter of the device's memory if that is less. (Not counted is what
+    /// the driver takes: for code, and for records in local memory.)
+    pub memory_bytes: Option<u64>,
     /// What happens where events do not fit into device memory.
     pub policy: Policy,
     /// Compression of the file's frames.
@@ -82,7 +89,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The defaults: everything, no raw twin, 4 KiB chunks, a pool of 512 MiB, zstd.
+    /// The defaults: everything, no raw twin, 4 KiB chunks, the usual memory, zstd.
     pub fn new(codec: CodecSpec) -> Self {
         Self {
             codec,
@@ -91,7 +98,7 @@ impl SessionOptions {
             placement: None,
             window: Window::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
-            pool_bytes: 512 << 20,
+            memory_bytes: None,
             policy: Policy::Stop,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -111,9 +118,9 @@ pub struct LaunchReport {
     pub attempted: u64,
     /// Of these, in the trace.
     pub recorded: u64,
-    /// Of these, without room in the pool.
+    /// Of these, without room in device memory.
     pub lost: u64,
-    /// In a dual recording: events without room in the pool on the raw twin's track.
+    /// In a dual recording: events without room in device memory on the raw twin's track.
     pub twin_lost: u64,
     /// Chunks written, all tracks together.
     pub chunks: u64,
@@ -127,43 +134,66 @@ pub struct LaunchReport {
     pub copy: Duration,
     /// Sorting, compressing and writing, on a thread of its own while the program goes on.
     pub write: Duration,
+    /// Device memory of the session.
+    pub memory: MemoryUse,
+}
+
+/// Device memory that a session may take, has taken, and has filled, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// What it may take: [`SessionOptions::memory_bytes`], or the default.
+    pub limit: u64,
+    /// The most that was allocated at once. A session allocates all that it will have when it starts.
+    pub peak: u64,
+    /// Of that, the most that held accounts, logs, merged runs and chunks at once. A first segment counts as
+    /// filled.
+    pub filled: u64,
 }
 
 impl LaunchReport {
-    /// Takes over what the writer counts; launches, kernel and copy are counted by the session.
+    /// Takes over what the writer counts; launches, kernel, copy and memory are counted by the session.
     fn written(&mut self, writer: &Self) {
-        let Self { launches, recorded_launches, kernel, encoding, copy, .. } = *self;
-        *self = Self { launches, recorded_launches, kernel, encoding, copy, ..*writer };
+        let Self { launches, recorded_launches, kernel, encoding, copy, memory, .. } = *self;
+        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, ..*writer };
     }
 }
 
 /// Device memory of a session.
-enum Memory {
+enum Logs {
     /// Logs that are encoded on the device, between kernels.
-    Logs(Box<Pool>),
+    Kept(Box<Pool>),
     /// Logs that the host empties.
-    Streams(Box<Streams>),
+    Streamed(Box<Streams>),
 }
 
-impl Memory {
+impl Logs {
+    fn memory_use(&self) -> MemoryUse {
+        match self {
+            Self::Kept(pool) => pool.memory_use(),
+            Self::Streamed(streams) => streams.memory_use(),
+        }
+    }
+
     fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         match self {
-            Self::Logs(pool) => pool.free(device),
-            Self::Streams(streams) => streams.free(device),
+            Self::Kept(pool) => pool.free(device),
+            Self::Streamed(streams) => streams.free(device),
         }
     }
 }
 
 /// Records launches of one program on one device into one file.
 ///
-/// What launches leave in device memory is drained when it is worth it, or when room is short, and written by a thread
-/// while the program goes on: a short launch costs no more than itself. A launch that fails leaves the session unusable;
-/// what was recorded before it is written, and makes a readable file. So it does when a session is dropped.
+/// All device memory that it uses is allocated when it starts, within [one
+/// limit](SessionOptions::memory_bytes). What launches leave there is drained when it is worth it, or when
+/// room is short, and written by a thread while the program goes on: a short launch costs no more than
+/// itself. A launch that fails leaves the session unusable; what was recorded before it is written, and makes
+/// a readable file. So it does when a session is dropped.
 pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
     /// `None` after the end.
     worker: Option<Worker<W>>,
-    memory: Memory,
+    logs: Logs,
     recording: Recording,
     placement: Option<Placement>,
     window: Window,
@@ -185,7 +215,7 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
 }
 
 impl<'d, W: Write + Send + 'static> Session<'d, W> {
-    /// Allocates the pool and starts the file.
+    /// Allocates device memory and starts the file.
     ///
     /// # Errors
     /// If the options contradict the codec or the format, the window names a kernel that the program does not have, memory
@@ -201,28 +231,30 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if let Some(name) = options.window.unknown_kernel(&kernels) {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
-        let chunk_count = pool::chunk_count(options)?;
-        let metadata = metadata(&*device, program, options, chunk_count);
+        let division = Division::of(options.memory_bytes, options.chunk_bytes, &*device)?;
+        let metadata = metadata(&*device, program, options, &division);
         metadata.check()?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
+        let tracks = if options.dual { 2 } else { 1 };
         let chooses = options.window.looks_inside();
-        let memory = match options.policy {
+        let logs = match options.policy {
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Memory::Logs(Box::new(Pool::new(device, options, chunk_count, program.kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
             }
             Policy::Stream { stall } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses)?;
-                Memory::Streams(Box::new(Streams::new(device, options, stall)?))
+                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall)?))
             }
         };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
-            worker: Some(Worker::start(writer, options.chunk_bytes, if options.dual { 2 } else { 1 })?),
+            worker: Some(Worker::start(writer, options.chunk_bytes, tracks)?),
             device,
-            memory,
+            total: LaunchReport { memory: logs.memory_use(), ..LaunchReport::default() },
+            logs,
             recording,
             placement: options.placement,
             window: options.window.clone(),
@@ -230,7 +262,6 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             launches: 0,
             pending: Vec::new(),
             failed: false,
-            total: LaunchReport::default(),
         })
     }
 
@@ -280,10 +311,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;
         // SAFETY: the caller's promise.
         let time = unsafe {
-            match self.memory {
+            match self.logs {
                 _ if !info.is_recorded() => self.plain_launch(call, shape, info),
-                Memory::Logs(_) => self.log_launch(call, shape, info),
-                Memory::Streams(_) => self.stream_launch(call, shape, info),
+                Logs::Kept(_) => self.log_launch(call, shape, info),
+                Logs::Streamed(_) => self.stream_launch(call, shape, info),
             }
         }?;
         self.launches += 1;
@@ -324,12 +355,12 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let Memory::Logs(pool) = &self.memory else { return Err(SessionError::Unusable) };
+        let Logs::Kept(pool) = &self.logs else { return Err(SessionError::Unusable) };
         if !self.pending.is_empty() && !pool.has_room(&info) {
             self.drain()?;
         }
-        let Memory::Logs(pool) = &mut self.memory else { return Err(SessionError::Unusable) };
-        let logs = pool.prepare(self.device, &info)?;
+        let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::Unusable) };
+        let logs = pool.prepare(&info)?;
         let Self { recording, placement, .. } = *self;
         let chooses = self.window.looks_inside();
         let tracing = Tracing { recording, placement, chooses, logs };
@@ -359,36 +390,30 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
 
     /// Whether so much is on the device that it is worth a drain.
     fn should_drain(&mut self) -> Result<bool, SessionError> {
-        Ok(match &mut self.memory {
-            Memory::Logs(pool) => pool.should_drain(),
-            Memory::Streams(streams) => streams.should_look(self.device.live())?,
+        Ok(match &mut self.logs {
+            Logs::Kept(pool) => pool.should_drain(),
+            Logs::Streamed(streams) => streams.should_look(self.device.live())?,
         })
     }
 
     /// Brings what is on the device to the writer.
     fn drain(&mut self) -> Result<(), SessionError> {
-        if let Memory::Streams(_) = self.memory {
+        if let Logs::Streamed(_) = self.logs {
             return self.drain_streams();
         }
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
         }
-        let Memory::Logs(pool) = &mut self.memory else { return Ok(()) };
-        let (descriptor, launches) = pool.logged();
-        if launches.is_empty() {
+        let (Logs::Kept(pool), Some(worker)) = (&mut self.logs, &mut self.worker) else { return Ok(()) };
+        if pool.is_empty() {
             // None of them was recorded.
-            let Some(worker) = self.worker.as_mut() else { return Ok(()) };
             return worker.write(Drained { begin: pending, ..worker.empty() });
         }
-        let Encoded { claims, time } = self.device.encode(self.recording, &descriptor, launches)?;
-        self.total.encoding += time;
-        pool.encoded(claims.chunks);
-        let claimed = claims.chunks.min(pool.chunk_count);
-        let Some(worker) = self.worker.as_mut() else { return Ok(()) };
-        let started = Instant::now();
-        drain::drain(self.device, pool, claimed, pending, worker)?;
-        self.total.copy += started.elapsed();
+        let cost = drain::drain(self.device, pool, self.recording, pending, worker)?;
+        self.total.encoding += cost.encoding;
+        self.total.copy += cost.copy;
+        self.total.memory = pool.memory_use();
         Ok(())
     }
 
@@ -423,7 +448,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.guarded(|session| session.drain())?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
-        self.memory.free(self.device)?;
+        self.logs.free(self.device)?;
         let (writer, written) = worker.finish()?;
         self.total.written(&written);
         let started = Instant::now();
@@ -441,7 +466,7 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
                 let _ = self.drain();
             }
             self.worker = None;
-            let _ = self.memory.free(self.device);
+            let _ = self.logs.free(self.device);
         }
     }
 }
@@ -461,14 +486,14 @@ fn metadata(
     device: &dyn Device,
     program: &TracedProgram<'_>,
     options: &SessionOptions,
-    chunk_count: u32,
+    division: &Division,
 ) -> Metadata {
     let mut tracks = vec![options.codec];
     if options.dual {
         tracks.push(CodecSpec::Raw);
     }
     let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
-        .with_pool(options.chunk_bytes, chunk_count);
+        .with_pool(options.chunk_bytes, division.chunk_count);
     for (name, source) in program.kernels {
         metadata = metadata.with_kernel(*name, *source);
     }
@@ -486,6 +511,9 @@ fn metadata(
         }
     }
     metadata.properties = options.properties.clone();
+    for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {
+        metadata.properties.push((name.to_owned(), bytes.to_string()));
+    }
     metadata
 }
 

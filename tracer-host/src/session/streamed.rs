@@ -8,7 +8,7 @@ use warptrace_format::file::LaunchInfo;
 
 use super::stream::Look;
 use super::worker::{Drained, Worker};
-use super::{Memory, Session, SessionError};
+use super::{Logs, Session, SessionError};
 use crate::{DeviceError, LaunchShape, LaunchTime, LiveMemory, Streaming};
 
 /// Chunks and ends of launches on their way to the writer.
@@ -49,14 +49,14 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let has_room = match &self.memory {
-            Memory::Streams(streams) => streams.has_room(self.device, &info),
-            Memory::Logs(_) => true,
+        let has_room = match &self.logs {
+            Logs::Streamed(streams) => streams.has_room(self.device, &info),
+            Logs::Kept(_) => true,
         };
         if !has_room {
             self.drain_streams()?;
         }
-        let (Memory::Streams(streams), Some(worker)) = (&mut self.memory, &mut self.worker) else {
+        let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
             return Err(SessionError::Unusable);
         };
         let logs = streams.prepare(self.device, &info)?;
@@ -96,7 +96,7 @@ impl<W: Write + Send + 'static> Session<'_, W> {
     /// Brings all that was recorded to the writer.
     pub(super) fn drain_streams(&mut self) -> Result<(), SessionError> {
         let begin = std::mem::take(&mut self.pending);
-        let (Memory::Streams(streams), Some(worker)) = (&mut self.memory, &mut self.worker) else {
+        let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
             return Ok(());
         };
         let started = Instant::now();

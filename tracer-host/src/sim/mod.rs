@@ -25,6 +25,9 @@ use crate::{
 /// Bytes of packed chunks after which no more are collected at once.
 const COLLECTED_AT_ONCE: usize = 64 << 20;
 
+/// What a host is taken to have that does not tell.
+const UNKNOWN_MEMORY: u64 = 4 << 30;
+
 /// Called as blocks of a launch end.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
@@ -76,7 +79,9 @@ impl SimDevice {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
-        Ok(Claims { log_entries: long(0), merged_entries: long(2), chunks: word(4), serial: word(5) })
+        let (log_entries, merged_entries) = (long(0), long(2));
+        let [chunks, serial, waiting, reserved] = [4, 5, 6, 7].map(word);
+        Ok(Claims { log_entries, merged_entries, chunks, serial, waiting, reserved })
     }
 
     /// Checks that the memory that encoding uses lies inside of allocations.
@@ -153,6 +158,10 @@ impl Device for SimDevice {
         u32::try_from(self.threads()).unwrap_or(u32::MAX)
     }
 
+    fn memory(&self) -> u64 {
+        warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY)
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         self.memory.allocate(bytes)
     }
@@ -180,6 +189,7 @@ impl Device for SimDevice {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        _: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let bytes = chunk_bytes as usize * count as usize;
@@ -219,6 +229,7 @@ impl Device for SimDevice {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        _: Allocation,
     ) -> Result<Encoded, DeviceError> {
         let started = Instant::now();
         self.check_encoding(pool, launches)?;

@@ -120,7 +120,7 @@ impl Traced {
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
-    for Taken { keeper, entry, .. } in runs.iter() {
+    for Taken { keeper, entry, .. } in runs {
         assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
         let time = entry.time.wrapping_sub(clock);
         let before = std::mem::replace(&mut last[*keeper as usize], time);

@@ -45,7 +45,8 @@ pub(crate) fn record_as<T>(
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
     let Recording { codec, dual, counted } = *recording;
-    let options = SessionOptions { dual, counted, pool_bytes: 64 << 20, ..SessionOptions::new(codec) };
+    let options =
+        SessionOptions { dual, counted, memory_bytes: Some(256 << 20), ..SessionOptions::new(codec) };
     let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();

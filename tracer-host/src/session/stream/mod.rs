@@ -30,9 +30,10 @@ use self::partition::{Needs, Partition};
 use self::segments::{InUse, Piece, words};
 use self::stream::Encoding;
 use self::supply::Supply;
+use super::memory::Division;
 use super::worker::Account;
-use super::{SessionError, SessionOptions};
-use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, threads};
+use super::{MemoryUse, SessionError};
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording, threads};
 
 /// Segments that one task takes runs from.
 const SEGMENTS_AT_ONCE: usize = 512;
@@ -60,6 +61,8 @@ pub(super) struct Streams {
     partition: Option<Partition>,
     supply: Supply,
     tables_used: u64,
+    /// The most segments that were in use at once.
+    most_in_use: usize,
     in_use: Vec<InUse>,
     launches: BTreeMap<u32, Launch>,
 }
@@ -67,21 +70,30 @@ pub(super) struct Streams {
 impl Streams {
     pub(super) fn new(
         device: &mut dyn Device,
-        options: &SessionOptions,
+        recording: Recording,
+        division: Division,
         stall: Duration,
     ) -> Result<Self, SessionError> {
         Ok(Self {
-            codec: options.codec,
-            tracks: if options.dual { 2 } else { 1 },
-            chunk_bytes: options.chunk_bytes,
+            codec: recording.codec,
+            tracks: if recording.dual { 2 } else { 1 },
+            chunk_bytes: division.chunk_bytes,
             stall,
-            memory: device.allocate(options.pool_bytes)?,
+            memory: device.allocate(division.limit)?,
             partition: None,
             supply: Supply::new(0),
             tables_used: 0,
+            most_in_use: 0,
             in_use: Vec::new(),
             launches: BTreeMap::new(),
         })
+    }
+
+    /// What the session takes, and has filled: segments are counted as whole.
+    pub(super) fn memory_use(&self) -> MemoryUse {
+        let each = self.partition.map_or(0, |partition| u64::from(partition.segment_entries * ENTRY_BYTES));
+        let filled = self.most_in_use as u64 * each;
+        MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
     }
 
     fn needs(&self, device: &dyn Device, info: &LaunchInfo) -> Needs {
@@ -182,6 +194,7 @@ impl Streams {
     /// Takes note of how many tickets were taken.
     fn take(&mut self, tickets: u64) {
         self.in_use.extend(self.supply.taken(tickets).map(InUse::new));
+        self.most_in_use = self.most_in_use.max(self.in_use.len());
     }
 
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.

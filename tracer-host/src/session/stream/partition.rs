@@ -75,7 +75,11 @@ impl Partition {
         }
         match Self::with(bytes, needs.tables, entries) {
             Some(found) if enough(&found, 1) => Ok(found),
-            _ => Err(SessionError::Memory { given: bytes, needed: Self::least(needs), lanes: needs.lanes }),
+            _ => Err(SessionError::Memory {
+                streams: needs.lanes.div_ceil(32),
+                needed: Some(Self::least(needs)),
+                limit: bytes,
+            }),
         }
     }
 
@@ -150,7 +154,7 @@ mod tests {
             }
         }
         let error = Partition::new(1 << 20, Needs { lanes: 270_336, tables: 16 }).unwrap_err().to_string();
-        assert!(error.contains("270336 lanes") && error.contains("MiB"), "{error}");
+        assert!(error.contains("8448 warps") && error.contains("MiB"), "{error}");
     }
 
     #[test]
