@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
-use super::stream::{Name, Stream};
+use super::runs::{Name, Stream};
 use crate::session::worker::Account;
 
 /// A launch of which not all is encoded.

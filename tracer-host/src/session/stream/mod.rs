@@ -11,8 +11,8 @@
 mod launch;
 mod order;
 mod partition;
+mod runs;
 mod segments;
-mod stream;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ use warptrace_format::stream::{StreamLogs, StreamState};
 
 use self::launch::Launch;
 use self::partition::{Needs, Partition};
+use self::runs::Encoding;
 use self::segments::{InUse, Piece, words};
-use self::stream::Encoding;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
