@@ -2,6 +2,7 @@
 
 mod numbers;
 mod recording;
+mod window;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
+use self::window::Chosen;
 use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
 /// What did my warps actually do?
@@ -79,6 +81,9 @@ pub(crate) enum Program {
 pub(crate) struct Recorded<P: Args> {
     #[command(flatten)]
     pub(crate) program: P,
+
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
 
     #[command(flatten)]
     pub(crate) recording: Recording,

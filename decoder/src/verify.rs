@@ -23,8 +23,8 @@ impl TraceFile {
     /// - the file is whole, every frame's and accounting section's checksum is right;
     /// - each chunk decodes to exactly the events it announces, and sequence numbers have no gap;
     /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
-    /// - for each warp there is one account, attempted = recorded + lost in it, and the file holds as many events and
-    ///   chunks as accounted;
+    /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in it, and the file
+    ///   holds as many events and chunks as accounted; the other warps have no event;
     /// - no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that share no
     ///   lane may change places); where a track lost events, as far as both go.

@@ -56,6 +56,17 @@ pub(crate) enum LogMemory {
     Streamed(StreamLogs),
 }
 
+impl LogMemory {
+    /// The index of a warp among those that record; `None` if it does not.
+    pub(crate) fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Kept(logs) => logs.warp_index(block, warp_in_block, warps_per_block),
+            Self::Streamed(logs) => logs.warp_index(block, warp_in_block, warps_per_block),
+        }
+    }
+}
+
 /// One launch: the grid and what its threads find there.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
@@ -95,8 +106,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`. A launch of another shape than `logs` was made for records only the warps that
-    /// `logs` has.
+    /// Traces the launch into `logs`: the warps that are chosen there, or all. A launch of another shape than `logs` was
+    /// made for records only the warps that `logs` has.
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
@@ -109,14 +120,14 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_format::stream` says. A launch of another
-    /// shape than `logs` was made for records only the warps that `logs` has.
+    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_format::stream` says: the warps that
+    /// are chosen there, or all. A launch of another shape than `logs` was made for records only the warps that `logs` has.
     ///
     /// A lane that waits for a segment keeps its thread waiting, with all warps that run on it.
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of the size that the
-    /// descriptor implies (two streams for each warp in a dual recording), at a multiple of 8, segments at a multiple of
+    /// descriptor implies (two streams for each warp that records in a dual recording), at a multiple of 8, segments at a multiple of
     /// 16; the words of `ended` fill multiples of 8 bytes. So are the segments of which the queue's slots have the numbers;
     /// a segment is one lane's from when a slot names it until another does. Meanwhile others touch all of this by atomics
     /// of eight bytes only. `slots` is not 0.

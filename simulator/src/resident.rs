@@ -123,9 +123,13 @@ impl<'a> Resident<'a> {
                 let lanes = (threads - number * LANES as u32).min(LANES as u32);
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
-                let warp = linear * u64::from(per_block) + u64::from(number);
-                // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch is started once.
-                let recorder = unsafe { WarpRecorder::new(&self.launch.memory, self.launch.recording, warp) };
+                let recorder = match self.recording_warp(linear, number) {
+                    // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch is started once.
+                    Some(warp) => unsafe {
+                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp)
+                    },
+                    None => WarpRecorder::off(),
+                };
                 cells.start(block, number, self.launch.block, recorder);
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {
@@ -141,6 +145,12 @@ impl<'a> Resident<'a> {
                 }
             }
         }
+    }
+
+    /// The index of a warp among those that record; `None` if it is not one of them.
+    fn recording_warp(&self, block: u64, warp_in_block: u32) -> Option<u32> {
+        let block = u32::try_from(block).ok()?;
+        self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())
     }
 
     fn schedule(&mut self, random: &mut Random, block_done: &dyn Fn()) -> Result<(), SimError> {

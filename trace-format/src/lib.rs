@@ -7,6 +7,7 @@
 //! Without `std` the crate has no dependency, allocates nothing and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(feature = "std"), no_std)]
 
+pub mod chosen;
 pub mod chunk;
 pub mod codec;
 pub mod event;

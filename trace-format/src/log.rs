@@ -45,6 +45,8 @@
 //! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
 //! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
 
+use crate::chosen::ChosenWarps;
+
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
 /// Lanes of a warp.
@@ -71,7 +73,8 @@ pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// What a traced launch is told: the last parameter of a traced kernel. Size 64 bytes, alignment 8.
+/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that records every
+/// warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 ///
 /// Each launch has its own, so launches may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +88,7 @@ pub struct LaunchLogs {
     pub accounts: u64,
     /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
     pub heads: u32,
-    /// Warps of the launch.
+    /// Warps of the launch that record.
     pub warps: u32,
     /// Entries of a lane's first segment.
     pub first_entries: u32,
@@ -101,9 +104,21 @@ pub struct LaunchLogs {
     pub first_segments: u32,
     /// Not used; 0.
     pub reserved: [u32; 2],
+    /// The warps that record. In the tables above a warp stands at its index among them; their number is
+    /// [`warps`](Self::warps). All zero: every warp of the launch.
+    pub chosen: ChosenWarps,
+    /// Not used; 0.
+    pub unused: u32,
 }
 
 impl LaunchLogs {
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a block; `None`
+    /// if it does not record.
+    #[inline(always)]
+    pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
+    }
+
     /// Index of the first entry of a stream's heads.
     pub const fn heads_of(&self, track: u32, warp: u32) -> u32 {
         heads_of(self.heads, track * self.warps + warp)
@@ -200,7 +215,8 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block: tells which lanes of a block's last warp there are. Heads of the others mean nothing.
+    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are. Heads of the others
+    /// mean nothing.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,
@@ -280,7 +296,8 @@ impl LoggedLaunch {
 }
 
 const _: () = {
-    assert!(size_of::<LaunchLogs>() == 64 && align_of::<LaunchLogs>() == 8);
+    assert!(size_of::<LaunchLogs>() == 88 && align_of::<LaunchLogs>() == 8);
+    assert!(core::mem::offset_of!(LaunchLogs, chosen) == 64);
     assert!(size_of::<LoggedLaunch>() == 48);
     assert!(LANES * HEAD_BYTES == HEADS_ENTRIES * ENTRY_BYTES);
     assert!(LOG_ALIGNMENT.is_multiple_of(MAX_SEGMENT_ENTRIES as u64 * ENTRY_BYTES as u64));

@@ -8,7 +8,7 @@
 //! It is an array of entries of 16 bytes, of a power of two. The first is its header:
 //! ```text
 //! offset  size  field
-//!      0     4  number of the stream: track * warps + warp
+//!      0     4  number of the stream: track * warps + warp, of the warps that record
 //!      4     4  number of the launch
 //!      8     4  the lane
 //!     12     4  tag
@@ -58,6 +58,7 @@
 //! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and the number there make up all
 //! events that there were; those that no original and no copy tells of are lost.
 
+use crate::chosen::ChosenWarps;
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
 
 /// Entries of the shortest segments, header included.
@@ -79,7 +80,8 @@ pub const LAP_SHIFT: u32 = 24;
 /// The bits of a lap that a slot holds.
 pub const LAP_MASK: u32 = 0xff;
 
-/// What a streamed launch is told: the last parameter of a traced kernel. Size 64 bytes, alignment 8.
+/// What a streamed launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that records every
+/// warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct StreamLogs {
@@ -95,7 +97,7 @@ pub struct StreamLogs {
     pub ended: u64,
     /// How long a lane waits for memory, in nanoseconds.
     pub stall_nanoseconds: u64,
-    /// Warps of the launch.
+    /// Warps of the launch that record.
     pub warps: u32,
     /// Number of the launch.
     pub launch: u32,
@@ -103,6 +105,20 @@ pub struct StreamLogs {
     pub segment_entries: u32,
     /// Slots of the queue: a power of two, and at least as many as there are segments.
     pub slots: u32,
+    /// The warps that record. In the tables above, and in the number of a stream, a warp stands at its index among them; their
+    /// number is [`warps`](Self::warps). All zero: every warp of the launch.
+    pub chosen: ChosenWarps,
+    /// Not used; 0.
+    pub unused: u32,
+}
+
+impl StreamLogs {
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a block; `None`
+    /// if it does not record.
+    #[inline(always)]
+    pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
+    }
 }
 
 /// What lanes share of a queue. Size 16 bytes.
@@ -174,7 +190,8 @@ pub const fn untagged([mask, key, low, high]: [u32; 4]) -> Entry {
 }
 
 const _: () = {
-    assert!(size_of::<StreamLogs>() == 64 && align_of::<StreamLogs>() == 8);
+    assert!(size_of::<StreamLogs>() == 88 && align_of::<StreamLogs>() == 8);
+    assert!(core::mem::offset_of!(StreamLogs, chosen) == 64);
     assert!(size_of::<StreamState>() == 16);
     assert!(ENTRY_BYTES == 16 && TIME_SHIFT == 4 && LOCATION_SHIFT == 16 && MAX_KEY_COUNT == 0xffff);
     assert!(MAX_SEGMENTS == 1 << LAP_SHIFT);

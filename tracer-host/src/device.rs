@@ -89,6 +89,8 @@ pub struct Tracing {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
+    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always looks.
+    pub chooses: bool,
     /// The launch's logs.
     pub logs: LaunchLogs,
 }
@@ -178,14 +180,15 @@ pub trait Device {
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
     /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first launch is not slower
-    /// than the next; with `tracing` traced ones, and what merges and encodes their logs.
+    /// than the next; with `tracing` traced ones, and what merges and encodes their logs. `tracing` is the first three fields of
+    /// [`Tracing`].
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError>;
 
     /// As [`prepare`](Self::prepare), for launches whose logs are streamed.
@@ -197,6 +200,7 @@ pub trait Device {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        chooses: bool,
     ) -> Result<(), DeviceError>;
 
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'

@@ -6,7 +6,7 @@
 //!
 //! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run time,
 //!   [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
-//! - [`Session`] owns the pool, numbers the launches, drains and writes.
+//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] says what of the program it records.
 //! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same code.
 
 mod choose;
@@ -20,6 +20,7 @@ mod session;
 mod sim;
 mod size;
 mod threads;
+mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
@@ -37,3 +38,4 @@ pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 pub use warptrace_sim::Progress;
+pub use window::{BlockChoice, NumberRange, Window, WindowError};

@@ -49,6 +49,8 @@ pub struct Streaming {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
+    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always looks.
+    pub chooses: bool,
     /// The launch's logs.
     pub logs: StreamLogs,
 }

@@ -134,7 +134,7 @@ impl<W: Write + Send> TraceWriter<W> {
         self.check_usable(launches.len())?;
         for launch in launches {
             self.launches.begin(launch)?;
-            let section = encode_section(SectionKind::Launch, &launch.encode());
+            let section = launch.encode_section();
             let entry = launch_entry(launch, self.summary.bytes, section.len() as u64);
             self.put(&section)?;
             self.index.push(entry);
@@ -147,7 +147,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// # Errors
     /// As [`write_batch`](Self::write_batch).
     pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
-        if self.launches.warps(launch).is_none() {
+        if self.launches.info(launch).is_none() {
             return Err(WriteError::UnknownLaunch { launch });
         }
         let batch: Vec<_> = chunks.iter().map(|&chunk| (launch, chunk)).collect();
@@ -186,7 +186,7 @@ impl<W: Write + Send> TraceWriter<W> {
         ends: &[TrackEnd<'_>],
     ) -> Result<(), E> {
         let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
-        let cut = cut_ends(ends);
+        let cut = cut_ends(ends, &self.launches);
         let compression = self.options.compression;
         let chunks = || -> Result<(), E> {
             find(&mut batch)?;
@@ -267,12 +267,13 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the accounting of one launch and track, one account for each warp of the launch in order. No chunk
-    /// of that track may follow. A launch whose accounting is never written can be read, but not verified.
+    /// Writes the accounting of one launch and track, one account for each chosen warp of the launch in order. No chunk
+    /// of that track may follow. A launch whose accounting is never written can be read, but not verified; one that was not
+    /// recorded needs none.
     ///
     /// # Errors
     /// An unknown launch or track, a second call for the same, a number of accounts that is not the launch's
-    /// number of warps, `finished` neither 0 nor 1, an I/O error.
+    /// number of chosen warps, `finished` neither 0 nor 1, an I/O error.
     pub fn end_launch(
         &mut self,
         launch: u32,
@@ -299,8 +300,8 @@ impl<W: Write + Send> TraceWriter<W> {
             launch: part.launch,
             track: part.track,
             first_warp: part.first_warp,
-            // There is at least one account.
-            last_warp: part.first_warp + (part.accounts.len() as u32 - 1),
+            // There is at least one.
+            last_warp: part.first_warp + (part.warps - 1),
             chunks: 0,
             events: 0,
         };

@@ -88,7 +88,7 @@ impl Device for Counting {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
         self.device.prepare(kernels, tracing)
     }
@@ -118,8 +118,9 @@ impl Device for Counting {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        chooses: bool,
     ) -> Result<(), DeviceError> {
-        self.device.prepare_streamed(kernels, recording, placement)
+        self.device.prepare_streamed(kernels, recording, placement, chooses)
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {

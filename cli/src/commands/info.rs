@@ -7,6 +7,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::file::LaunchInfo;
 use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::output::{bytes, count, say};
@@ -20,11 +22,26 @@ struct Launch {
     grid: [u32; 3],
     block: [u32; 3],
     warps: u32,
+    /// Warps that were chosen to be recorded: `warps`, unless only a part of the launch was.
+    recorded_warps: u32,
+    /// Which ones, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chosen: Option<Chosen>,
     chunks: u64,
     events: u64,
     lost: u64,
     device_bytes_raw: u64,
     file_bytes: u64,
+}
+
+/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps` warps each.
+#[derive(Serialize)]
+struct Chosen {
+    first_block: u32,
+    blocks: u32,
+    block_step: u32,
+    first_warp: u32,
+    block_warps: u32,
 }
 
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
@@ -50,6 +67,8 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
             grid: info.grid(),
             block: info.block(),
             warps: info.warps(),
+            recorded_warps: info.chosen().count(),
+            chosen: (!info.is_whole()).then(|| chosen(info)),
             chunks: totals.chunks,
             events: totals.events,
             lost,
@@ -58,6 +77,11 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
         });
     }
     Ok(launches)
+}
+
+fn chosen(info: &LaunchInfo) -> Chosen {
+    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = info.chosen();
+    Chosen { first_block, blocks, block_step, first_warp, block_warps }
 }
 
 fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
@@ -104,29 +128,20 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
         }
     }
 
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"]);
-    for launch in launches {
-        table.add_row([
-            launch.launch.to_string(),
-            launch.kernel.clone(),
-            shape(launch.grid),
-            shape(launch.block),
-            count(u64::from(launch.warps)),
-            count(launch.events),
-            count(launch.lost),
-            count(launch.chunks),
-            bytes(launch.file_bytes),
-        ]);
+    say!("\n{}", launch_table(launches))?;
+    let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
+    let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {
+        (warps + u64::from(launch.warps), recorded + u64::from(launch.recorded_warps))
+    });
+    if recorded < warps {
+        say!(
+            "\nnot chosen to be recorded: {} of {} launches, {} of {} warps; what they did is not in the trace",
+            count(untraced),
+            count(launches.len() as u64),
+            count(warps - recorded),
+            count(warps)
+        )?;
     }
-    for column in [0, 4, 5, 6, 7, 8] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    say!("\n{table}")?;
 
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["location", "name", "what", "where"]);
@@ -140,6 +155,48 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
     }
     say!("\n{table}")?;
     Ok(())
+}
+
+/// A row for each launch. Where some warps were not chosen, a column says how many were.
+fn launch_table(launches: &[Launch]) -> Table {
+    let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
+    let mut table = Table::new();
+    let mut header =
+        vec!["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"];
+    let chosen_at = 5;
+    if has_choice {
+        header.insert(chosen_at, "recorded");
+    }
+    let left = 1..4;
+    let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
+    table.load_preset(presets::NOTHING).set_header(header);
+    for launch in launches {
+        let mut row = vec![
+            launch.launch.to_string(),
+            launch.kernel.clone(),
+            shape(launch.grid),
+            shape(launch.block),
+            count(u64::from(launch.warps)),
+            count(launch.events),
+            count(launch.lost),
+            count(launch.chunks),
+            bytes(launch.file_bytes),
+        ];
+        if has_choice {
+            let recorded = match launch.recorded_warps {
+                0 => "not chosen".to_owned(),
+                recorded => count(u64::from(recorded)),
+            };
+            row.insert(chosen_at, recorded);
+        }
+        table.add_row(row);
+    }
+    for column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
 }
 
 /// A property that counts bytes of device memory.

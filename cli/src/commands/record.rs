@@ -34,9 +34,14 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
 
 /// Runs a program under a session, checks its result, and says what was recorded.
 fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> {
-    let Recorded { program, recording } = command;
+    let Recorded { program, chosen, recording } = command;
+    let window = chosen.window();
     let properties = program.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
-    let options = recording.session(properties.collect())?;
+    let mut options = recording.session(properties.collect())?;
+    if !window.is_all() {
+        options.properties.push(("window".to_owned(), window.to_string()));
+        options.window = window;
+    }
     let input = program.input()?;
     let (bar, hook) = progress::blocks();
     let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
@@ -59,7 +64,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
     say!("recorded   {} on {name}", program.info().name)?;
     say!("input      {}", program.describe(&input))?;
-    made.describe(options.codec)?;
+    made.describe(&options)?;
     if let Some(words) = result {
         say!("result     {words}")?;
     }
@@ -118,11 +123,16 @@ fn trace<P: Program>(
 }
 
 impl Made {
-    fn describe(&self, codec: CodecSpec) -> std::io::Result<()> {
+    fn describe(&self, options: &SessionOptions) -> std::io::Result<()> {
         let Self { summary, report, whole } = self;
+        if !options.window.is_all() {
+            let (recorded, all) = (report.recorded_launches, report.launches);
+            let launches = format!("{} of {} launches", output::count(recorded), output::count(all));
+            say!("window     {}; {launches} recorded", options.window)?;
+        }
         say!("events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
-        let compared = match codec {
+        let compared = match options.codec {
             CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };

@@ -10,3 +10,5 @@ mod programs;
 mod record;
 mod support;
 mod unreadable;
+mod window;
+mod window_streamed;

@@ -104,7 +104,7 @@ impl IndexReader<'_> {
             return Err(unexpected(&header, entry.offset, "LNCH of the length that the index gives").into());
         }
         let body = self.bytes.body(SectionKind::Launch, &header, entry.offset)?;
-        let launch = LaunchInfo::decode(&body, body_offset(entry.offset))?;
+        let launch = LaunchInfo::decode(header.version, &body, body_offset(entry.offset))?;
         if launch.number() != entry.launch {
             return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());
         }

@@ -105,7 +105,7 @@ impl Scan<'_> {
         match kind {
             SectionKind::Launch => {
                 let body = self.bytes.body(kind, header, at)?;
-                let launch = LaunchInfo::decode(&body, body_at)?;
+                let launch = LaunchInfo::decode(header.version, &body, body_at)?;
                 self.contents.add_launch(self.metadata, launch, at)?;
             }
             SectionKind::Frame => {

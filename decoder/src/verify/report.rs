@@ -112,6 +112,20 @@ pub enum Problem {
         /// Last of them.
         last: u32,
     },
+    /// Warps that were not chosen to be recorded hold events, or accounts of some.
+    #[error(
+        "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
+    )]
+    NotChosen {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Such warps.
+        warps: u64,
+        /// The first of them.
+        first: u32,
+    },
     /// A warp's accounting does not add up.
     #[error(
         "launch {launch}, track {track}, warp {warp}: {attempted} events attempted, but {recorded} recorded and {lost} lost"
@@ -254,6 +268,12 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Launches.
     pub launches: u64,
+    /// Of these, those of which warps were chosen to be recorded.
+    pub recorded_launches: u64,
+    /// Warps of all launches.
+    pub launch_warps: u64,
+    /// Of these, those that were chosen.
+    pub chosen_warps: u64,
     /// Frames that could be read.
     pub frames: u64,
     /// Chunks decoded, in all tracks.
@@ -262,7 +282,7 @@ pub struct VerifyReport {
     pub events: u64,
     /// Warps with events in track 0.
     pub warps: u64,
-    /// Warps whose accounting was checked, in all tracks.
+    /// Chosen warps whose accounting was checked, in all tracks.
     pub accounts: u64,
     /// Events that were lost, in all tracks.
     pub lost_events: u64,
@@ -282,6 +302,9 @@ impl VerifyReport {
             completeness: completeness.clone(),
             bytes,
             launches: 0,
+            recorded_launches: 0,
+            launch_warps: 0,
+            chosen_warps: 0,
             frames: 0,
             chunks: 0,
             events: 0,
@@ -325,6 +348,14 @@ impl fmt::Display for VerifyReport {
         writeln!(out, "file      {} bytes, {}", self.bytes, self.completeness)?;
         let Self { launches, frames, chunks, .. } = self;
         writeln!(out, "contents  launches: {launches}, frames: {frames}, chunks: {chunks}")?;
+        if self.chosen_warps < self.launch_warps {
+            let Self { recorded_launches, chosen_warps, launch_warps, .. } = self;
+            writeln!(
+                out,
+                "chosen    launches: {recorded_launches} of {launches}, warps: {chosen_warps} of {launch_warps}; \
+                 the others were not to be recorded"
+            )?;
+        }
         writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;
         let Self { accounts, lost_events, unfinished_warps, .. } = self;
         writeln!(

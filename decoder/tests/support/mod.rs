@@ -100,6 +100,7 @@ impl Recorder {
             from = to;
         }
         let accounts: Vec<_> = (0..launch.warps())
+            .filter(|&warp| launch.is_chosen(warp))
             .map(|warp| {
                 let recorded = streams.get(&warp).map_or(0, |events| events.len() as u64);
                 let chunks = chunks.get(&warp).map_or(0, |chunks| chunks.len() as u32);

@@ -61,13 +61,13 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
     }
 
-    /// A recorder for the warp with this index in its launch. It records nothing if the launch is not traced, or has
-    /// another shape than its logs were made for.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It records nothing if
+    /// there is no such warp.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the
     /// recorder is used. No other recorder is for the same warp.
-    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u64) -> Self {
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
         // SAFETY: the caller's promise.
         recorder.trace = unsafe { track::open(memory, 0, warp) };

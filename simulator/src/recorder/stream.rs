@@ -42,7 +42,7 @@ struct Segment {
 pub(super) struct StreamedTrack<M = HostWords> {
     memory: M,
     logs: StreamLogs,
-    /// The warp's index in its launch.
+    /// The warp's index among those of its launch that record.
     warp: u32,
     /// Number of the stream.
     stream: u32,

@@ -28,13 +28,12 @@ pub(super) trait Track {
     }
 }
 
-/// The logs of a track of a warp; `None` if the launch records nothing of such a warp.
+/// The logs of a track of the warp with this index among those that record; `None` if there is no such warp.
 ///
 /// # Safety
 /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the logs are
 /// used. No others are for the same track of this warp.
-pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u64) -> Option<Box<dyn Track>> {
-    let warp = u32::try_from(warp).ok()?;
+pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<Box<dyn Track>> {
     match memory {
         LogMemory::Kept(logs) if warp < logs.warps => {
             // SAFETY: the caller's promise.

@@ -5,6 +5,7 @@
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
 use warptrace_format::Event;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, Decoder};
 use warptrace_format::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
@@ -100,6 +101,8 @@ pub(crate) struct DeviceMemory {
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
+    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads; none: all.
+    pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,
     accounts: Guarded,
@@ -147,6 +150,7 @@ impl DeviceMemory {
             warps,
             tracks,
             block_threads,
+            chosen: ChosenWarps::NONE,
             logs: Guarded::new(0),
             chunks: Guarded::new((room.chunks * room.chunk_bytes) as usize),
             accounts: Guarded::zeroed(streams * size_of::<WarpAccount>()),
@@ -188,7 +192,8 @@ impl DeviceMemory {
             claims_end: self.merged_from(),
             launch: LAUNCH,
             first_segments: self.fixed().first_segments as u32,
-            reserved: [0; 2],
+            chosen: self.chosen,
+            ..LaunchLogs::default()
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
     StreamLogs, TAG_STEP, has_tag, header_words, is_original, is_sole, lap, slot_words, tagged, untagged,
@@ -82,6 +83,8 @@ struct Given {
 pub(crate) struct Host {
     room: Room,
     warps: u32,
+    /// The warps that record, of which there are `warps`; none: all.
+    pub(crate) chosen: ChosenWarps,
     segments: Words,
     queue: Words,
     state: Words,
@@ -111,6 +114,7 @@ impl Host {
         Self {
             room,
             warps,
+            chosen: ChosenWarps::NONE,
             segments: Words::new(words, bytes as usize, UNTOUCHED),
             queue: Words::new(room.slots as usize, 256, 0),
             state: Words::new(2, 256, 0),
@@ -139,6 +143,8 @@ impl Host {
             launch: LAUNCH,
             segment_entries: self.room.entries,
             slots: self.room.slots,
+            chosen: self.chosen,
+            ..StreamLogs::default()
         }
     }
 

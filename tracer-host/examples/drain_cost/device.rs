@@ -153,7 +153,11 @@ impl Device for Replay {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
+    fn prepare(
+        &mut self,
+        _: &[&str],
+        _: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -188,6 +192,7 @@ impl Device for Replay {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())
     }

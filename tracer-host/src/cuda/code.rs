@@ -29,18 +29,20 @@ pub fn traced_registers(untraced: u32) -> u32 {
 pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
+    chooses: bool,
     streamed: bool,
 }
 
 impl Way {
-    pub(super) fn of(recording: Recording, placement: Option<Placement>) -> Self {
+    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
         let Recording { counted, dual, .. } = recording;
-        Self { recording: splice::Recording { counted, dual }, placement, streamed: false }
+        let recording = splice::Recording { counted, dual };
+        Self { recording, placement, chooses, streamed: false }
     }
 
     /// The same with streamed logs.
-    pub(super) fn streamed(recording: Recording, placement: Option<Placement>) -> Self {
-        Self { streamed: true, ..Self::of(recording, placement) }
+    pub(super) fn streamed(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
+        Self { streamed: true, ..Self::of(recording, placement, chooses) }
     }
 }
 
@@ -110,6 +112,7 @@ impl Code {
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
+            chooses: way.is_some_and(|way| way.chooses),
         };
         let Spliced { text, kernels: traced } = splice(self.ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;

@@ -375,9 +375,9 @@ impl Device for CudaDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
-        let Some((recording, placement)) = tracing else { return self.code.load(kernels, None) };
+        let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         check_codec(recording.codec)?;
         // What a drain needs takes milliseconds to make.
         if self.staging.is_none() {
@@ -389,7 +389,7 @@ impl Device for CudaDevice {
         if self.encoding.is_none() {
             self.encoding = Some(Encoding::load(self.architecture)?);
         }
-        self.code.load(kernels, Some(Way::of(recording, placement)))
+        self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
 
     fn encode(
@@ -415,7 +415,8 @@ impl Device for CudaDevice {
         let (function, claims) = match tracing {
             None => (self.code.untraced(kernel)?, None),
             Some(tracing) => {
-                let traced = self.code.traced(kernel, Way::of(tracing.recording, tracing.placement))?;
+                let &Tracing { recording, placement, chooses, .. } = tracing;
+                let traced = self.code.traced(kernel, Way::of(recording, placement, chooses))?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
@@ -423,7 +424,7 @@ impl Device for CudaDevice {
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
         // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
-        // descriptor that traced kernels take. The caller promises the memory behind them.
+        // descriptor, of which traced kernels take as much as they declare. The caller promises the memory behind them.
         unsafe { self.run(launched, None) }
     }
 
@@ -432,9 +433,10 @@ impl Device for CudaDevice {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        chooses: bool,
     ) -> Result<(), DeviceError> {
         self.beside()?;
-        self.code.load(kernels, Some(Way::streamed(recording, placement)))
+        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses)))
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {
@@ -450,7 +452,8 @@ impl Device for CudaDevice {
     ) -> Result<LaunchTime, DeviceError> {
         self.beside()?;
         let kernel = call.name();
-        let traced = self.code.traced(kernel, Way::streamed(streaming.recording, streaming.placement))?;
+        let &Streaming { recording, placement, chooses, .. } = streaming;
+        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

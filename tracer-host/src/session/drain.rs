@@ -67,6 +67,7 @@ pub(super) fn drain<W: Write + Send + 'static>(
     }
     let started = Instant::now();
     drained.end = launches;
+    drained.end.retain(LaunchInfo::is_recorded);
     pool.read_accounts(device, &mut drained.accounts)?;
     worker.write(drained)?;
     pool.reset(device)?;

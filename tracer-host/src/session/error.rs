@@ -31,6 +31,14 @@ pub enum SessionError {
         /// The kernels that the session knows.
         known: String,
     },
+    /// The window names a kernel that the program does not have.
+    #[error("no kernel of this program is named `{name}`: it has {known}")]
+    NoSuchKernel {
+        /// The name, in which `*` stands for any characters.
+        name: String,
+        /// The program's kernels.
+        known: String,
+    },
     /// A launch needs more device memory than the session may take.
     #[error("{}", memory_problem(*streams, *needed, *limit))]
     Memory {

@@ -11,7 +11,7 @@ pub struct Interrupted {
     pub kernel: String,
     /// Number of the launch.
     pub launch: u32,
-    /// Warps of the launch.
+    /// Warps of the launch that were recorded.
     pub warps: u32,
     /// Warps that had not ended, in their order.
     pub running: Vec<Standing>,

@@ -25,9 +25,12 @@ pub use self::interrupt::{Interrupted, Standing};
 use self::memory::Division;
 use self::pool::Pool;
 use self::stream::Streams;
-use self::worker::Worker;
+use self::worker::{Drained, Worker};
 use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
-use crate::{Device, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing};
+use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
+
+/// Launches that the file is told of at once, if they leave nothing that asks for a drain.
+const MAX_PENDING: usize = 1 << 12;
 
 /// Names the property of a file that tells how much device memory the session might take, in bytes.
 pub const MEMORY_LIMIT: &str = "memory_limit";
@@ -72,6 +75,8 @@ pub struct SessionOptions {
     pub counted: bool,
     /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
     pub placement: Option<Placement>,
+    /// Which part of the program is recorded.
+    pub window: Window,
     /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
     pub chunk_bytes: u32,
     /// Bytes of device memory that the tracer takes at most, all together: for logs, chunks, accounts, tables
@@ -89,13 +94,14 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The defaults: no raw twin, 4 KiB chunks, the usual memory, zstd.
+    /// The defaults: everything, no raw twin, 4 KiB chunks, the usual memory, zstd.
     pub fn new(codec: CodecSpec) -> Self {
         Self {
             codec,
             dual: false,
             counted: false,
             placement: None,
+            window: Window::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             memory_bytes: None,
             policy: Policy::Stop,
@@ -109,6 +115,10 @@ impl SessionOptions {
 /// What traced launches cost and yielded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchReport {
+    /// Launches of the program.
+    pub launches: u64,
+    /// Of these, with warps that were chosen to be recorded.
+    pub recorded_launches: u64,
     /// Events that reached a trace point.
     pub attempted: u64,
     /// Of these, in the trace.
@@ -146,10 +156,10 @@ pub struct MemoryUse {
 }
 
 impl LaunchReport {
-    /// Takes over what the writer counts; kernel, copy and memory are counted by the session.
+    /// Takes over what the writer counts; launches, kernel, copy and memory are counted by the session.
     fn written(&mut self, writer: &Self) {
-        let Self { kernel, encoding, copy, memory, .. } = *self;
-        *self = Self { kernel, encoding, copy, memory, ..*writer };
+        let Self { launches, recorded_launches, kernel, encoding, copy, memory, .. } = *self;
+        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, ..*writer };
     }
 }
 
@@ -191,6 +201,7 @@ pub struct Session<'d, W: Write + Send + 'static> {
     logs: Logs,
     recording: Recording,
     placement: Option<Placement>,
+    window: Window,
     kernels: Vec<String>,
     launches: u32,
     /// Launches since the last drain.
@@ -213,7 +224,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Allocates device memory and starts the file.
     ///
     /// # Errors
-    /// If the options contradict the codec or the format, memory is short, or the file cannot be written.
+    /// If the options contradict the codec or the format, the window names a kernel that the program does not have, memory
+    /// is short, or the file cannot be written.
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
@@ -221,21 +233,25 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
+        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = options.window.unknown_kernel(&kernels) {
+            return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
+        }
         let division = Division::of(options.memory_bytes, options.chunk_bytes, &*device)?;
         let metadata = metadata(&*device, program, options, &division);
         metadata.check()?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
         let tracks = if options.dual { 2 } else { 1 };
+        let chooses = options.window.looks_inside();
         let logs = match options.policy {
             Policy::Stop => {
-                device.prepare(&kernels, Some((recording, options.placement)))?;
+                device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
                 Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
             }
             Policy::Stream { stall } => {
-                device.prepare_streamed(&kernels, recording, options.placement)?;
+                device.prepare_streamed(&kernels, recording, options.placement, chooses)?;
                 Logs::Streamed(Box::new(Streams::new(device, recording, division, stall)?))
             }
         };
@@ -247,6 +263,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             logs,
             recording,
             placement: options.placement,
+            window: options.window.clone(),
             kernels: program.kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
             launches: 0,
             pending: Vec::new(),
@@ -307,12 +324,44 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         })?;
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
-        if let Logs::Streamed(_) = self.logs {
-            // SAFETY: the caller's promise.
-            return unsafe { self.stream_launch(call, shape, info) };
-        }
+        let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;
         // SAFETY: the caller's promise.
-        unsafe { self.log_launch(call, shape, info) }
+        let time = unsafe {
+            match self.logs {
+                _ if !info.is_recorded() => self.plain_launch(call, shape, info),
+                Logs::Kept(_) => self.log_launch(call, shape, info),
+                Logs::Streamed(_) => self.stream_launch(call, shape, info),
+            }
+        }?;
+        self.launches += 1;
+        self.total.launches += 1;
+        self.total.kernel += time.kernel;
+        let drains = if info.is_recorded() {
+            self.total.recorded_launches += 1;
+            self.window.max_events.is_some() || self.should_drain()?
+        } else {
+            // The file's part of a launch that leaves nothing behind.
+            self.pending.len() >= MAX_PENDING
+        };
+        match drains {
+            // The next launch asks how many events there are.
+            true if self.window.max_events.is_some() => self.drain_and_count()?,
+            true => self.drain()?,
+            false => {}
+        }
+        Ok(time)
+    }
+
+    /// Launches a kernel that is not recorded.
+    unsafe fn plain_launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        // SAFETY: the caller's promise.
+        let time = unsafe { self.device.launch(call, shape, None) };
+        self.launched(time, info)
     }
 
     /// Launches a kernel whose logs stay until it has ended.
@@ -328,25 +377,39 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         }
         let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::Unusable) };
         let logs = pool.prepare(&info)?;
-        let tracing = Tracing { recording: self.recording, placement: self.placement, logs };
+        let Self { recording, placement, .. } = *self;
+        let chooses = self.window.looks_inside();
+        let tracing = Tracing { recording, placement, chooses, logs };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
-        let time = match unsafe { self.device.launch(call, shape, Some(&tracing)) } {
-            Ok(time) => time,
-            Err(error) => {
-                // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                pool.failed();
-                let _ = self.drain();
-                return Err(error.into());
-            }
-        };
-        self.launches += 1;
-        self.pending.push(info);
-        pool.launched(&info, time.claims);
-        self.total.kernel += time.kernel;
-        if pool.should_drain() {
-            self.drain()?;
+        let time = unsafe { self.device.launch(call, shape, Some(&tracing)) };
+        match &time {
+            Ok(time) => pool.launched(&info, time.claims),
+            Err(_) => pool.failed(),
         }
-        Ok(time)
+        self.launched(time, info)
+    }
+
+    /// Takes note of a launch that is over. If it has failed, drains what came before it.
+    fn launched(
+        &mut self,
+        time: Result<LaunchTime, DeviceError>,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        if time.is_ok() {
+            self.pending.push(info);
+        } else {
+            // It may still be there: on the simulator it is, on a GPU mostly not.
+            let _ = self.drain();
+        }
+        Ok(time?)
+    }
+
+    /// Whether so much is on the device that it is worth a drain.
+    fn should_drain(&mut self) -> Result<bool, SessionError> {
+        Ok(match &mut self.logs {
+            Logs::Kept(pool) => pool.should_drain(),
+            Logs::Streamed(streams) => streams.should_look(self.device.live())?,
+        })
     }
 
     /// Brings what is on the device to the writer.
@@ -359,6 +422,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             return Ok(());
         }
         let (Logs::Kept(pool), Some(worker)) = (&mut self.logs, &mut self.worker) else { return Ok(()) };
+        if pool.is_empty() {
+            // None of them was recorded.
+            return worker.write(Drained { begin: pending, ..worker.empty() });
+        }
         let cost = drain::drain(self.device, pool, self.recording, pending, worker)?;
         self.total.encoding += cost.encoding;
         self.total.copy += cost.copy;
@@ -371,14 +438,16 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// # Errors
     /// If the device or the file fails.
     pub fn flush(&mut self) -> Result<(), SessionError> {
-        self.guarded(|session| {
-            session.drain()?;
-            if let Some(worker) = &mut session.worker {
-                let written = worker.flush()?;
-                session.total.written(&written);
-            }
-            Ok(())
-        })
+        self.guarded(Self::drain_and_count)
+    }
+
+    fn drain_and_count(&mut self) -> Result<(), SessionError> {
+        self.drain()?;
+        if let Some(worker) = &mut self.worker {
+            let written = worker.flush()?;
+            self.total.written(&written);
+        }
+        Ok(())
     }
 
     /// Sums over all launches: the times of kernels and copies up to now, the rest up to the last

@@ -97,7 +97,7 @@ impl Pool {
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
-        u64::from(self.tracks) * u64::from(info.warps())
+        u64::from(self.tracks) * u64::from(info.chosen().count())
     }
 
     /// Address of log memory.
@@ -165,6 +165,11 @@ impl Pool {
     /// goes on.
     pub(super) fn should_drain(&self) -> bool {
         4 * self.taken_entries() >= 3 * u64::from(self.logs_end)
+    }
+
+    /// Whether no launch has left logs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.logged.is_empty()
     }
 
     /// What merging and encoding need: the pool, the launches that have left logs, and memory for a table of
@@ -241,7 +246,9 @@ impl Pool {
     /// # Errors
     /// If what the launch needs at least is not there even so.
     pub(super) fn prepare(&mut self, info: &LaunchInfo) -> Result<LaunchLogs, SessionError> {
-        let (warps, streams) = (info.warps(), self.streams_of(info));
+        // Warps that do not record have neither logs nor accounts.
+        let chosen = info.chosen();
+        let (warps, streams) = (chosen.count(), self.streams_of(info));
         let first_entries = self.first_entries(streams);
         let fixed = Fixed::place(self.taken_entries(), streams, first_entries);
         let logs_end = self.division.logs_end(streams);
@@ -257,14 +264,13 @@ impl Pool {
         self.logs_end = self.logs_end.max(logs_end);
         let segment_entries = Self::segment_entries(streams, u64::from(logs_end) - fixed.end);
         let accounts = self.accounts.address + self.accounts_used;
-        let [x, y, z] = info.block();
         self.logged.push(LoggedLaunch {
             accounts,
             heads,
             first_entries,
             segment_entries,
             warps,
-            block_threads: x * y * z,
+            block_threads: chosen.block_threads(info.threads_per_block()),
             launch: info.number(),
             first_stream: self.streams,
             tracks: self.tracks,
@@ -284,6 +290,8 @@ impl Pool {
             launch: info.number(),
             first_segments,
             reserved: [0; 2],
+            chosen,
+            unused: 0,
         })
     }
 

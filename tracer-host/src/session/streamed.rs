@@ -75,7 +75,7 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
         drop(writer.finish()?);
         let kernel = self.kernel.to_owned();
         if let Some(interrupt) = &mut self.interrupt {
-            let warps = self.info.warps();
+            let warps = self.info.chosen().count();
             (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch: number, warps, running });
         }
         Err(SessionError::Interrupted { launch: number, kernel })
@@ -103,7 +103,9 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(self.device, &info)?;
         self.pending.push(info);
-        let streaming = Streaming { recording: self.recording, placement: self.placement, logs };
+        let Self { recording, placement, .. } = *self;
+        let chooses = self.window.looks_inside();
+        let streaming = Streaming { recording, placement, chooses, logs };
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,
@@ -127,17 +129,7 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         serving.streams.launched(info.number());
         let (begin, failed) = (serving.begin, serving.failed);
         self.pending = begin;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let time = time?;
-        self.launches += 1;
-        self.total.kernel += time.kernel;
-        let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
-        if streams.should_look(self.device.live())? {
-            self.drain_streams()?;
-        }
-        Ok(time)
+        failed.map_or(Ok(time?), Err)
     }
 
     /// Brings all that was recorded to the writer.
@@ -149,6 +141,11 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let look = streams.look(self.device.live(), true)?;
         self.total.copy += started.elapsed();
         self.total.memory = streams.memory_use();
-        send(worker, &mut self.pending, look)
+        send(worker, &mut self.pending, look)?;
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        // Launches that recorded nothing.
+        worker.write(Drained { begin: std::mem::take(&mut self.pending), ..Drained::default() })
     }
 }

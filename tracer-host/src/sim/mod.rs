@@ -215,7 +215,11 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
+    fn prepare(
+        &mut self,
+        _: &[&str],
+        _: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -258,6 +262,7 @@ impl Device for SimDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         self.start_kernel_threads().map(drop)
     }

@@ -2,7 +2,7 @@
 
 mod blocks;
 mod dominators;
-mod labels;
+pub(crate) mod labels;
 mod loops;
 
 #[cfg(test)]

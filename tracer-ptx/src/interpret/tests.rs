@@ -121,6 +121,27 @@ fn numbers_are_those_of_ptx() {
 }
 
 #[test]
+fn a_scope_has_labels_of_its_own() {
+    let body = "	mov.u32 %r1, 0;
+	bra $inner;
+$again:
+	bra $end;
+$inner:
+	{
+$again:
+	add.u32 %r1, %r1, 1;
+	setp.lt.u32 %p1, %r1, 6;
+	@%p1 bra $again;
+	}
+	setp.eq.u32 %p1, %r1, 6;
+	@%p1 bra $again;
+	mov.u32 %r1, 99;
+$end:
+	cvt.u64.u32 %rd2, %r1;";
+    assert_eq!(value(body), 6);
+}
+
+#[test]
 fn functions_take_arguments_and_return_results() {
     let body =
         "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 14; call.uni (r), f, (a); ld.param.b32 %r1, [r]; }

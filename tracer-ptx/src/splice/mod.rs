@@ -10,6 +10,9 @@
 //!
 //! Functions that hold markers, or lead to one that does, are copied too.
 //!
+//! Where a launch [chooses](Options::chooses) which of its warps record, the copy holds the kernel's own instructions as well,
+//! in a scope of their own at its end, and leads the warps that were not chosen there.
+//!
 //! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that means for a
 //! reader of the trace: a source line may stand at several places of the kernel (a loop that was unrolled), and a branch that
 //! became a select is no branch.
@@ -19,6 +22,7 @@ mod marker;
 mod plan;
 mod state;
 mod style;
+mod unchosen;
 
 use std::collections::BTreeSet;
 
@@ -28,7 +32,7 @@ use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
-use self::state::{DESCRIPTOR_BYTES, warp_bytes};
+use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
 
@@ -69,6 +73,9 @@ pub struct Options<'a> {
     /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels: hardware counters then
     /// tell how often warps and lanes come there.
     pub marks: bool,
+    /// Whether traced kernels look which of their warps were chosen (`warptrace_format::chosen`). The others run the kernel's own
+    /// instructions. If not, all warps record.
+    pub chooses: bool,
 }
 
 /// A module with traced kernels.
@@ -132,6 +139,17 @@ pub enum SpliceError {
         function: String,
         /// What was asked for.
         placement: Placement,
+    },
+    /// A variable would be there twice, once for the warps that record and once for the others.
+    #[error(
+        "`{function}` declares `{variable}`, which its warps share, in a place that would be there twice, for warps that record \
+         and for others: choose whole launches of it, not blocks or warps"
+    )]
+    Shared {
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
     },
     /// A name that the tracer needs is taken.
     #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
@@ -300,7 +318,7 @@ impl Splicer<'_> {
         let style = self.style(function, plan, placement, with_descriptor);
         let copy = self.copy(function, plan, style)?;
         let shared_bytes = match placement {
-            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor),
+            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.options.chooses),
             _ => 0,
         };
         let kernel = TracedKernel {
@@ -337,6 +355,7 @@ impl Splicer<'_> {
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,
+            chooses: self.options.chooses,
             claim,
             counts_loops: counted && !plan.loops.is_empty(),
             // Functions would read a record in which the location is another number.
@@ -360,7 +379,8 @@ impl Splicer<'_> {
         let mut edits = Edits::new();
         edits.insert(function.name_span.end - start, TRACED_SUFFIX);
         if function.is_entry() {
-            let parameter = format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{DESCRIPTOR_BYTES}]");
+            let parameter =
+                format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]", descriptor_bytes(style.chooses));
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
@@ -377,8 +397,9 @@ impl Splicer<'_> {
                 ),
             );
         }
+        let unchosen = (style.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
-            emitter.prologue(loops);
+            emitter.prologue(loops, unchosen.as_deref());
         } else {
             emitter.function_prologue(loops);
         }
@@ -399,6 +420,12 @@ impl Splicer<'_> {
             edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
         }
         edits.insert(body.close - start, emitter.take_rare());
+        if let Some(label) = unchosen {
+            let own = self.own_body(function, body, plan)?;
+            edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
+        } else if style.chooses {
+            unchosen::check_function(function, body)?;
+        }
         let mut copy = edits.apply(function.span.text(self.module.text))?;
         copy.insert(0, '\n');
         copy.push('\n');

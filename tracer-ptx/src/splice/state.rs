@@ -11,9 +11,13 @@
 //!    512   256  for each lane: clock
 //!    768   256  for each lane: lower half of the link's address; a streamed log's tag
 //!   1024   512  with a twin: its next entry and link
-//!      …    64  where functions record too: the launch's descriptor
+//!      …    64  where functions record too: the launch's descriptor; 88 in a kernel that chooses its warps
 //! ```
 //! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
+
+use std::mem::offset_of;
+
+use warptrace_format::log::LaunchLogs;
 
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +45,10 @@ impl Placement {
 
 /// Bytes of a pair of words, for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
-/// Bytes of the launch's descriptor.
-pub(super) const DESCRIPTOR_BYTES: u32 = size_of::<warptrace_format::log::LaunchLogs>() as u32;
+/// Bytes of the launch's descriptor that a kernel takes; with the fields that choose warps if it looks at them.
+pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
+    (if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) }) as u32
+}
 
 /// A pair of words of a lane's state.
 #[derive(Clone, Copy)]
@@ -87,8 +93,8 @@ const fn pairs(dual: bool) -> u32 {
 }
 
 /// Bytes of shared memory that a warp's state takes.
-pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool) -> u32 {
-    pairs(dual) * PAIR_BYTES + if with_descriptor { DESCRIPTOR_BYTES } else { 0 }
+pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool, chooses: bool) -> u32 {
+    pairs(dual) * PAIR_BYTES + if with_descriptor { descriptor_bytes(chooses) } else { 0 }
 }
 
 /// Offset of the launch's descriptor in a warp's state.

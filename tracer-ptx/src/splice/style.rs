@@ -32,6 +32,8 @@ pub(super) struct Style {
     pub(super) is_entry: bool,
     /// Whether the kernel calls functions that record, or this is one.
     pub(super) with_descriptor: bool,
+    /// Whether the kernel looks which of its warps were chosen to record.
+    pub(super) chooses: bool,
     /// How segments are claimed.
     pub(super) claim: Claim,
     /// Whether counted loops leave lanes in no run.

@@ -2,11 +2,12 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
-use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
+use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
 use crate::model::{Model, Run, events, lanes, of_lane, sequence, steps};
 use crate::program::{self, LENGTH, Lane, Mix, begins};
 
@@ -90,6 +91,8 @@ pub(crate) struct Traced {
     splicing: Splicing,
     spliced: Spliced,
     program: Program,
+    /// The warps that record; `None`: all, and the kernel does not ask.
+    chosen: Option<ChosenWarps>,
 }
 
 /// What comes of a traced launch.
@@ -103,15 +106,20 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
-        Self::with(splicing, false)
+        Self::with(splicing, false, None)
     }
 
     /// The kernel with a traced copy whose logs are streamed.
     pub(crate) fn streamed(splicing: Splicing) -> Self {
-        Self::with(splicing, true)
+        Self::with(splicing, true, None)
     }
 
-    fn with(splicing: Splicing, streamed: bool) -> Self {
+    /// The kernel that looks which of its warps were chosen.
+    pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
+        Self::with(splicing, streamed, Some(chosen))
+    }
+
+    fn with(splicing: Splicing, streamed: bool, chosen: Option<ChosenWarps>) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
@@ -123,11 +131,12 @@ impl Traced {
             architecture,
             registers: &[],
             marks: splicing.marks,
+            chooses: chosen.is_some(),
         };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, spliced, program }
+        Self { splicing, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -179,7 +188,7 @@ impl Traced {
 
     /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
-        let layout = shape.layout(self.tracks());
+        let layout = self.layout(shape);
         let mut memory = inputs(threads);
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
@@ -217,20 +226,43 @@ impl Traced {
         observed
     }
 
-    /// What each warp must record, and its threads.
+    /// How many warps record.
+    pub(crate) fn recorded_warps(&self, shape: Shape) -> u32 {
+        self.chosen.map_or(shape.warps(), |chosen| chosen.count())
+    }
+
+    /// What a kernel's descriptor has behind its other fields.
+    pub(crate) fn chosen_bytes(&self) -> Vec<u8> {
+        chosen_bytes(self.chosen.unwrap_or_default())
+    }
+
+    /// Log memory of a launch.
+    fn layout(&self, shape: Shape) -> Layout {
+        let Some(chosen) = self.chosen else { return shape.layout(self.tracks()) };
+        let (streams, threads) = ([chosen.count(), self.tracks()], chosen.block_threads(shape.threads()));
+        let mut layout = Layout::new(streams, threads, shape.first, shape.segments, shape.claimed);
+        layout.launch.chosen = chosen;
+        layout
+    }
+
+    /// For each warp its index among those that record, if it does, what it must record then, and its threads.
     pub(crate) fn warps<'a>(
         &'a self,
         threads: &'a [Lane],
         shape: Shape,
         observed: &'a Observed,
-    ) -> impl Iterator<Item = (Model, &'a [Lane])> {
+    ) -> impl Iterator<Item = (Option<u32>, Model, &'a [Lane])> {
         (0..shape.warps()).map(move |warp| {
             let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
             let model = Model::of(&steps(markers, self.splicing.recording.counted));
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
-            (model, &threads[first..][..lane_count])
+            let index = match self.chosen {
+                None => Some(warp),
+                Some(chosen) => chosen.index(block, in_block),
+            };
+            (index, model, &threads[first..][..lane_count])
         })
     }
 
@@ -238,9 +270,10 @@ impl Traced {
     pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
         let clock = time(shape.clock);
         let mut all = [Vec::new(), Vec::new()];
-        for (warp, (model, threads)) in self.warps(threads, shape, &outcome.observed).enumerate() {
+        for (index, model, threads) in self.warps(threads, shape, &outcome.observed) {
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
-                check_track(&track[warp], expected, threads, clock, self.exact());
+                let Some(index) = index else { continue };
+                check_track(&track[index as usize], expected, threads, clock, self.exact());
             }
             all[0].extend(model.trace);
             all[1].extend(model.marks);

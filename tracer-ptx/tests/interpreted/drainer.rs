@@ -103,6 +103,7 @@ impl Drainer {
             launch: LAUNCH,
             segment_entries: streaming.entries,
             slots: streaming.segments.next_power_of_two(),
+            ..StreamLogs::default()
         };
         // Tags may begin anew.
         let next_tag =

@@ -21,6 +21,7 @@ fn options(placement: Placement) -> Options<'static> {
         architecture: 90,
         registers: &[],
         marks: false,
+        chooses: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{
     ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
     RESERVED_ENTRIES,
@@ -67,6 +68,7 @@ impl Layout {
         let words =
             [heads, warps, first_entries, segment_entries, claims_from, claims_end, launch, first_segments];
         bytes.extend(words.into_iter().chain([0; 2]).flat_map(u32::to_le_bytes));
+        bytes.extend(chosen_bytes(self.launch.chosen));
         bytes
     }
 
@@ -85,6 +87,14 @@ impl Layout {
     fn lanes(&self, warp: u32) -> u32 {
         LoggedLaunch { block_threads: self.block_threads, ..LoggedLaunch::default() }.lanes(warp)
     }
+}
+
+/// The fields behind a descriptor's others, which say which warps record; a kernel that does not ask takes none.
+pub(crate) fn chosen_bytes(chosen: ChosenWarps) -> Vec<u8> {
+    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = chosen;
+    let words = [first_block, blocks, block_step, first_warp, block_warps, 0];
+    let words = if chosen.is_none() { &[][..] } else { &words };
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// A warp's track.

@@ -1,6 +1,7 @@
 //! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
 
 mod case;
+mod chosen;
 mod drainer;
 mod kernels;
 mod logs;

@@ -47,10 +47,10 @@ impl Traced {
         schedule: &mut Schedule,
         seen: &mut Seen,
     ) -> u64 {
-        let warps = shape.blocks() * shape.block_warps();
+        let warps = self.recorded_warps(shape);
         let mut memory = inputs(threads);
         let mut drainer = Drainer::new(streaming, warps, self.tracks(), seed, &mut memory);
-        let parameter = drainer.parameter();
+        let parameter = [drainer.parameter(), self.chosen_bytes()].concat();
         let host = &mut |memory: &mut _| drainer.act(memory);
         let observed = self.run(parameter, threads, shape, schedule, &mut memory, host);
         let drained = drainer.finish(&mut memory);
@@ -68,7 +68,8 @@ impl Traced {
     ) {
         let clock = time(shape.clock);
         let warps = drained.ended.len();
-        for (warp, (model, threads)) in self.warps(threads, shape, observed).enumerate() {
+        for (index, model, threads) in self.warps(threads, shape, observed) {
+            let Some(warp) = index.map(|index| index as usize) else { continue };
             let ended = &drained.ended[warp];
             let there = ended.iter().map(Option::is_some);
             assert!(there.eq((0..LANES as usize).map(|lane| lane < threads.len())), "lanes that have left");
@@ -119,7 +120,7 @@ impl Traced {
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
-    for Taken { keeper, entry, .. } in runs.iter() {
+    for Taken { keeper, entry, .. } in runs {
         assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
         let time = entry.time.wrapping_sub(clock);
         let before = std::mem::replace(&mut last[*keeper as usize], time);

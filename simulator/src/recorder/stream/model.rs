@@ -31,6 +31,7 @@ fn logs() -> StreamLogs {
         launch: 1,
         segment_entries: ENTRIES,
         slots: SEGMENTS,
+        ..StreamLogs::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::pool::WarpAccount;
 
-use super::stream::{Name, Stream};
+use super::runs::{Name, Stream};
 use crate::session::Standing;
 use crate::session::worker::Account;
 
@@ -13,6 +13,8 @@ use crate::session::worker::Account;
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) info: LaunchInfo,
+    /// Its warps that record. Here a warp is named by its index among them.
+    pub(super) warps: u32,
     /// Offset of its tables in the session's memory.
     pub(super) tables: u64,
     /// For each warp the lanes that had left before the last look.
@@ -25,10 +27,10 @@ pub(super) struct Launch {
 
 impl Launch {
     pub(super) fn new(info: LaunchInfo, tracks: u32, tables: u64) -> Self {
-        let warps = info.warps() as usize;
+        let warps = info.chosen().count();
         let mut streams = Vec::new();
-        streams.resize_with(tracks as usize * warps, OnceLock::new);
-        Self { info, tables, ended: vec![0; warps], is_over: false, streams }
+        streams.resize_with(tracks as usize * warps as usize, OnceLock::new);
+        Self { info, warps, tables, ended: vec![0; warps as usize], is_over: false, streams }
     }
 
     /// Its streams: `track * warps + warp`.
@@ -45,36 +47,37 @@ impl Launch {
     /// A stream that waits to be ordered or encoded, and its name.
     pub(super) fn waiting(&self, number: usize) -> Option<(Name, MutexGuard<'_, Stream>)> {
         let stream = lock(self.streams[number].get()?);
-        let (warps, number) = (self.info.warps(), number as u32);
+        let (warps, number) = (self.warps, number as u32);
         let name = Name { launch: self.info.number(), track: number / warps, warp: number % warps };
         (!stream.is_empty()).then_some((name, stream))
     }
 
     /// Whether a lane of a stream's warp had left before the last look.
     pub(super) fn has_left(&self, stream: u32, lane: u32) -> bool {
-        self.is_over || self.ended[(stream % self.info.warps()) as usize] >> (lane % 32) & 1 != 0
+        self.is_over || self.ended[(stream % self.warps) as usize] >> (lane % 32) & 1 != 0
     }
 
     /// Whether all lanes of a stream's warp had left before the last look.
     pub(super) fn has_ended(&self, stream: u32) -> bool {
-        let warp = stream % self.info.warps();
+        let warp = stream % self.warps;
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// The warps that had not ended before the last look, and what they did last.
+    /// The chosen warps that had not ended before the last look, and what they did last.
     pub(super) fn standing(&self) -> Vec<Standing> {
-        let standing = |warp: u32| {
-            let lanes = self.lanes(warp) & !self.ended[warp as usize];
-            let last = self.streams.get(warp as usize)?.get().and_then(|stream| lock(stream).latest());
+        let warps_per_block = self.info.threads_per_block().div_ceil(32);
+        let standing = |index: u32| {
+            let lanes = self.lanes(index) & !self.ended[index as usize];
+            let last = self.streams.get(index as usize)?.get().and_then(|stream| lock(stream).latest());
+            let warp = self.info.chosen().warp(index, warps_per_block)?;
             (lanes != 0).then_some(Standing { warp, lanes, last })
         };
-        (0..self.info.warps()).filter_map(standing).collect()
+        (0..self.warps).filter_map(standing).collect()
     }
 
     /// The lanes that a warp has.
     pub(super) fn lanes(&self, warp: u32) -> u32 {
-        let [x, y, z] = self.info.block();
-        let threads = x * y * z;
+        let threads = self.info.chosen().block_threads(self.info.threads_per_block());
         let before = 32 * (warp % threads.div_ceil(32));
         u32::MAX >> (32 - (threads - before).min(32))
     }

@@ -11,8 +11,8 @@
 mod launch;
 mod order;
 mod partition;
+mod runs;
 mod segments;
-mod stream;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ use warptrace_format::stream::{StreamLogs, StreamState};
 
 use self::launch::Launch;
 use self::partition::{Needs, Partition};
+use self::runs::Encoding;
 use self::segments::{InUse, Piece, words};
-use self::stream::Encoding;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
@@ -124,9 +124,8 @@ impl Streams {
         let tables = partition.tables + self.tables_used;
         device.fill(self.memory.address + tables, needs.tables, 0)?;
         self.tables_used += needs.tables;
-        let warps = info.warps();
         let launch = Launch::new(*info, self.tracks, tables);
-        let streams = launch.stream_count();
+        let (warps, streams) = (launch.warps, launch.stream_count());
         self.launches.insert(info.number(), launch);
         let at = |offset: u64| self.memory.address + offset;
         Ok(StreamLogs {
@@ -140,6 +139,8 @@ impl Streams {
             launch: info.number(),
             segment_entries: partition.segment_entries,
             slots: self.supply.slots(),
+            chosen: info.chosen(),
+            unused: 0,
         })
     }
 
@@ -277,7 +278,7 @@ impl Streams {
         let mut all = Vec::new();
         let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
         for launch in running {
-            let warps = launch.info.warps();
+            let warps = launch.warps;
             let at = self.memory.address + launch.tables + 8 * launch.stream_count() as u64;
             let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
             let (words, _) = bytes.as_chunks::<4>();

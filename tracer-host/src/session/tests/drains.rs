@@ -150,7 +150,7 @@ fn the_device_is_told_what_to_record_before_anything_runs() {
         launch(&mut session, "other").unwrap();
         session.finish().unwrap();
         let kernels = vec!["k".to_owned(), "other".to_owned()];
-        assert_eq!(device.prepared, [(kernels, Some((recording, placement)))]);
+        assert_eq!(device.prepared, [(kernels, Some((recording, placement, false)))]);
         assert_eq!(device.placements, [placement; 2]);
     }
 }

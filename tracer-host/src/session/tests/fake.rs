@@ -42,7 +42,7 @@ pub(super) fn event(location: u8) -> Vec<u8> {
 }
 
 /// Kernels that a call of `prepare` names, and how they are to be traced.
-pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>)>);
+pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>, bool)>);
 
 /// Memory, and what was asked of the device.
 #[derive(Debug)]
@@ -285,7 +285,7 @@ impl Device for FakeDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
         self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
         Ok(())
@@ -322,10 +322,13 @@ impl Device for FakeDevice {
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let Tracing { recording, placement, logs } = *tracing.expect("sessions trace");
+        let Some(&Tracing { recording, placement, chooses: _, logs }) = tracing else {
+            self.launched.push(format!("{} untraced", call.name()));
+            return Ok(LaunchTime { kernel: Duration::from_micros(1), claims: Claims::default() });
+        };
         let tracks = if recording.dual { 2 } else { 1 };
         self.launched.push(call.name().to_owned());
-        self.launches.push((logs, tracks, shape.block.iter().product()));
+        self.launches.push((logs, tracks, logs.chosen.block_threads(shape.block.iter().product())));
         self.placements.push(placement);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
@@ -336,6 +339,7 @@ impl Device for FakeDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())
     }

@@ -8,6 +8,7 @@ mod log_memory;
 mod output;
 mod room;
 mod streamed;
+mod window;
 
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{ENTRY_BYTES, Emitter, LANES, LAUNCH_PARAMETER, Log, field};
-use crate::splice::state::{DESCRIPTOR_BYTES, Pair, Placement, descriptor_offset};
+use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
 impl Emitter {
     /// Prepares a function that a kernel calls.
@@ -14,13 +14,17 @@ impl Emitter {
         loops.iter().for_each(|location| self.loop_enter(*location));
     }
 
-    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments.
-    pub(in crate::splice) fn prologue(&mut self, loops: &[u16]) {
+    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps that were not chosen
+    /// leave for `unchosen`, if there is such a label.
+    pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
+        match unchosen {
+            Some(unchosen) => self.choose(unchosen),
+            None if self.style.streamed => self.thread_in_block(),
+            None => self.warp_in_launch(),
+        }
         if self.style.streamed {
-            self.thread_in_block();
             self.logs().iter().for_each(|log| self.no_segment(*log));
         } else {
-            self.warp_in_launch();
             self.field(32, "%wt_x5", field::FIRST_ENTRIES);
             self.logs().iter().for_each(|log| self.first_segment(*log));
         }
@@ -72,7 +76,7 @@ impl Emitter {
     pub(super) fn copy_descriptor(&mut self) {
         let at = descriptor_offset(self.style.dual);
         emit!(self, "mad.lo.u32 %wt_x7, %wt_x1, -8, %wt_s;");
-        for offset in (0..DESCRIPTOR_BYTES).step_by(8) {
+        for offset in (0..descriptor_bytes(self.style.chooses)).step_by(8) {
             emit!(self, "ld.param.b64 %wt_y0, [{LAUNCH_PARAMETER}+{offset}];");
             emit!(self, "st.shared.b64 [%wt_x7+{}], %wt_y0;", at + offset);
         }

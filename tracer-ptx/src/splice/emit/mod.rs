@@ -20,6 +20,7 @@ macro_rules! emit {
     }};
 }
 
+mod choose;
 mod ends;
 mod log;
 mod loops;
@@ -51,6 +52,7 @@ mod field {
     pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
     pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
     pub(super) const FIRST_SEGMENTS: u32 = offset_of!(LaunchLogs, first_segments) as u32;
+    pub(super) const CHOSEN: u32 = offset_of!(LaunchLogs, chosen) as u32;
 }
 
 /// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
@@ -263,8 +265,18 @@ impl Emitter {
         emit!(self, "mov.b64 {{{low}, {high}}}, %wt_c;");
     }
 
-    /// Finds this warp's index in the launch (`%wt_x0`) and the lane (`%wt_x1`).
+    /// Finds this warp's index in the launch (`%wt_x0`), among the chosen ones if they are looked for, and the lane (`%wt_x1`).
     fn warp_in_launch(&mut self) {
+        self.block_and_warp();
+        if self.style.chooses {
+            self.chosen_index();
+        } else {
+            emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
+        }
+    }
+
+    /// Finds the block's linear index (`%wt_x0`), and what `thread_in_block` finds.
+    fn block_and_warp(&mut self) {
         self.lines(&[
             "mov.u32 %wt_x0, %ctaid.z;",
             "mov.u32 %wt_x1, %nctaid.y;",
@@ -275,7 +287,6 @@ impl Emitter {
             "mad.lo.u32 %wt_x0, %wt_x0, %wt_x1, %wt_x2;",
         ]);
         self.thread_in_block();
-        emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
     }
 
     /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block (`%wt_x3`).
@@ -299,7 +310,8 @@ impl Emitter {
 
     /// Finds the lane's state in shared memory: `%wt_s`. Needs the values of `thread_in_block`.
     fn shared_state(&mut self) {
-        let bytes = warp_bytes(self.style.dual, self.style.with_descriptor);
+        let Style { dual, with_descriptor, chooses, .. } = self.style;
+        let bytes = warp_bytes(dual, with_descriptor, chooses);
         emit!(self, "mov.u32 %wt_s, {DYNAMIC_SHARED};");
         emit!(self, "mov.u32 %wt_x4, %dynamic_smem_size;");
         emit!(self, "add.u32 %wt_s, %wt_s, %wt_x4;");

@@ -15,7 +15,7 @@
 use std::fmt::Write;
 
 use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, Words};
-use crate::splice::state::DESCRIPTOR_BYTES;
+use crate::splice::state::descriptor_bytes;
 use crate::splice::style::Claim;
 
 /// Offsets in the launch's descriptor, and in the state of the queue.
@@ -37,7 +37,10 @@ mod field {
     pub(super) const GAVE_UP: u32 = offset_of!(StreamState, gave_up) as u32;
     const _: () = {
         assert!(offset_of!(StreamState, tickets) == 0);
-        assert!(size_of::<StreamLogs>() == super::DESCRIPTOR_BYTES as usize);
+        // So both kinds of descriptors take as many bytes, and say at the same place which warps record.
+        assert!(offset_of!(StreamLogs, chosen) as u32 == super::super::field::CHOSEN);
+        assert!(offset_of!(StreamLogs, chosen) as u32 == super::descriptor_bytes(false));
+        assert!(size_of::<StreamLogs>() as u32 == super::descriptor_bytes(true));
     };
 }
 
@@ -95,6 +98,8 @@ impl Emitter {
         emit!(self, "shl.b32 %wt_x5, %wt_x5, {};", ENTRY_BYTES.ilog2());
         self.field(64, "%wt_y0", field::SEGMENTS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x0, %wt_x5, %wt_y0;");
+        emit!(self, "cvt.u64.u32 %wt_y2, %wt_x5;");
+        emit!(self, "add.u64 %wt_y2, %wt_y2, %wt_y0;");
         self.warp_in_launch();
         emit!(self, "mov.u32 %wt_x4, %wt_x0;");
         if log.track != 0 {
@@ -103,8 +108,6 @@ impl Emitter {
         }
         self.field(32, "%wt_x2", field::LAUNCH);
         emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y0], {{%wt_x4, %wt_x2, %wt_x1, {}}};", log.tag);
-        emit!(self, "cvt.u64.u32 %wt_y2, %wt_x5;");
-        emit!(self, "add.u64 %wt_y2, %wt_y2, %wt_y0;");
         emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
         emit!(self, "add.u64 %wt_y0, %wt_y0, {ENTRY_BYTES};");
         emit!(self, "@%wt_p3 mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
