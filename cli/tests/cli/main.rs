@@ -5,6 +5,7 @@ mod arguments;
 mod decode;
 mod help;
 mod info;
+mod interrupted;
 mod losses;
 mod programs;
 mod record;

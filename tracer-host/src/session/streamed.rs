@@ -34,7 +34,7 @@ struct Serving<'a, 'd, W> {
     interrupt: Option<&'a mut Interrupt<'d>>,
     info: LaunchInfo,
     kernel: &'a str,
-    /// Why nothing more is done: the kernel goes on, and loses what finds no memory.
+    /// Why nothing more is done.
     failed: Option<SessionError>,
 }
 
@@ -45,7 +45,11 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
         }
         let asked = self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_asked());
         let done = if asked { self.end_now(memory) } else { self.look(memory) };
-        self.failed = done.err();
+        if let Err(error) = done {
+            // The kernel goes on, and waits for nothing. If the device fails, the launch says so.
+            let _ = self.streams.refuse(memory);
+            self.failed = Some(error);
+        }
     }
 
     fn look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {

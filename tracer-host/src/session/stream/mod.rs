@@ -174,8 +174,18 @@ impl Streams {
             }
         }
         // Who waited in vain may wait again.
-        let gave_up = std::mem::offset_of!(StreamState, gave_up) as u64;
-        memory.write_live(self.memory.address + partition.state + gave_up, &[0; 8])
+        self.set_gave_up(memory, 0)
+    }
+
+    /// Lets nobody wait for memory any more: what finds none is lost.
+    pub(super) fn refuse(&self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+        self.set_gave_up(memory, 1)
+    }
+
+    fn set_gave_up(&self, memory: &mut dyn LiveMemory, gave_up: u64) -> Result<(), DeviceError> {
+        let Some(partition) = self.partition else { return Ok(()) };
+        let offset = std::mem::offset_of!(StreamState, gave_up) as u64;
+        memory.write_live(self.memory.address + partition.state + offset, &gave_up.to_le_bytes())
     }
 
     /// Whether so much is in use that a look is due, though no kernel runs.

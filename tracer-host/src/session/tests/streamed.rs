@@ -45,6 +45,16 @@ warptrace_device::kernel! {
 }
 
 warptrace_device::kernel! {
+    /// Turns.
+    fn turns(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+    }
+}
+
+warptrace_device::kernel! {
     /// Turns, and fails in the end.
     fn fails(turns: u32) {
         for _ in 0..turns {
@@ -56,7 +66,7 @@ warptrace_device::kernel! {
 }
 
 const PROGRAM: TracedProgram<'static> =
-    TracedProgram { kernels: &[("hangs", ""), ("fails", "")], points: &[at::POINTS] };
+    TracedProgram { kernels: &[("hangs", ""), ("fails", ""), ("turns", "")], points: &[at::POINTS] };
 
 /// A file that several may look at.
 #[derive(Clone, Default)]
@@ -139,4 +149,29 @@ fn a_kernel_that_fails_leaves_what_had_come_of_it() {
     let verified = verify(&file);
     assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
     assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn no_kernel_waits_for_a_disk_that_is_full() {
+    let mut device = device();
+    // Nobody would wait for so long.
+    let options = options(Duration::from_secs(3_600), 200 << 10);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&turns(400_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    assert!(matches!(error, SessionError::Write(_)), "{error}");
 }
