@@ -9,7 +9,7 @@ use warptrace_ptx::splice::{Options, Placement, TRACED_SUFFIX, splice};
 use warptrace_ptx::{Body, Cfg, Module, fuzzing};
 
 use crate::usage::{self, Usage};
-use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, spliced, workspace};
+use crate::{RECORDINGS, assembler, kernels, number, ptx, registers, sass, spliced, workspace};
 
 /// A kernel whose limit leaves recording fewer registers than this may spill a little: stores and loads, in bytes of a lane.
 const ROOM: u32 = 16;
@@ -87,6 +87,28 @@ fn they_assemble_for_all_architectures() {
             assert!(spills <= allowed, "{kernel}: {traced:?}, {untraced:?}");
         }
         println!();
+    }
+}
+
+#[test]
+fn they_assemble_with_streamed_logs() {
+    let (Some(ptx), Some(assembler)) = (ptx(), assembler()) else { return };
+    let folder = tempfile::tempdir().expect("a folder for the assembler");
+    // Both ways to take a segment.
+    for (architecture, recording) in ["sm_80", "sm_90"].into_iter().zip([RECORDINGS[0], RECORDINGS[3]]) {
+        let options = Options {
+            recording: Some(recording),
+            streamed: true,
+            architecture: number(architecture),
+            chooses: true,
+            ..Options::default()
+        };
+        let text = splice(ptx, &options).unwrap_or_else(|error| panic!("{options:?}: {error}")).text;
+        let path = folder.path().join(format!("{architecture}.ptx"));
+        std::fs::write(&path, text).expect("the folder takes files");
+        let said = assembler.assemble(&path, architecture);
+        let usage = usage::parse(&said.unwrap_or_else(|error| panic!("{architecture}: {error}")));
+        assert!(kernels().iter().all(|kernel| usage.contains_key(&format!("{kernel}{TRACED_SUFFIX}"))));
     }
 }
 
