@@ -19,7 +19,7 @@ use crate::codecs::Codec;
 use crate::machine;
 use crate::subject::{Run, Subject};
 
-/// Device memory of streamed recordings, which need no more for more events.
+/// Device memory of streamed recordings at most: they need no more for more events.
 const STREAMED_BYTES: u64 = 1 << 30;
 
 /// Where runs happen: a device, a folder for traces, and how much device memory the tracer may take.
@@ -89,7 +89,7 @@ pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> Session
     (options.dual, options.counted) = (dual, codec.counted);
     (options.placement, options.policy) = (codec.placement, codec.policy);
     options.memory_bytes = Some(match codec.policy {
-        Policy::Stream { .. } => STREAMED_BYTES,
+        Policy::Stream { .. } => memory.min(STREAMED_BYTES),
         _ => memory,
     });
     options

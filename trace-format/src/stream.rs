@@ -24,9 +24,7 @@
 //! # Taking a segment
 //! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its segment is then
 //! in slot `ticket % slots` of a queue, as soon as the slot has the ticket's *lap*, that is `ticket / slots + 1`, of which it
-//! holds eight bits. The host writes a slot when it has a segment to give, and has seen the header of the one that the slot
-//! gave last: until then the lane whose ticket that was may not have looked. Where it passes over a slot for that, it gives
-//! only to tickets that have been taken: segments that wait for lanes to come would be missing there. A slot is 8 bytes:
+//! holds eight bits. The host writes a slot when it has a segment to give, in the order of tickets. A slot is 8 bytes:
 //! ```text
 //! offset  size  field
 //!      0     3  number of the segment
@@ -36,9 +34,9 @@
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a segment, or
 //! [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the host last gave something
 //! ([`StreamState::gave_up`]). Then it counts what it would have appended as lost, keeps the ticket, and looks again
-//! when it next has something to append. If the slot has been given to a later ticket by then, it takes a new one. (That is told from the laps
-//! if the later one is at most 127 laps later.) A lane that leaves the kernel with a ticket takes the segment with it, and the slot,
-//! until the launch has ended.
+//! when it next has something to append. If the slot has been given to a later ticket by then, it takes a new one. (That is told
+//! from the laps if the later one is at most 127 laps later.) A segment whose ticket was left so, or by a lane that has left the
+//! kernel, is out of use until the launch has ended: nobody can tell whether a lane is about to write to it.
 //!
 //! # The end
 //! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has appended

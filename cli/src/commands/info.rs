@@ -8,7 +8,7 @@ use serde::Serialize;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, POLICY_STREAM};
 use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::output::{bytes, count, say};
@@ -113,12 +113,13 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
     for (track, codec) in metadata.tracks.iter().enumerate() {
         say!("track {track}      {}", output::codec(*codec))?;
     }
-    say!(
-        "pool         {} chunks of {}, policy `{}`",
-        count(u64::from(metadata.pool_chunks)),
-        bytes(u64::from(metadata.chunk_bytes)),
-        metadata.policy
-    )?;
+    let chunk = bytes(u64::from(metadata.chunk_bytes));
+    let chunks = match metadata.policy.as_str() {
+        // There are none on the device.
+        POLICY_STREAM => format!("chunks of {chunk}"),
+        _ => format!("{} chunks of {chunk}", count(u64::from(metadata.pool_chunks))),
+    };
+    say!("pool         {chunks}, policy `{}`", metadata.policy)?;
     if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| memory(trace, name)) {
         say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
     }

@@ -61,7 +61,7 @@ pub enum Policy {
 
 impl Policy {
     /// How long a warp waits for memory if nothing else is asked for.
-    pub const STALL: Duration = Duration::from_secs(30);
+    pub const STALL: Duration = Duration::from_secs(10);
 }
 
 /// What to record and how.

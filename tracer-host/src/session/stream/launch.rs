@@ -84,7 +84,7 @@ impl Launch {
 
     /// The accounts, of what was recorded and of the originals that each stream has lost.
     pub(super) fn accounts(&self, lost: impl Iterator<Item = u64>) -> Vec<Account> {
-        let account = |(number, (stream, lost)): (u32, (&OnceLock<Box<Mutex<Stream>>>, u64))| {
+        let account = |number: u32, stream: &OnceLock<Box<Mutex<Stream>>>, lost: u64| {
             let counts = |stream: &Mutex<Stream>| {
                 let stream = lock(stream);
                 (stream.originals, stream.recorded, stream.chunks)
@@ -96,7 +96,8 @@ impl Launch {
             let finished = u32::from(self.has_ended(number));
             Account::new(WarpAccount { attempted, recorded, lost, chunks, finished })
         };
-        (0..).zip(self.streams.iter().zip(lost)).map(account).collect()
+        let streams = (0..).zip(self.streams.iter().zip(lost));
+        streams.map(|(number, (stream, lost))| account(number, stream, lost)).collect()
     }
 }
 
