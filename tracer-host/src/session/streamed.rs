@@ -66,9 +66,9 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
 
     /// Writes what has come until now, ends the file, and tells where the warps stand.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
-        // What the first look finds has all its predecessors by the second.
-        self.look(memory)?;
-        self.look(memory)?;
+        // What the first time finds has all its predecessors by the second. Nothing is encoded before, for somebody waits.
+        self.streams.take_new(memory, false)?;
+        self.streams.take_new(memory, false)?;
         let number = self.info.number();
         let running = self.streams.standing(number);
         let rest = self.streams.abandon(Some(memory))?;

@@ -209,25 +209,28 @@ impl Streams {
 
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
     pub(super) fn look(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Look, DeviceError> {
-        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
-            return Ok(Look::default());
-        };
+        self.take_new(memory, is_over)?;
+        let mut look = Look { packed: self.encode(is_over), ..Look::default() };
+        if let Some(partition) = self.partition.filter(|_| is_over) {
+            self.end(Some(memory), partition, &mut look)?;
+        }
+        Ok(look)
+    }
+
+    /// Takes what is new of all launches, and encodes nothing.
+    pub(super) fn take_new(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<(), DeviceError> {
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(()) };
         // What had left before this look has written all that it ever will.
         let ended = self.read_ended(memory, is_over)?;
         let tickets = self.tickets(memory, partition)?;
         self.take(tickets);
         self.read(memory, partition, is_over)?;
-        let mut look = Look { packed: self.encode(is_over), ..Look::default() };
-        if is_over {
-            self.end(Some(memory), partition, &mut look)?;
-        } else {
-            for (launch, ended) in ended {
-                if let Some(launch) = self.launches.get_mut(&launch) {
-                    launch.ended = ended;
-                }
+        for (launch, ended) in ended {
+            if let Some(launch) = self.launches.get_mut(&launch) {
+                launch.ended = ended;
             }
         }
-        Ok(look)
+        Ok(())
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that nobody writes any more:
