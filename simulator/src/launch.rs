@@ -52,8 +52,8 @@ pub(crate) enum LogMemory {
     None,
     /// Into logs that are read when it has ended.
     Kept(LaunchLogs),
-    /// Into logs that the host empties meanwhile.
-    Streamed(StreamLogs),
+    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too.
+    Streamed { logs: StreamLogs, open: bool },
 }
 
 /// One launch: the grid and what its threads find there.
@@ -122,8 +122,17 @@ impl<'a> Launch<'a> {
     /// of eight bytes only. `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
-        self.memory = LogMemory::Streamed(logs);
+        self.memory = LogMemory::Streamed { logs, open: false };
         self.recording = recording;
+        self
+    }
+
+    /// Writes runs into [streamed](Self::streamed) logs as soon as they begin, if `open`. Without effect on others.
+    #[must_use]
+    pub fn open_runs(mut self, open: bool) -> Self {
+        if let LogMemory::Streamed { open: to, .. } = &mut self.memory {
+            *to = open;
+        }
         self
     }
 

@@ -11,6 +11,9 @@ pub(super) trait Track {
     /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it. `is_sole`: no lane appends a copy.
     fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
 
+    /// Writes a run that has not ended to where its keeper will append it, if logs have such runs.
+    fn write_open(&mut self, _: Entry) {}
+
     /// Whether lanes that leave a run before its keeper append a copy of it.
     fn has_copies(&self) -> bool;
 
@@ -40,9 +43,9 @@ pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u64) -> Option<B
             // SAFETY: the caller's promise.
             Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))
         }
-        LogMemory::Streamed(logs) if warp < logs.warps => {
+        LogMemory::Streamed { logs, open } if warp < logs.warps => {
             // SAFETY: the caller's promise.
-            Some(Box::new(unsafe { StreamedTrack::new(logs, track, warp) }))
+            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, track, warp) }))
         }
         _ => None,
     }

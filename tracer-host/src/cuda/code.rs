@@ -106,6 +106,7 @@ impl Code {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
             streamed: way.is_some_and(|way| way.streamed),
+            open_runs: false,
             placement: way.and_then(|way| way.placement),
             registers: &limits,
             architecture: self.architecture,

@@ -58,6 +58,9 @@ pub struct Options<'a> {
     /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
     /// `warptrace_format::stream::StreamLogs`.
     pub streamed: bool,
+    /// Whether runs are in streamed logs as soon as they begin: what lanes are in when a kernel hangs is known then. Each
+    /// run costs a store more, and a repetition some instructions.
+    pub open_runs: bool,
     /// Where lanes keep their records; `None` chooses for each kernel.
     pub placement: Option<Placement>,
     /// How many registers traced copies of kernels may have; the assembler chooses for those that are not named. Left to itself
@@ -334,6 +337,7 @@ impl Splicer<'_> {
             placement,
             dual,
             streamed: self.options.streamed,
+            open_runs: self.options.streamed && self.options.open_runs,
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,

@@ -26,6 +26,8 @@ pub(super) struct Style {
     pub(super) dual: bool,
     /// Whether logs are streamed (`warptrace_format::stream`).
     pub(super) streamed: bool,
+    /// Whether runs are written to streamed logs when they begin, too.
+    pub(super) open_runs: bool,
     /// Whether votes name their lanes.
     pub(super) sync: bool,
     /// Whether this is a kernel; else a function that one calls.

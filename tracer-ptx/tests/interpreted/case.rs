@@ -88,6 +88,7 @@ pub(crate) fn text(splicing: Splicing) -> String {
 /// The kernel with its traced copy.
 pub(crate) struct Traced {
     splicing: Splicing,
+    pub(crate) open_runs: bool,
     spliced: Spliced,
     program: Program,
 }
@@ -103,15 +104,15 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
-        Self::with(splicing, false)
+        Self::with(splicing, false, false)
     }
 
     /// The kernel with a traced copy whose logs are streamed.
-    pub(crate) fn streamed(splicing: Splicing) -> Self {
-        Self::with(splicing, true)
+    pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
+        Self::with(splicing, true, open_runs)
     }
 
-    fn with(splicing: Splicing, streamed: bool) -> Self {
+    fn with(splicing: Splicing, streamed: bool, open_runs: bool) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
@@ -119,6 +120,7 @@ impl Traced {
             kernels: None,
             recording: Some(splicing.recording),
             streamed,
+            open_runs,
             placement,
             architecture,
             registers: &[],
@@ -127,7 +129,7 @@ impl Traced {
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, spliced, program }
+        Self { splicing, open_runs, spliced, program }
     }
 
     /// What lists may hold for this kernel.

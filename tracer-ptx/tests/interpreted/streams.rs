@@ -27,6 +27,9 @@ pub(crate) struct Seen {
     pub(crate) holes: u64,
     /// Copies that were taken.
     pub(crate) copies: u64,
+    /// What was seen of runs that had not ended, and how often such a run was written again.
+    pub(crate) open: u64,
+    pub(crate) again: u64,
 }
 
 impl Traced {
@@ -55,6 +58,13 @@ impl Traced {
         let observed = self.run(parameter, threads, shape, schedule, &mut memory, host);
         let drained = drainer.finish(&mut memory);
         self.check_drained(threads, shape, &observed, &drained, seen);
+        for run in &drained.runs {
+            // Of a twin nothing is open.
+            let may = self.open_runs && run.stream < warps;
+            check_open(run, may, may && streaming.watches);
+            seen.open += run.open.len() as u64;
+            seen.again += run.open.len().saturating_sub(1) as u64;
+        }
         observed.steps
     }
 
@@ -76,7 +86,7 @@ impl Traced {
             for (track, expected) in expected.into_iter().enumerate().take(self.tracks() as usize) {
                 let stream = track * warps + warp;
                 let mut runs: Vec<Taken> =
-                    drained.runs.iter().filter(|run| run.stream as usize == stream).copied().collect();
+                    drained.runs.iter().filter(|run| run.stream as usize == stream).cloned().collect();
                 runs.sort_by_key(|run| run.ticket);
                 check_logs(&runs, clock);
                 assert!(runs.iter().all(|run| run.entry.is_run()));
@@ -116,10 +126,25 @@ impl Traced {
     }
 }
 
+/// Checks what a run's entry said before the run ended: nothing if it `may` not have been open, and all if it `must` have been seen.
+fn check_open(run: &Taken, may: bool, must: bool) {
+    let Taken { entry, open, .. } = run;
+    let power = |entry: &Entry| entry.count.ilog2();
+    let is_kept = run.is_original && !run.is_sole;
+    assert!(open.is_empty() || may && is_kept, "{run:?}");
+    for other in open {
+        assert!(Entry { count: entry.count, ..*other } == *entry && other.count <= entry.count, "{run:?}");
+    }
+    assert!(open.is_sorted_by(|one, other| power(one) < power(other)), "{run:?}");
+    if must && is_kept {
+        assert_eq!(open.last().map(power), Some(power(entry)), "{run:?}");
+    }
+}
+
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
-    for Taken { keeper, entry, .. } in runs.iter() {
+    for Taken { keeper, entry, .. } in runs {
         assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
         let time = entry.time.wrapping_sub(clock);
         let before = std::mem::replace(&mut last[*keeper as usize], time);
@@ -144,7 +169,7 @@ fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
 /// runs are in the order of their times.
 fn check_order(runs: &[Taken], clock: u32) {
     // The last run of each lane that is neither in the first snapshot with its successors nor in the one before.
-    let mut last: [Option<Taken>; LANES as usize] = [None; LANES as usize];
+    let mut last: [Option<&Taken>; LANES as usize] = [None; LANES as usize];
     for at_once in runs.chunk_by(|one, other| one.entry.time == other.entry.time) {
         for run in at_once {
             for before in lanes(run.entry.mask).filter_map(|lane| last[lane as usize]) {
@@ -161,7 +186,7 @@ fn check_order(runs: &[Taken], clock: u32) {
             for lane in lanes(run.entry.mask) {
                 let newest = &mut last[lane as usize];
                 if newest.is_none_or(|newest| newest.seen <= run.seen) {
-                    *newest = Some(*run);
+                    *newest = Some(run);
                 }
             }
         }

@@ -23,6 +23,7 @@ macro_rules! emit {
 mod ends;
 mod log;
 mod loops;
+mod open;
 mod runs;
 mod streamed;
 

@@ -27,10 +27,15 @@ impl Emitter {
         if asks_early {
             self.ask_full(TRACE);
         }
-        self.vote("all", "%wt_r", "%wt_p0");
+        if self.style.open_runs {
+            self.vote_unless_passing(location, count);
+        } else {
+            self.vote("all", "%wt_r", "%wt_p0");
+        }
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
+        let rewrite = self.style.open_runs.then(|| self.pass(count));
         self.end_run(asks_early);
         if self.style.dual {
             emit!(self, "mov.u32 %wt_tl, %wt_cl;");
@@ -42,6 +47,10 @@ impl Emitter {
         emit!(self, "mov.u32 %wt_k, {};", key | count);
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
+        if let Some(rewrite) = rewrite {
+            self.place_label(&rewrite);
+            self.write_open(location);
+        }
         self.place_label(&done);
         if self.style.dual {
             self.twin_event(location, count);

@@ -67,7 +67,8 @@ impl Emitter {
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
-        self.take_segment(log, words, is_sole);
+        self.take_segment(log);
+        self.lose_streamed(words, is_sole);
         emit!(self, "bra {room};");
         let claim = std::mem::replace(&mut self.out, before);
         self.rare.push_str(&claim);
@@ -83,9 +84,9 @@ impl Emitter {
         self.store_word("@%wt_w ", log.pointer, 0, log.low);
     }
 
-    /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket and lose the entry:
-    /// `%wt_w` no longer holds then.
-    fn take_segment(&mut self, log: Log, words: Words, is_sole: bool) {
+    /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket: `%wt_p2` holds for
+    /// them. `%wt_x4` is the number of the stream then.
+    pub(super) fn take_segment(&mut self, log: Log) {
         self.take_tickets(log);
         self.await_slots();
         // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the tag.
@@ -116,7 +117,6 @@ impl Emitter {
         emit!(self, "@%wt_p2 mov.u32 {}, 0;", log.tag);
         self.store(log.pointer, log.low, log.high);
         self.store(log.end, log.link, log.tag);
-        self.lose_streamed(words, is_sole);
     }
 
     /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the address of the
@@ -225,7 +225,7 @@ impl Emitter {
         self.vote("any", "%wt_r", "%wt_p4");
     }
 
-    /// Counts the entry as lost where `%wt_p2` holds and it is its run's original; `%wt_x4` is the number of the stream.
+    /// Counts the entry as lost where `%wt_p2` holds, after which `%wt_w` does not, if it is its run's original; `%wt_x4` is the number of the stream.
     fn lose_streamed(&mut self, [mask, key, ..]: Words, is_sole: bool) {
         let none = self.label();
         self.vote("any", "%wt_r", "%wt_p2");
