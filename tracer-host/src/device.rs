@@ -188,7 +188,8 @@ pub trait Device {
         tracing: Option<(Recording, Option<Placement>)>,
     ) -> Result<(), DeviceError>;
 
-    /// As [`prepare`](Self::prepare), for launches whose logs are streamed.
+    /// As [`prepare`](Self::prepare), for launches whose logs are streamed; with `open_runs` those that write runs
+    /// when they begin, too.
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
@@ -197,6 +198,7 @@ pub trait Device {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        open_runs: bool,
     ) -> Result<(), DeviceError>;
 
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'

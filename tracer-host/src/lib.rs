@@ -29,7 +29,7 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Policy, Session, SessionError,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, Session, SessionError,
     SessionOptions, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};

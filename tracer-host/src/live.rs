@@ -49,6 +49,8 @@ pub struct Streaming {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
+    /// Whether runs are written when they begin, too (`warptrace_format::stream`).
+    pub open_runs: bool,
     /// The launch's logs.
     pub logs: StreamLogs,
 }

@@ -118,8 +118,9 @@ impl Device for Counting {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        open_runs: bool,
     ) -> Result<(), DeviceError> {
-        self.device.prepare_streamed(kernels, recording, placement)
+        self.device.prepare_streamed(kernels, recording, placement, open_runs)
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {
@@ -234,7 +235,7 @@ fn record(
 }
 
 /// Warps wait for as long as it takes.
-const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600) };
+const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600), open_runs: false };
 
 const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Raw, dual: false, counted: false },

@@ -188,6 +188,7 @@ impl Device for Replay {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())
     }

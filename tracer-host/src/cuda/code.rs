@@ -30,17 +30,18 @@ pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
     streamed: bool,
+    open_runs: bool,
 }
 
 impl Way {
     pub(super) fn of(recording: Recording, placement: Option<Placement>) -> Self {
         let Recording { counted, dual, .. } = recording;
-        Self { recording: splice::Recording { counted, dual }, placement, streamed: false }
+        Self { recording: splice::Recording { counted, dual }, placement, streamed: false, open_runs: false }
     }
 
-    /// The same with streamed logs.
-    pub(super) fn streamed(recording: Recording, placement: Option<Placement>) -> Self {
-        Self { streamed: true, ..Self::of(recording, placement) }
+    /// The same with streamed logs, and in these runs that have not ended, if `open_runs`.
+    pub(super) fn streamed(recording: Recording, placement: Option<Placement>, open_runs: bool) -> Self {
+        Self { streamed: true, open_runs, ..Self::of(recording, placement) }
     }
 }
 
@@ -106,7 +107,7 @@ impl Code {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
             streamed: way.is_some_and(|way| way.streamed),
-            open_runs: false,
+            open_runs: way.is_some_and(|way| way.open_runs),
             placement: way.and_then(|way| way.placement),
             registers: &limits,
             architecture: self.architecture,

@@ -432,9 +432,10 @@ impl Device for CudaDevice {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
+        open_runs: bool,
     ) -> Result<(), DeviceError> {
         self.beside()?;
-        self.code.load(kernels, Some(Way::streamed(recording, placement)))
+        self.code.load(kernels, Some(Way::streamed(recording, placement, open_runs)))
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {
@@ -450,7 +451,8 @@ impl Device for CudaDevice {
     ) -> Result<LaunchTime, DeviceError> {
         self.beside()?;
         let kernel = call.name();
-        let traced = self.code.traced(kernel, Way::streamed(streaming.recording, streaming.placement))?;
+        let Streaming { recording, placement, open_runs, .. } = *streaming;
+        let traced = self.code.traced(kernel, Way::streamed(recording, placement, open_runs))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

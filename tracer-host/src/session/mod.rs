@@ -21,7 +21,7 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata, POLICY_STOP, PO
 
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
-pub use self::interrupt::{Interrupted, Standing};
+pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
 use self::pool::Pool;
 use self::stream::Streams;
@@ -53,6 +53,9 @@ pub enum Policy {
     Stream {
         /// How long a warp waits for memory.
         stall: Duration,
+        /// Write runs into the logs when they begin, not only when they end: where a kernel hangs or fails, what its lanes
+        /// are in is known then, and in the trace. Each run costs a store more, and a repetition some instructions.
+        open_runs: bool,
     },
 }
 
@@ -234,9 +237,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
                 device.prepare(&kernels, Some((recording, options.placement)))?;
                 Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
             }
-            Policy::Stream { stall } => {
-                device.prepare_streamed(&kernels, recording, options.placement)?;
-                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall)?))
+            Policy::Stream { stall, open_runs } => {
+                device.prepare_streamed(&kernels, recording, options.placement, open_runs)?;
+                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall, open_runs)?))
             }
         };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;

@@ -103,7 +103,8 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(self.device, &info)?;
         self.pending.push(info);
-        let streaming = Streaming { recording: self.recording, placement: self.placement, logs };
+        let (recording, placement, open_runs) = (self.recording, self.placement, streams.open_runs);
+        let streaming = Streaming { recording, placement, open_runs, logs };
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,

@@ -258,6 +258,7 @@ impl Device for SimDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         self.start_kernel_threads().map(drop)
     }
@@ -276,6 +277,7 @@ impl Device for SimDevice {
         // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of `LiveMemory`, which uses
         // atomics.
         let launch = unsafe { self.untraced(shape).streamed(streaming.logs, streaming.recording) };
+        let launch = launch.open_runs(streaming.open_runs);
         self.start_kernel_threads()?;
         let Self { simulator, options, memory, kernel_threads } = self;
         let threads = kernel_threads.as_ref().expect("they were started");

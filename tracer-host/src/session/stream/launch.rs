@@ -3,11 +3,12 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::Entry;
 use warptrace_format::pool::WarpAccount;
 
-use super::stream::{Name, Stream};
-use crate::session::Standing;
+use super::runs::{Name, Stream};
 use crate::session::worker::Account;
+use crate::session::{OpenRun, Standing};
 
 /// A launch of which not all is encoded.
 #[derive(Debug)]
@@ -61,14 +62,23 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// The warps that had not ended before the last look, and what they did last.
-    pub(super) fn standing(&self) -> Vec<Standing> {
+    /// The warps that had not ended before the last look, what they did last, and what that look saw them in.
+    pub(super) fn standing(&self, look: u32) -> Vec<Standing> {
+        let open_run = |Entry { location, mask, count, .. }| OpenRun { location, mask, count };
         let standing = |warp: u32| {
             let lanes = self.lanes(warp) & !self.ended[warp as usize];
-            let last = self.streams.get(warp as usize)?.get().and_then(|stream| lock(stream).latest());
-            (lanes != 0).then_some(Standing { warp, lanes, last })
+            let stream = self.streams.get(warp as usize)?.get().map(|stream| lock(stream));
+            let last = stream.as_ref().and_then(|stream| stream.latest());
+            let open = stream.map_or_else(Vec::new, |stream| stream.open(look));
+            let open = open.into_iter().map(open_run).collect();
+            (lanes != 0).then_some(Standing { warp, lanes, last, open })
         };
         (0..self.info.warps()).filter_map(standing).collect()
+    }
+
+    /// Takes the runs that had not ended at the last look as they were.
+    pub(super) fn end_open(&self, look: u32) {
+        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(look));
     }
 
     /// The lanes that a warp has.
@@ -81,7 +91,7 @@ impl Launch {
 
     /// The accounts, of what was recorded and of the originals that each stream has lost.
     pub(super) fn accounts(&self, lost: impl Iterator<Item = u64>) -> Vec<Account> {
-        let account = |(number, (stream, lost)): (u32, (&OnceLock<Box<Mutex<Stream>>>, u64))| {
+        let account = |number: u32, stream: &OnceLock<Box<Mutex<Stream>>>, lost: u64| {
             let counts = |stream: &Mutex<Stream>| {
                 let stream = lock(stream);
                 (stream.originals, stream.recorded, stream.chunks)
@@ -93,7 +103,8 @@ impl Launch {
             let finished = u32::from(self.has_ended(number));
             Account::new(WarpAccount { attempted, recorded, lost, chunks, finished })
         };
-        (0..).zip(self.streams.iter().zip(lost)).map(account).collect()
+        let all = (0..).zip(self.streams.iter().zip(lost));
+        all.map(|(number, (stream, lost))| account(number, stream, lost)).collect()
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
         // The queue's end lies between them.
         assert_eq!(
             words(&supply.give()),
-            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | 2 * lap, 2 * TAG_STEP])]
+            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | (2 * lap), 2 * TAG_STEP])]
         );
         // More have asked than there are segments.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();

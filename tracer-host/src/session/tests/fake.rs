@@ -336,6 +336,7 @@ impl Device for FakeDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())
     }
