@@ -16,8 +16,8 @@ use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
 /// What did my warps actually do?
 ///
-/// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel runs, and
-/// tells afterwards what happened. Without a GPU the same kernels run on a simulator.
+/// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel
+/// runs, and tells afterwards what happened. Without a GPU the same kernels run on a simulator.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -140,7 +140,8 @@ pub(crate) struct Decode {
 /// Forms of decoded events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A heading for each warp, a line for each event; of a mask's digits the leftmost is lane 31, the rightmost lane 0
+    /// A heading for each warp, a line for each event; of a mask's digits the leftmost is lane 31, the
+    /// rightmost lane 0
     Text,
     /// One JSON object a line; bit i of a mask is lane i
     Jsonl,

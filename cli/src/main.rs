@@ -13,8 +13,8 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
-/// Where the host empties logs while a kernel runs, many threads take and give memory at once; the system's allocator has them wait
-/// for each other.
+/// Where the host empties logs while a kernel runs, many threads take and give memory at once; the system's
+/// allocator has them wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -22,7 +22,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod exit {
     /// The command could not do its work.
     pub(crate) const ERROR: u8 = 1;
-    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or `record` lost events.
+    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
+    /// `record` lost events.
     pub(crate) const FINDINGS: u8 = 3;
 }
 

@@ -8,8 +8,8 @@ use warptrace_workloads::Grid;
 
 /// Checks the tracer on a device, measures it, and draws the thesis's figures.
 ///
-/// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a GPU
-/// everything runs on the simulator with `--quick`; times from there say nothing about performance.
+/// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a
+/// GPU everything runs on the simulator with `--quick`; times from there say nothing about performance.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -114,13 +114,13 @@ pub(crate) struct Bench {
     #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
     pub(crate) commit: String,
 
-    /// Most MiB of a raw trace that other compressors are given; of longer ones they get the beginning, and the
-    /// tables say so. 256, or 8 with --quick, if not given
+    /// Most MiB of a raw trace that other compressors are given; of longer ones they get the beginning, and
+    /// the tables say so. 256, or 8 with --quick, if not given
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) prefix_mib: Option<u64>,
 
-    /// Seconds after which nothing new is begun; the tables hold what was measured until then. Three fifths of it are
-    /// for the device, the rest for other compressors
+    /// Seconds after which nothing new is begun; the tables hold what was measured until then. Three fifths
+    /// of it are for the device, the rest for other compressors
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) time_limit: Option<u64>,
 
@@ -172,7 +172,8 @@ pub(crate) struct Baseline {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust if not given
+    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust
+    /// if not given
     #[arg(long, value_name = "DIR")]
     pub(crate) cuda: Option<PathBuf>,
 

@@ -38,7 +38,7 @@ impl Codec {
 
     /// The same, with logs that the host empties while kernels run.
     const fn streamed(self) -> Self {
-        Self { policy: Policy::Stream { stall: Policy::STALL }, ..self }
+        Self { policy: Policy::Stream { stall: Policy::STALL, open_runs: false }, ..self }
     }
 
     /// The same, which can also be recorded beside raw.

@@ -89,8 +89,8 @@ impl Numbers {
     }
 }
 
-/// Logs with so many runs each, that begin at times from `start` on, each at most so much after the one before it in its
-/// log.
+/// Logs with so many runs each, that begin at times from `start` on, each at most so much after the one
+/// before it in its log.
 fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
     let mut mask = 0;
     let mut lanes: Vec<Vec<_>> = lengths
@@ -404,7 +404,8 @@ fn from_the_first_loss_on_all_is_lost() {
         }
     }
     check(&streams, ECL, ROOM, 128);
-    // Times that are too far from the loss to say what comes after it: each event is recorded or lost all the same.
+    // Times that are too far from the loss to say what comes after it: each event is recorded or lost all the
+    // same.
     let mut logs = logs(&mut numbers, &[40], 0, 1 << 28);
     logs.lost_from[0] = Some(logs.lanes[0][20].time);
     let memory = memory(&[logs], ROOM);

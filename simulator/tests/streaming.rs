@@ -180,10 +180,32 @@ fn run(
     launch: Launch<'_>,
     host: &mut Host,
     stall: u64,
-    mut serve: impl FnMut(&mut Host),
+    serve: impl FnMut(&mut Host),
 ) -> Duration {
     // SAFETY: all memory has the sizes given and outlives the launch; the host uses atomics of eight bytes.
     let launch = unsafe { launch.streamed(host.logs(stall), recording) };
+    run_streamed(kernel, launch, host, serve)
+}
+
+/// As `run`, with runs that are written when they begin.
+fn run_open(
+    kernel: &(dyn Fn() + Sync),
+    recording: Recording,
+    launch: Launch<'_>,
+    host: &mut Host,
+    stall: u64,
+) -> Duration {
+    // SAFETY: as in `run`.
+    let launch = unsafe { launch.streamed(host.logs(stall), recording) }.open_runs(true);
+    run_streamed(kernel, launch, host, Host::serve)
+}
+
+fn run_streamed(
+    kernel: &(dyn Fn() + Sync),
+    launch: Launch<'_>,
+    host: &mut Host,
+    mut serve: impl FnMut(&mut Host),
+) -> Duration {
     let started = Instant::now();
     std::thread::scope(|scope| {
         let kernel = scope.spawn(move || Simulator::new().launch(&launch, kernel).map(|_| started.elapsed()));
@@ -207,7 +229,8 @@ fn events(runs: &Runs, stream: u32) -> u64 {
     of_stream.flat_map(|(_, runs)| runs).map(|run| u64::from(run.count)).sum()
 }
 
-/// What was recorded is a part of what there was, in its order; all else is counted as lost. Answers how many events are.
+/// What was recorded is a part of what there was, in its order; all else is counted as lost. Answers how many
+/// events are.
 fn check_part(host: &Host, whole: &Runs) -> u64 {
     let found = host.runs();
     for (of, runs) in &found {
@@ -236,7 +259,13 @@ fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction:
             check_ended(&host, warps);
             assert!(host.runs() == whole, "seed {seed}, {room:?}");
             assert!(host.lost().iter().all(|&lost| lost == 0));
-            assert_eq!(host.state(), (host.claimed() as u64, false));
+            assert_eq!((host.state(), host.open()), ((host.claimed() as u64, false), 0));
+            let mut host = Host::new(room, warps, tracks(recording));
+            run_open(&|| call.thread()(), recording, launch, &mut host, PATIENT);
+            host.read();
+            check_ended(&host, warps);
+            assert!(host.runs() == whole, "seed {seed}, {room:?}, with open runs");
+            assert!(host.lost().iter().all(|&lost| lost == 0));
         }
     }
 }
@@ -321,6 +350,38 @@ fn what_finds_no_segment_in_time_is_counted() {
             assert!(host.claimed() > 0);
         }
     }
+}
+
+#[test]
+fn open_runs_that_find_no_segment_lose_nothing() {
+    let mut seen = 0;
+    for segments in [1, 20, 70] {
+        let (blocks, call) = (5, anything(200, 5));
+        let launch = launch(blocks, 2, Interaction::Global);
+        let whole = kept(&call, blocks, RAW, launch);
+        let room = Room { segments, entries: 4, slots: 128 };
+        let mut host = Host::new(room, 2 * blocks, 1);
+        host.give(segments);
+        run_open(&|| call.thread()(), RAW, launch, &mut host, 200_000);
+        host.read();
+        check_ended(&host, 2 * blocks);
+        check_part(&host, &whole);
+        seen += host.open();
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn a_run_that_goes_on_tells_half_of_its_events() {
+    const TIMES: u32 = 1_000_000;
+    let kernel = || (0..TIMES).for_each(|_| trace_loc(at::STEP));
+    let room = Room { segments: 2, entries: 32, slots: 2 };
+    let mut host = Host::new(room, 1, 1);
+    run_open(&kernel, RAW, Launch::new([1, 1, 1], [1, 1, 1]), &mut host, PATIENT);
+    host.read();
+    let counts = host.runs()[&(0, 0)].iter().map(|run| run.count).collect::<Vec<_>>();
+    assert_eq!(counts.iter().sum::<u32>(), TIMES);
+    assert!(host.open_counts().all(|count| count.is_power_of_two()));
 }
 
 #[test]

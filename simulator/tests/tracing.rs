@@ -63,8 +63,8 @@ kernel! {
 }
 
 kernel! {
-    /// `times` times rounds by lane, which the highest lane keeps, and then as many by 31 - lane, each of which another
-    /// lane keeps.
+    /// `times` times rounds by lane, which the highest lane keeps, and then as many by 31 - lane, each of
+    /// which another lane keeps.
     pub fn staircases(times: u32) {
         for _ in 0..times {
             for _ in 0..simt::lane() {
@@ -285,7 +285,8 @@ fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>
     }
 }
 
-/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Answers how many are.
+/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Answers how
+/// many are.
 fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
     assert_eq!(found.streams.len(), whole.streams.len());
     for (number, (stream, all)) in found.streams.iter().zip(&whole.streams).enumerate() {

@@ -1,8 +1,8 @@
 //! Which warps of a launch are recorded: some warps of some blocks.
 //!
-//! The chosen warps of a launch have an *index*, counted from 0 in the order of warps, chosen ones only. Device memory
-//! (logs, accounts) is laid out by that index, so that warps that are not chosen take none of it. Everywhere
-//! else a warp is named by its number in the launch, chosen or not.
+//! The chosen warps of a launch have an *index*, counted from 0 in the order of warps, chosen ones only.
+//! Device memory (logs, accounts) is laid out by that index, so that warps that are not chosen take none of
+//! it. Everywhere else a warp is named by its number in the launch, chosen or not.
 
 use crate::log::LANES;
 
@@ -54,8 +54,8 @@ impl ChosenWarps {
         self.blocks == 0 || self.block_warps == 0
     }
 
-    /// Whether this can be a choice among so many blocks of so many warps: all of the chosen ones are there. No warp is
-    /// chosen only by [`NONE`](Self::NONE).
+    /// Whether this can be a choice among so many blocks of so many warps: all of the chosen ones are there.
+    /// No warp is chosen only by [`NONE`](Self::NONE).
     pub const fn fits(&self, blocks: u32, warps_per_block: u32) -> bool {
         let Self { first_block, block_step, first_warp, .. } = *self;
         if self.is_none() {
@@ -87,7 +87,8 @@ impl ChosenWarps {
         }
     }
 
-    /// The index of a warp in a launch's tables, which have `warps` warps: of the chosen ones, or of all where none is chosen.
+    /// The index of a warp in a launch's tables, which have `warps` warps: of the chosen ones, or of all
+    /// where none is chosen.
     #[inline(always)]
     pub const fn table_index(
         &self,
@@ -113,7 +114,8 @@ impl ChosenWarps {
         Some(block * warps_per_block + self.first_warp + index % self.block_warps)
     }
 
-    /// How many of the warps with a number below `warp` are chosen: the index of the first chosen one from `warp` on.
+    /// How many of the warps with a number below `warp` are chosen: the index of the first chosen one from
+    /// `warp` on.
     pub const fn before(&self, warp: u32, warps_per_block: u32) -> u32 {
         let (block, warp_in_block) = (warp / warps_per_block, warp % warps_per_block);
         if self.is_none() || block < self.first_block {
@@ -131,7 +133,8 @@ impl ChosenWarps {
         place * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
     }
 
-    /// Threads of the chosen warps of a block of so many threads. A launch of such blocks has the chosen warps' lanes.
+    /// Threads of the chosen warps of a block of so many threads. A launch of such blocks has the chosen
+    /// warps' lanes.
     pub const fn block_threads(&self, block_threads: u32) -> u32 {
         let end = (self.first_warp + self.block_warps) * LANES;
         (if end < block_threads { end } else { block_threads }).saturating_sub(self.first_warp * LANES)

@@ -1,10 +1,12 @@
 //! Logs: what a traced kernel writes while it runs, and what host and encoder read.
 //!
-//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds *log
-//! entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of a run is the
-//! lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with it).
+//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds
+//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of
+//! a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with
+//! it).
 //!
-//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is never used.
+//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is
+//! never used.
 //!
 //! # An entry
 //! ```text
@@ -13,37 +15,41 @@
 //!      4     4  key: location in the upper half, count in the lower half
 //!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
-//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is passed over.
-//! Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane are further from each
-//! other than one unit.
+//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is
+//! passed over. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane
+//! are further from each other than one unit.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the first
-//! entry of the next segment, if the log goes on, which the lane's head says: the log ends in the segment in which its
-//! end lies. A segment behind which the log goes on is full and is not written any more.
+//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the
+//! first entry of the next segment, if the log goes on, which the lane's head says: the log ends in the
+//! segment in which its end lies. A segment behind which the log goes on is full and is not written any more.
 //!
-//! Each lane has a first segment from the start, of [`LaunchLogs::first_entries`] entries. All others are claimed when
-//! they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have [`LaunchLogs::segment_entries`] entries.
-//! Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`], and
-//! each segment begins at an address that is a multiple of its length: so no segment crosses a multiple of 4 GiB, and
-//! the upper half of a write pointer changes only from segment to segment.
+//! Each lane has a first segment from the start, of [`LaunchLogs::first_entries`] entries. All others are
+//! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
+//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to
+//! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a
+//! multiple of its length: so no segment crosses a multiple of 4 GiB, and the upper half of a write pointer
+//! changes only from segment to segment.
 //!
-//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link is the lane's
-//! own: what it has lost, and when that began.
+//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link
+//! is the lane's own: what it has lost, and when that began.
 //!
 //! # Heads and first segments
-//! A launch has two arrays in log memory, each with a part for each stream (a warp's track), in the order of `accounts`:
+//! A launch has two arrays in log memory, each with a part for each stream (a warp's track), in the order of
+//! `accounts`:
 //! ```text
 //! at              entries a stream    holds
 //! heads           16                  for each lane 8 bytes: index of the entry after its last one; 0, or the time
 //!                                     of the first run that was lost, with the lowest bit set
 //! first_segments  32 * first_entries  the lanes' first segments
 //! ```
-//! They lie apart, so that first segments of any length begin at multiples of it. [`Fixed`] says where they are.
+//! They lie apart, so that first segments of any length begin at multiples of it. [`Fixed`] says where they
+//! are.
 //!
-//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has counted what it
-//! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
-//! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
+//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has
+//! counted what it would have appended since, adds that to the losses in the warp's account, and gives the
+//! time at which they began. What other lanes of the warp began at that time or later is lost too: what is
+//! recorded of a warp is a beginning.
 
 use crate::chosen::ChosenWarps;
 
@@ -63,8 +69,8 @@ pub const MAX_SEGMENT_ENTRIES: u32 = 128;
 pub const MAX_FIRST_ENTRIES: u32 = 4096;
 /// Entries at the start of log memory that are nobody's.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
-/// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a multiple of
-/// a segment's entries is an address that is a multiple of its length.
+/// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a
+/// multiple of a segment's entries is an address that is a multiple of its length.
 pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 /// The most that a key counts.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
@@ -73,8 +79,8 @@ pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that records every
-/// warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
+/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel
+/// that records every warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 ///
 /// Each launch has its own, so launches may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +90,8 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track * warps + warp]`.
+    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track *
+    /// warps + warp]`.
     pub accounts: u64,
     /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
     pub heads: u32,
@@ -100,7 +107,8 @@ pub struct LaunchLogs {
     pub claims_end: u32,
     /// Number of the launch.
     pub launch: u32,
-    /// Index of the first entry of the launch's first segments, a multiple of [`first_entries`](Self::first_entries).
+    /// Index of the first entry of the launch's first segments, a multiple of
+    /// [`first_entries`](Self::first_entries).
     pub first_segments: u32,
     /// Not used; 0.
     pub reserved: [u32; 2],
@@ -112,8 +120,8 @@ pub struct LaunchLogs {
 }
 
 impl LaunchLogs {
-    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a block; `None`
-    /// if it does not record.
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a
+    /// block; `None` if it does not record.
     #[inline(always)]
     pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
         self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
@@ -136,7 +144,8 @@ pub const fn heads_of(heads: u32, stream: u32) -> u32 {
     heads + stream * HEADS_ENTRIES
 }
 
-/// Index of the first entry of the first segment of a stream's lane, if those of the launch begin at `first_segments`.
+/// Index of the first entry of the first segment of a stream's lane, if those of the launch begin at
+/// `first_segments`.
 #[inline(always)]
 pub const fn first_segment(first_segments: u32, stream: u32, lane: u32, first_entries: u32) -> u32 {
     first_segments + (stream * LANES + lane) * first_entries
@@ -154,8 +163,8 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Places the heads and first segments of so many streams in the entries from `from` on. What alignment leaves out
-    /// is nobody's.
+    /// Places the heads and first segments of so many streams in the entries from `from` on. What alignment
+    /// leaves out is nobody's.
     pub const fn place(from: u64, streams: u64, first_entries: u32) -> Self {
         let first = first_entries as u64;
         let heads = from.next_multiple_of(HEADS_ENTRIES as u64);
@@ -215,8 +224,8 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are. Heads of the others
-    /// mean nothing.
+    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are.
+    /// Heads of the others mean nothing.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,

@@ -1,4 +1,5 @@
-//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters, accounts.
+//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters,
+//! accounts.
 //!
 //! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
 //! [`log`](crate::log).
@@ -6,14 +7,15 @@
 /// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
 pub const MAX_TRACKS: usize = 2;
 
-/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment 8.
+/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment
+/// 8.
 ///
 /// Log memory holds the logs up to [`merged_from`](Self::merged_from), and merged runs from there on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolDescriptor {
-    /// Address of the first chunk, a multiple of 16; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes)
-    /// from start to start.
+    /// Address of the first chunk, a multiple of 16; chunks follow each other,
+    /// [`chunk_bytes`](Self::chunk_bytes) from start to start.
     pub chunks: u64,
     /// Address of a [`Claims`].
     pub claims: u64,

@@ -1,8 +1,8 @@
 //! Streamed logs: logs that the host empties while the kernel writes them.
 //!
-//! Here log memory belongs to nobody for long. It is an array of *segments*, all of the same length. A lane that has
-//! something to append and no room takes a segment; when the segment is full, and the host has copied it, it is given to
-//! whoever asks next. So a trace of any length goes through memory of any size.
+//! Here log memory belongs to nobody for long. It is an array of *segments*, all of the same length. A lane
+//! that has something to append and no room takes a segment; when the segment is full, and the host has
+//! copied it, it is given to whoever asks next. So a trace of any length goes through memory of any size.
 //!
 //! # A segment
 //! It is an array of entries of 16 bytes, of a power of two. The first is its header:
@@ -13,48 +13,66 @@
 //!      8     4  the lane
 //!     12     4  tag
 //! ```
-//! All others hold runs as an entry of a log does ([`log`](crate::log)), but for the last word: it is the tag, with bits 32 to
-//! 35 of the clock as its lowest four, and [`SOLE`] or not. So the times of runs are what they are there.
+//! All others hold runs as an entry of a log does ([`log`](crate::log)), but for the last word: it is the
+//! tag, with bits 32 to 35 of the clock as its lowest four, and [`SOLE`], [`OPEN`] or neither. So the times
+//! of runs are what they are there.
 //!
-//! The tag tells what was written for whom: each time that the host gives a segment away it has another one, and never
-//! 0. An entry whose tag is another is left from earlier, or not written yet. A lane fills its segment in order. So what
-//! has been written of a segment can be told at any time, from its bytes alone. This takes that the 16 bytes of an entry
-//! are seen all or not at all, which holds where they are stored by one instruction to an address that is a multiple of 16.
+//! The tag tells what was written for whom: each time that the host gives a segment away it has another one,
+//! which is not 0. An entry whose tag is another is left from earlier, or not written yet. A lane fills its
+//! segment in order. So what has been written of a segment can be told at any time, from its bytes alone. This
+//! takes that the 16 bytes of an entry are seen all or not at all, which holds where they are stored by one
+//! instruction to an address that is a multiple of 16.
 //!
 //! # Taking a segment
-//! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its segment is then
-//! in slot `ticket % slots` of a queue, as soon as the slot has the ticket's *lap*, that is `ticket / slots + 1`, of which it
-//! holds eight bits. The host writes a slot when it has a segment to give, in the order of tickets. A slot is 8 bytes:
+//! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its
+//! segment is then in slot `ticket % slots` of a queue, as soon as the slot has the ticket's *lap*, that is
+//! `ticket / slots + 1`, of which it holds eight bits. The host writes a slot when it has a segment to give,
+//! in the order of tickets. A slot is 8 bytes:
 //! ```text
 //! offset  size  field
 //!      0     3  number of the segment
 //!      3     1  lap
-//!      4     4  tag, a multiple of 32
+//!      4     4  tag, a multiple of 64
 //! ```
-//! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a segment, or
-//! [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the host last gave something
-//! ([`StreamState::gave_up`]). Then it counts what it would have appended as lost, keeps the ticket, and looks again
-//! when it next has something to append. If the slot has been given to a later ticket by then, it takes a new one. (That is told
-//! from the laps if the later one is at most 127 laps later.) A segment whose ticket was left so, or by a lane that has left the
-//! kernel, is out of use until the launch has ended: nobody can tell whether a lane is about to write to it.
+//! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a
+//! segment, or [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the
+//! host last gave something ([`StreamState::gave_up`]). Then it counts what it would have appended as lost,
+//! keeps the ticket, and looks again when it next has something to append. If the slot has been given to a
+//! later ticket by then, it takes a new one. (That is told from the laps if the later one is at most 127 laps
+//! later.) A segment whose ticket was left so, or by a lane that has left the kernel, is out of use until the
+//! launch has ended: nobody can tell whether a lane is about to write to it.
+//!
+//! # Open runs
+//! A run is appended when it ends, so of a kernel that hangs in one there is nothing in log memory. If asked
+//! to, the keeper writes a run when it begins as well, with the mark [`OPEN`], to the place where it will
+//! append it; and again each time that the count reaches another power of two, or passes it. The run itself
+//! takes this place in the end. No other entry can: a keeper appends nothing while it is in a run. A keeper
+//! that has no room takes a segment as soon as the run begins; if it is given none, the run is not open,
+//! which loses nothing yet.
+//!
+//! Entries behind an open one are not written, and the host does not take it: it may change. What it says is
+//! true nevertheless: there are so many of the run's events at least, and less than twice as many when it is
+//! read. What one lane appends alone is never open, as the iterations of a counted loop, which are not known
+//! before the loop ends, and the events of a twin.
 //!
 //! # The end
-//! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has appended
-//! is in log memory then, or on its way there.
+//! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has
+//! appended is in log memory then, or on its way there.
 //!
 //! # In which order
-//! A run is appended when lanes leave it. The lowest lane of its mask, its keeper, may leave it long after others of its
-//! lanes, and these may end further runs meanwhile. So whenever a group of lanes leaves a run, the lowest of them that was in
-//! it appends it: the keeper its *original*, others *copies*, which are the same but for the lane in whose segment they are.
-//! Nobody adds to a run that a lane has left.
+//! A run is appended when lanes leave it. The lowest lane of its mask, its keeper, may leave it long after
+//! others of its lanes, and these may end further runs meanwhile. So whenever a group of lanes leaves a run,
+//! the lowest of them that was in it appends it: the keeper its *original*, others *copies*, which are the
+//! same but for the lane in whose segment they are. Nobody adds to a run that a lane has left.
 //!
-//! So what was in log memory at one time has all its predecessors in log memory at any later time: each run of its lanes that began
-//! before had been left by them, and been appended, before it began. Runs that share the lowest lane of their mask began at different
-//! times: of two with the same lane and time one is a copy. Only runs that lanes append alone, as those of a counted loop, are marked
-//! as [`SOLE`]: each of them is an original, whoever has appended it, and several may be of one time.
+//! So what was in log memory at one time has all its predecessors in log memory at any later time: each run
+//! of its lanes that began before had been left by them, and been appended, before it began. Runs that share
+//! the lowest lane of their mask began at different times: of two with the same lane and time one is a copy.
+//! Only runs that lanes append alone, as those of a counted loop, are marked as [`SOLE`]: each of them is an
+//! original, whoever has appended it, and several may be of one time.
 //!
-//! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and the number there make up all
-//! events that there were; those that no original and no copy tells of are lost.
+//! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and
+//! the number there make up all events that there were; those that no original and no copy tells of are lost.
 
 use crate::chosen::ChosenWarps;
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
@@ -66,7 +84,9 @@ pub const MAX_STREAM_ENTRIES: u32 = 128;
 /// The most segments that there can be.
 pub const MAX_SEGMENTS: u32 = 1 << 24;
 /// What a tag is a multiple of; the bits below are the clock's.
-pub const TAG_STEP: u32 = 32;
+pub const TAG_STEP: u32 = 64;
+/// Marks an entry of a run that has not ended. It has a part of the run's events.
+pub const OPEN: u32 = 32;
 /// Marks an entry of which there are no copies.
 pub const SOLE: u32 = 16;
 /// The bits of the clock in the last word.
@@ -78,8 +98,8 @@ pub const LAP_SHIFT: u32 = 24;
 /// The bits of a lap that a slot holds.
 pub const LAP_MASK: u32 = 0xff;
 
-/// What a streamed launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that records every
-/// warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
+/// What a streamed launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A
+/// kernel that records every warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct StreamLogs {
@@ -89,7 +109,8 @@ pub struct StreamLogs {
     pub queue: u64,
     /// Address of a [`StreamState`].
     pub state: u64,
-    /// Array of `u64`: events of originals that found no memory, for each stream of the launch, `lost[track * warps + warp]`.
+    /// Array of `u64`: events of originals that found no memory, for each stream of the launch, `lost[track *
+    /// warps + warp]`.
     pub lost: u64,
     /// Array of `u32`: for each warp the lanes that have left the kernel.
     pub ended: u64,
@@ -103,16 +124,16 @@ pub struct StreamLogs {
     pub segment_entries: u32,
     /// Slots of the queue: a power of two, and at least as many as there are segments.
     pub slots: u32,
-    /// The warps that record. In the tables above, and in the number of a stream, a warp stands at its index among them; their
-    /// number is [`warps`](Self::warps). All zero: every warp of the launch.
+    /// The warps that record. In the tables above, and in the number of a stream, a warp stands at its index
+    /// among them; their number is [`warps`](Self::warps). All zero: every warp of the launch.
     pub chosen: ChosenWarps,
     /// Not used; 0.
     pub unused: u32,
 }
 
 impl StreamLogs {
-    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a block; `None`
-    /// if it does not record.
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a
+    /// block; `None` if it does not record.
     #[inline(always)]
     pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
         self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
@@ -163,6 +184,19 @@ pub const fn tagged(entry: Entry, tag: u32, is_sole: bool) -> [u32; 4] {
     [mask, key, low, high & CLOCK_MASK | tag | if is_sole { SOLE } else { 0 }]
 }
 
+/// Makes the words of an entry with a tag, of a run that has not ended.
+#[inline(always)]
+pub const fn tagged_open(entry: Entry, tag: u32) -> [u32; 4] {
+    tagged(entry, tag | OPEN, false)
+}
+
+/// Whether an open run that had so many events, and has `more` now, is to be written again: a power of two
+/// lies between.
+#[inline(always)]
+pub const fn passes_power(count: u32, more: u32) -> bool {
+    count ^ more > count
+}
+
 /// Whether an entry is its run's original, if it lies in a segment of this lane.
 #[inline(always)]
 pub const fn is_original(words: [u32; 4], lane: u32) -> bool {
@@ -173,6 +207,12 @@ pub const fn is_original(words: [u32; 4], lane: u32) -> bool {
 #[inline(always)]
 pub const fn is_sole(words: [u32; 4]) -> bool {
     words[3] & SOLE != 0
+}
+
+/// Whether an entry is of a run that has not ended.
+#[inline(always)]
+pub const fn is_open(words: [u32; 4]) -> bool {
+    words[3] & OPEN != 0
 }
 
 /// Whether an entry, or a header, was written with this tag.
@@ -210,6 +250,20 @@ mod tests {
         assert!(has_tag(sole, 5 * TAG_STEP) && untagged(sole) == entry && is_sole(sole) && !is_sole(words));
         assert_eq!([0, 1, 2].map(|lane| is_original(words, lane)), [true, false, false]);
         assert!(is_original(sole, 9));
+        let open = tagged_open(entry, 5 * TAG_STEP);
+        assert!(has_tag(open, 5 * TAG_STEP) && untagged(open) == entry && is_open(open) && !is_sole(open));
+        assert!(!is_open(words) && !is_open(sole) && !is_open(header_words(1, 2, 3, TAG_STEP)));
+    }
+
+    #[test]
+    fn powers_of_two_are_passed() {
+        let passes = |count: u32, more: u32| (0..17).any(|power| count < 1 << power && 1 << power <= more);
+        for count in 0..300 {
+            for more in count + 1..600 {
+                assert_eq!(passes_power(count, more), passes(count, more), "{count} {more}");
+            }
+        }
+        assert!(passes_power(0x7fff, 0x8000) && passes_power(1, 0xffff) && !passes_power(0x8000, 0xffff));
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub(crate) fn count_serial(pool: &PoolDescriptor, count: u32) {
     unsafe { atomic::add_u32(counter, count) };
 }
 
-/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are not so
-/// many. Nothing is claimed in vain unless others claim at the same time.
+/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are
+/// not so many. Nothing is claimed in vain unless others claim at the same time.
 #[inline(always)]
 pub(crate) fn claim_merged(pool: &PoolDescriptor, entries: u32) -> u32 {
     let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, merged_entries));
@@ -88,7 +88,8 @@ pub(crate) struct ChunkName {
     pub(crate) track: u32,
 }
 
-/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such chunk.
+/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such
+/// chunk.
 #[inline(always)]
 pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, sequence: u32) -> u64 {
     if index >= pool.chunk_count {

@@ -9,7 +9,8 @@ use warptrace_format::Memory;
 pub(crate) trait LogMemory: Copy {
     /// Index of the entry after the last one that may belong to a log.
     fn end(self) -> u32;
-    /// A lane's head among those that begin at an entry: index of the entry after its last one; 0, or when its first run was lost.
+    /// A lane's head among those that begin at an entry: index of the entry after its last one; 0, or when
+    /// its first run was lost.
     fn head(self, heads: u32, lane: u32) -> [u32; 2];
     /// The words of an entry before [`end`](Self::end).
     fn entry(self, index: u32) -> [u32; 4];
@@ -101,8 +102,8 @@ pub(crate) struct LaneLog {
 }
 
 impl LaneLog {
-    /// Reads the head of a lane, and counts the entries along the links. A log that is damaged ends where it leads
-    /// out of memory; one that is longer than memory is empty.
+    /// Reads the head of a lane, and counts the entries along the links. A log that is damaged ends where it
+    /// leads out of memory; one that is longer than memory is empty.
     #[inline(always)]
     pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
         let first = logs.first_segment(lane % LANES);

@@ -87,7 +87,8 @@ pub(crate) fn maximum(value: u32) -> u32 {
     !minimum(!value)
 }
 
-/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may wrap.
+/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may
+/// wrap.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
     let owners = simt::ballot(ALL, time.is_some());

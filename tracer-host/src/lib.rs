@@ -4,10 +4,12 @@
 //!  Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶ .wtrc
 //! ```
 //!
-//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run time,
-//!   [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
-//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] says what of the program it records.
-//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same code.
+//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run
+//!   time, [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
+//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] says what of the
+//!   program it records.
+//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same
+//!   code.
 
 mod choose;
 mod cuda;
@@ -30,7 +32,7 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Policy, Session, SessionError,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, Session, SessionError,
     SessionOptions, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};

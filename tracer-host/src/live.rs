@@ -12,9 +12,10 @@ pub const MAX_READ: usize = 16 << 20;
 ///
 /// What is written in one call is seen by the kernel after what was written in calls before.
 pub trait LiveMemory {
-    /// Starts to copy ranges of memory, each an address and a number of bytes, both multiples of 8: at most [`MAX_READ`] bytes in
-    /// all. The eight bytes at a multiple of 8 are seen as one, and 16 bytes that the kernel has stored by one instruction at
-    /// a multiple of 16; all else may be from different times. At most two reads are under way.
+    /// Starts to copy ranges of memory, each an address and a number of bytes, both multiples of 8: at most
+    /// [`MAX_READ`] bytes in all. The eight bytes at a multiple of 8 are seen as one, and 16 bytes that the
+    /// kernel has stored by one instruction at a multiple of 16; all else may be from different times. At
+    /// most two reads are under way.
     ///
     /// # Errors
     /// If a range is not inside one allocation, or the driver fails.
@@ -49,12 +50,15 @@ pub struct Streaming {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
-    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always looks.
+    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
+    /// looks.
     pub chooses: bool,
+    /// Whether runs are written when they begin, too (`warptrace_format::stream`).
+    pub open_runs: bool,
     /// The launch's logs.
     pub logs: StreamLogs,
 }
 
-/// Empties logs: called with the device's memory again and again while a kernel runs, not after it has ended. An error is
-/// returned by the launch, when the kernel has ended.
+/// Empties logs: called with the device's memory again and again while a kernel runs, not after it has ended.
+/// An error is returned by the launch, when the kernel has ended.
 pub type Serve<'a> = dyn FnMut(&mut dyn LiveMemory) -> Result<(), DeviceError> + 'a;

@@ -1,8 +1,9 @@
 //! Which part of a program is recorded.
 //!
-//! A [`Window`] names kernels, launches, blocks and warps; what fulfils all of it is recorded. A launch of which nothing is
-//! recorded runs the program's own kernel, untraced. In one of which some blocks or warps are, the others run the kernel's own
-//! instructions. The file says of each launch what was chosen, so that "not chosen" is no loss.
+//! A [`Window`] names kernels, launches, blocks and warps; what fulfils all of it is recorded. A launch of
+//! which nothing is recorded runs the program's own kernel, untraced. In one of which some blocks or warps
+//! are, the others run the kernel's own instructions. The file says of each launch what was chosen, so that
+//! "not chosen" is no loss.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -37,7 +38,8 @@ pub enum WindowError {
     },
 }
 
-/// Numbers that follow each other; at least one. Written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`, `..=7`, `..`.
+/// Numbers that follow each other; at least one. Written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`,
+/// `..=7`, `..`.
 ///
 /// ```
 /// use warptrace_host::NumberRange;
@@ -110,7 +112,8 @@ impl fmt::Display for NumberRange {
     }
 }
 
-/// Blocks of a launch, by their linear index: a [range](NumberRange), or `1/K`, those whose index is a multiple of K.
+/// Blocks of a launch, by their linear index: a [range](NumberRange), or `1/K`, those whose index is a
+/// multiple of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockChoice {
     range: NumberRange,
@@ -168,7 +171,8 @@ impl fmt::Display for BlockChoice {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Names of kernels, in which `*` stands for any characters; none: all kernels. Each names a kernel of the program.
+    /// Names of kernels, in which `*` stands for any characters; none: all kernels. Each names a kernel of
+    /// the program.
     pub kernels: Vec<String>,
     /// Numbers of launches. All launches of the program count, from 0, whatever is recorded of them.
     pub launches: NumberRange,
@@ -176,8 +180,9 @@ pub struct Window {
     pub blocks: BlockChoice,
     /// Warps of each block, by their number in it.
     pub warps: NumberRange,
-    /// A launch is recorded only if those before it have recorded fewer events than this, on track 0. A launch that has
-    /// begun is recorded to its end. To know the number, the trace is drained after each launch.
+    /// A launch is recorded only if those before it have recorded fewer events than this, on track 0. A
+    /// launch that has begun is recorded to its end. To know the number, the trace is drained after each
+    /// launch.
     pub max_events: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [streamed] [marks] [chooses] [registers|shared|local] [untraced]`.
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses]
+//! [registers|shared|local] [untraced]`.
 
 use warptrace_ptx::splice::{Options, Placement, Recording, splice};
 
@@ -6,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted] [dual] [streamed] [marks] [chooses] [registers|shared|local] [untraced]"
+            "usage: splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses] [registers|shared|local] [untraced]"
                 .into(),
         );
     };
@@ -19,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
         streamed: has("streamed"),
+        open_runs: has("open"),
         placement,
         registers: &[],
         architecture: if has("old") { 80 } else { 90 },

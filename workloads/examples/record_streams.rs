@@ -4,10 +4,10 @@
 //! cargo run --release -p warptrace-workloads --example record_streams -- FOLDER [NAME ...]
 //! ```
 //!
-//! Each program goes to `FOLDER/NAME.streams`: the number of streams, then for each warp of each launch the bytes of its
-//! events and the events in the CUT form, five bytes each (all numbers are 32 bits, little-endian). Without names every
-//! program is recorded. New York's road network and the mesh are read from the real inputs (`WARPTRACE_INPUTS`, or
-//! `../shared/inputs` beside the checkout).
+//! Each program goes to `FOLDER/NAME.streams`: the number of streams, then for each warp of each launch the
+//! bytes of its events and the events in the CUT form, five bytes each (all numbers are 32 bits,
+//! little-endian). Without names every program is recorded. New York's road network and the mesh are read
+//! from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout).
 
 use std::error::Error;
 use std::io::Write;

@@ -119,8 +119,9 @@ impl Device for Counting {
         recording: Recording,
         placement: Option<Placement>,
         chooses: bool,
+        open_runs: bool,
     ) -> Result<(), DeviceError> {
-        self.device.prepare_streamed(kernels, recording, placement, chooses)
+        self.device.prepare_streamed(kernels, recording, placement, chooses, open_runs)
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {
@@ -235,7 +236,7 @@ fn record(
 }
 
 /// Warps wait for as long as it takes.
-const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600) };
+const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600), open_runs: false };
 
 const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Raw, dual: false, counted: false },

@@ -38,8 +38,8 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) dual: bool,
 
-    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the same
-    /// events, for less time
+    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the
+    /// same events, for less time
     #[arg(long)]
     pub(crate) counted: bool,
 
@@ -56,9 +56,17 @@ pub(crate) struct Recording {
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) policy: Memory,
 
-    /// With `--policy stream`: how many seconds a warp waits for memory before it loses what it would have recorded
+    /// With `--policy stream`: how many seconds a warp waits for memory before it loses what it would have
+    /// recorded
     #[arg(long, value_name = "SECONDS", default_value_t = Policy::STALL.as_secs_f64())]
     pub(crate) stall_limit: f64,
+
+    /// With --policy stream: write runs of events when they begin, too, not only when they end. When a kernel
+    /// that hangs is interrupted, the tool then says where each warp is, and at least how often it came
+    /// there, and the trace has these events. Costs a store for each run. (Counted loops are known when they
+    /// end only.)
+    #[arg(long)]
+    pub(crate) open_runs: bool,
 
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
@@ -130,6 +138,9 @@ impl Recording {
 
     fn policy(&self) -> anyhow::Result<Policy> {
         match self.policy {
+            Memory::Stop if self.open_runs => {
+                anyhow::bail!("--open-runs is for logs that the host empties: use it with --policy stream")
+            }
             Memory::Stop => Ok(Policy::Stop),
             Memory::Stream => {
                 let stall = Duration::try_from_secs_f64(self.stall_limit).map_err(|_| {
@@ -138,7 +149,7 @@ impl Recording {
                         self.stall_limit
                     )
                 })?;
-                Ok(Policy::Stream { stall })
+                Ok(Policy::Stream { stall, open_runs: self.open_runs })
             }
         }
     }

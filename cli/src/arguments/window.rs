@@ -25,7 +25,8 @@ pub(crate) struct Chosen {
     #[arg(long, value_name = "RANGE", default_value = "..", hide_default_value = true)]
     warps: NumberRange,
 
-    /// No launch after those that have recorded so many events; a launch that has begun is recorded to its end
+    /// No launch after those that have recorded so many events; a launch that has begun is recorded to its
+    /// end
     #[arg(long, value_name = "N")]
     max_events: Option<u64>,
 }

@@ -34,7 +34,8 @@ struct Launch {
     file_bytes: u64,
 }
 
-/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps` warps each.
+/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
+/// warps each.
 #[derive(Serialize)]
 struct Chosen {
     first_block: u32,

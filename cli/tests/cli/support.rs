@@ -42,7 +42,8 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Records the small picture into `name` with more arguments; answers its path and what the tool answered.
+    /// Records the small picture into `name` with more arguments; answers its path and what the tool
+    /// answered.
     pub(crate) fn record(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
         self.record_program("fractal", name, &[&SMALL[..], more].concat())
     }

@@ -9,8 +9,8 @@ use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpecte
 use crate::error::OpenError;
 use crate::file::{Completeness, PrefixReason};
 
-/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why` tells
-/// why the index could not be used.
+/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why`
+/// tells why the index could not be used.
 ///
 /// # Errors
 /// An I/O error; a sound section that this build must not skip.

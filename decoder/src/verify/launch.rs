@@ -142,8 +142,9 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps that
-    /// may hold less than they should there, because events were lost or because nothing is known about them.
+    /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps
+    /// that may hold less than they should there, because events were lost or because nothing is known about
+    /// them.
     fn check_accounts(
         &mut self,
         track: usize,
@@ -307,8 +308,8 @@ pub(super) fn check_balance(
     }
 }
 
-/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack events; with `gaps` they
-/// may lack some in the middle, and cannot be compared.
+/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack
+/// events; with `gaps` they may lack some in the middle, and cannot be compared.
 fn compare_tracks(
     launch: u32,
     check: &WarpCheck,

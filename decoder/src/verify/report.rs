@@ -104,8 +104,8 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest warp, or
-        /// that stands later in the file.
+        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest
+        /// warp, or that stands later in the file.
         offset: u64,
         /// First of the warps that were covered before.
         first: u32,
@@ -210,7 +210,8 @@ pub enum Problem {
         /// What its lanes come to in track 0 instead: those that are known to disagree.
         expected: Vec<LanesNext>,
     },
-    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded memory.
+    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded
+    /// memory.
     #[error(
         "launch {launch}, warp {warp}: {waiting} runs of track 0 stand before event {event} of track 1, and none \
          of them shares a lane with it; the tracks are too far apart to be compared"
@@ -252,7 +253,8 @@ pub struct TwinReport {
     pub prefix_warps: u64,
     /// Warps whose tracks differ.
     pub different_warps: u64,
-    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far apart.
+    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far
+    /// apart.
     pub unreadable_warps: u64,
     /// Pairs of events that were found to be one, in both tracks.
     pub events: u64,
@@ -331,8 +333,8 @@ impl VerifyReport {
         self.problems.len() == MAX_PROBLEMS
     }
 
-    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was lost,
-    /// every warp finished, and the tracks of a dual recording are equal.
+    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was
+    /// lost, every warp finished, and the tracks of a dual recording are equal.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }

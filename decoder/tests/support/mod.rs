@@ -135,8 +135,8 @@ impl Recorder {
     }
 }
 
-/// Two launches, two tracks, few events: every kind of section in less than 3 KB. The block of 40 threads has a
-/// second warp of 8 lanes.
+/// Two launches, two tracks, few events: every kind of section in less than 3 KB. The block of 40 threads has
+/// a second warp of 8 lanes.
 pub fn small() -> (Vec<u8>, Recording) {
     let first = LaunchInfo::new(3, 0, [2, 1, 1], [40, 1, 1], 0).unwrap();
     let second = LaunchInfo::new(4, 1, [1, 2, 1], [32, 1, 1], 64).unwrap();

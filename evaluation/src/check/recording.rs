@@ -78,8 +78,8 @@ struct Expected {
     rounds: Option<(u16, u64)>,
 }
 
-/// Share of a trace's events by which exits of a loop may come apart: a warp that claims an area for its logs while it
-/// is diverged lets waiting lanes go ahead (see `docs/device.md`).
+/// Share of a trace's events by which exits of a loop may come apart: a warp that claims an area for its logs
+/// while it is diverged lets waiting lanes go ahead (see `docs/device.md`).
 const MOST_EARLY_EXITS: f64 = 0.003;
 
 impl Expected {
@@ -171,7 +171,8 @@ impl Expected {
             count(events),
             count(equal_warps)
         );
-        // Whether the events are those that should be is another question than whether both tracks have the same.
+        // Whether the events are those that should be is another question than whether both tracks have the
+        // same.
         match self.check_recorded(recorded) {
             Ok(_) => Ok(equal),
             Err(error) => Err(format!("{error}; {equal}")),

@@ -61,7 +61,8 @@ impl Launcher for Noting<'_> {
     }
 }
 
-/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a folder.
+/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a
+/// folder.
 pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
     let cases = subjects::fidelity(&[])?;
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");

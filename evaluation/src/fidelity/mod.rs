@@ -6,8 +6,9 @@
 //!                          └── trace ── decoder ─ counts ┘
 //! ```
 //!
-//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once for each event, in
-//! the untraced and in the traced kernel. Each run is a process of its own, this program under Nsight Compute ([`child`]).
+//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once
+//! for each event, in the untraced and in the traced kernel. Each run is a process of its own, this program
+//! under Nsight Compute ([`child`]).
 
 mod child;
 mod counts;
@@ -44,11 +45,13 @@ use crate::{progress, subjects, table};
 
 /// Set for runs whose kernels are to be marked; devices read it.
 const MARKS: &str = "WARPTRACE_MARKS";
-/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps run.
+/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps
+/// run.
 const SYNCHRONOUS_RUNS: u32 = 2;
 /// A run that takes longer is ended.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
-/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take minutes.
+/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take
+/// minutes.
 const MAX_LAUNCHES: usize = 50;
 /// Most memory that is tried where events were lost.
 const MAX_MEMORY: MemorySize = MemorySize(64 << 30);

@@ -1,5 +1,5 @@
-//! The logs of one track of a warp, as they are read when the launch has ended: entries into segments, further segments from
-//! log memory.
+//! The logs of one track of a warp, as they are read when the launch has ended: entries into segments,
+//! further segments from log memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -34,9 +34,9 @@ impl KeptTrack {
     /// Empty logs of a warp's track.
     ///
     /// # Safety
-    /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long as these
-    /// logs are used. Nobody else touches the heads and segments of this track, or, but atomically, the account and the
-    /// counters of claims.
+    /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
+    /// as these logs are used. Nobody else touches the heads and segments of this track, or, but atomically,
+    /// the account and the counters of claims.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
         let mut pointers = [WritePointer::default(); LANES];
@@ -66,8 +66,8 @@ impl KeptTrack {
     /// Adds to a number that others may add to as well; answers what it was.
     fn add(&self, address: u64, more: u64) -> u64 {
         let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
-        // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics only
-        // (contract of `new`).
+        // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics
+        // only (contract of `new`).
         unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
     }
 
@@ -81,7 +81,8 @@ impl KeptTrack {
     fn write(&self, index: u32, words: [u32; 4]) {
         let address = self.logs.logs + u64::from(index) * u64::from(ENTRY_BYTES);
         let entry = std::ptr::with_exposed_provenance_mut::<[u32; 4]>(address as usize);
-        // SAFETY: an entry of a first segment of this track, or of one that was claimed for it (contract of `new`).
+        // SAFETY: an entry of a first segment of this track, or of one that was claimed for it (contract of
+        // `new`).
         unsafe { entry.write(words) };
     }
 }

@@ -8,8 +8,8 @@ const YIELDS: u32 = 64;
 /// How long it sleeps.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Memory in words of eight bytes, by their addresses, and what time is to those who wait for it to change. Both sides use
-/// whole words only, since atomics of different sizes must not meet.
+/// Memory in words of eight bytes, by their addresses, and what time is to those who wait for it to change.
+/// Both sides use whole words only, since atomics of different sizes must not meet.
 pub(super) trait LiveWords {
     fn load(&self, address: u64, order: Ordering) -> u64;
     fn store(&self, address: u64, word: u64, order: Ordering);
@@ -39,8 +39,8 @@ pub(super) struct HostWords(());
 
 impl HostWords {
     /// # Safety
-    /// Every address that is given to the methods is that of a word of memory, aligned to eight bytes, that is valid
-    /// then, and that others touch by atomics of eight bytes only.
+    /// Every address that is given to the methods is that of a word of memory, aligned to eight bytes, that
+    /// is valid then, and that others touch by atomics of eight bytes only.
     pub(super) unsafe fn new() -> Self {
         Self(())
     }

@@ -1,10 +1,13 @@
 //! Records the events of a warp as traced kernels on a GPU do, into the same log memory.
 //!
-//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which the run
-//! began. An event repeats a run if the records of all its lanes hold that mask and location and their counts have
-//! room; then each lane adds to its own. Otherwise each lane ends its run, and the event becomes the run of all its
-//! lanes. A run that ends is appended to the log of its *keeper*, the lowest lane of its mask, by the keeper. So no
-//! lane writes what another lane reads, whichever groups of the warp run in between.
+//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which
+//! the run began. An event repeats a run if the records of all its lanes hold that mask and location and
+//! their counts have room; then each lane adds to its own. Otherwise each lane ends its run, and the event
+//! becomes the run of all its lanes. A run that ends is appended to the log of its *keeper*, the lowest lane
+//! of its mask, by the keeper. So no lane writes what another lane reads, whichever groups of the warp run in
+//! between.
+//!
+//! Streamed logs may have the runs that lanes are in, too (`warptrace_format::stream`, "Open runs").
 //!
 //! The time is a counter of the warp's events.
 
@@ -16,6 +19,7 @@ mod track;
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
+use warptrace_format::stream::passes_power;
 
 use self::track::Track;
 use crate::context::LANES;
@@ -37,6 +41,12 @@ struct Record {
 }
 
 impl Record {
+    /// As it is in a log.
+    fn entry(self) -> Entry {
+        let Self { mask, key, time } = self;
+        Entry { mask, location: (key >> LOCATION_SHIFT) as u16, count: key & MAX_KEY_COUNT, time }
+    }
+
     /// Whether `count` more events at `location` by the lanes of `mask` continue the run.
     fn takes(self, location: u16, mask: u32, count: u32) -> bool {
         let same = self.mask == mask && self.key >> LOCATION_SHIFT == u32::from(location);
@@ -61,12 +71,12 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
     }
 
-    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It records nothing if
-    /// there is no such warp.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It
+    /// records nothing if there is no such warp.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the
-    /// recorder is used. No other recorder is for the same warp.
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
+    /// for as long as the recorder is used. No other recorder is for the same warp.
     pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
         // SAFETY: the caller's promise.
@@ -92,8 +102,12 @@ impl WarpRecorder {
 
     fn record_run(&mut self, location: u16, mask: u32, count: u32) {
         if bits(mask).all(|lane| self.records[lane].takes(location, mask, count)) {
+            let before = self.records[mask.trailing_zeros() as usize].key & MAX_KEY_COUNT;
             for lane in bits(mask) {
                 self.records[lane].key += count;
+            }
+            if passes_power(before, before + count) {
+                self.write_open(mask);
             }
             return;
         }
@@ -111,17 +125,26 @@ impl WarpRecorder {
             let key = u32::from(location) << LOCATION_SHIFT | count;
             self.records[lane] = Record { mask, key, time: self.clock };
         }
+        self.write_open(mask);
     }
 
-    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the lane keeps it, or, where
-    /// there are copies, is the lowest of those that leave it.
+    /// Writes the run of these lanes, which goes on, to where it will be appended, if logs have such runs.
+    fn write_open(&mut self, mask: u32) {
+        let record = self.records[mask.trailing_zeros() as usize];
+        if let Some(trace) = &mut self.trace {
+            trace.write_open(record.entry());
+        }
+    }
+
+    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the
+    /// lane keeps it, or, where there are copies, is the lowest of those that leave it.
     fn end_run(&mut self, lane: usize, group: u32) {
-        let Record { mask, key, time } = std::mem::take(&mut self.records[lane]);
+        let record = std::mem::take(&mut self.records[lane]);
+        let mask = record.mask;
         let Some(trace) = self.trace.as_mut().filter(|_| mask != 0) else { return };
         let leaving = if trace.has_copies() { mask & group } else { mask };
         if leaving.trailing_zeros() == lane as u32 {
-            let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
-            trace.append(lane as u32, Entry { mask, location, count, time }, false);
+            trace.append(lane as u32, record.entry(), false);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them meanwhile
-//! (`warptrace_format::stream`).
+//! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them
+//! meanwhile (`warptrace_format::stream`).
 
 #[cfg(test)]
 mod model;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
     LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, StreamLogs, StreamState, header_words, is_late, lap, tagged,
+    tagged_open,
 };
 
 use super::live::{HostWords, LiveWords, Wait};
@@ -42,6 +43,8 @@ struct Segment {
 pub(super) struct StreamedTrack<M = HostWords> {
     memory: M,
     logs: StreamLogs,
+    /// Whether runs that have not ended are written.
+    open: bool,
     /// The warp's index among those of its launch that record.
     warp: u32,
     /// Number of the stream.
@@ -53,21 +56,22 @@ impl StreamedTrack {
     /// The logs of a warp's track, none of which has a segment yet.
     ///
     /// # Safety
-    /// As for [`Launch::streamed`](crate::Launch::streamed), for as long as these logs are used. The launch has this warp, and no
-    /// other logs are for the same track of it.
-    pub(super) unsafe fn new(logs: &StreamLogs, track: u32, warp: u32) -> Self {
+    /// As for [`Launch::streamed`](crate::Launch::streamed), for as long as these logs are used. The launch
+    /// has this warp, and no other logs are for the same track of it.
+    pub(super) unsafe fn new(logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
         // SAFETY: only words of what `logs` names are asked for, and of segments that the host gives.
-        Self::within(unsafe { HostWords::new() }, logs, track, warp)
+        Self::within(unsafe { HostWords::new() }, logs, open, track, warp)
     }
 }
 
 impl<M: LiveWords> StreamedTrack<M> {
-    fn within(memory: M, logs: &StreamLogs, track: u32, warp: u32) -> Self {
+    fn within(memory: M, logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
         let stream = track * logs.warps + warp;
-        Self { memory, logs: *logs, warp, stream, lanes: [LaneLog::Bare; LANES] }
+        Self { memory, logs: *logs, open, warp, stream, lanes: [LaneLog::Bare; LANES] }
     }
 
-    /// A segment in which the lane has room, or `None` if the host gives it none in time. Then it keeps its ticket.
+    /// A segment in which the lane has room, or `None` if the host gives it none in time. Then it keeps its
+    /// ticket.
     fn with_room(&mut self, lane: u32) -> Option<Segment> {
         let ticket = match self.lanes[lane as usize] {
             LaneLog::Filling(segment) if segment.room != 0 => return Some(segment),
@@ -95,7 +99,8 @@ impl<M: LiveWords> StreamedTrack<M> {
         self.logs.queue + ticket % u64::from(self.logs.slots) * u64::from(SLOT_BYTES)
     }
 
-    /// Waits until the ticket's slot names a segment: its number and tag. `None` if memory is full and stays so.
+    /// Waits until the ticket's slot names a segment: its number and tag. `None` if memory is full and stays
+    /// so.
     fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
         let slot = self.slot(ticket);
         let lap = lap(ticket, self.logs.slots);
@@ -145,6 +150,16 @@ impl<M: LiveWords> Track for StreamedTrack<M> {
         segment.next += u64::from(ENTRY_BYTES);
         segment.room -= 1;
         self.lanes[lane as usize] = LaneLog::Filling(segment);
+    }
+
+    /// A keeper that has no room takes a segment, which it needs in any case when the run ends. If it is
+    /// given none, nothing is lost.
+    fn write_open(&mut self, entry: Entry) {
+        let lane = entry.mask.trailing_zeros();
+        if let Some(segment) = self.open.then(|| self.with_room(lane)).flatten() {
+            self.write(segment.next, tagged_open(entry, segment.tag));
+            self.lanes[lane as usize] = LaneLog::Filling(segment);
+        }
     }
 
     fn has_copies(&self) -> bool {

@@ -8,8 +8,12 @@ use crate::launch::LogMemory;
 
 /// The logs of one track of a warp.
 pub(super) trait Track {
-    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it. `is_sole`: no lane appends a copy.
+    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it. `is_sole`:
+    /// no lane appends a copy.
     fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
+
+    /// Writes a run that has not ended to where its keeper will append it, if logs have such runs.
+    fn write_open(&mut self, _: Entry) {}
 
     /// Whether lanes that leave a run before its keeper append a copy of it.
     fn has_copies(&self) -> bool;
@@ -31,17 +35,17 @@ pub(super) trait Track {
 /// The logs of a track of the warp with this index among those that record; `None` if there is no such warp.
 ///
 /// # Safety
-/// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as long as the logs are
-/// used. No others are for the same track of this warp.
+/// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as
+/// long as the logs are used. No others are for the same track of this warp.
 pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<Box<dyn Track>> {
     match memory {
         LogMemory::Kept(logs) if warp < logs.warps => {
             // SAFETY: the caller's promise.
             Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))
         }
-        LogMemory::Streamed(logs) if warp < logs.warps => {
+        LogMemory::Streamed { logs, open } if warp < logs.warps => {
             // SAFETY: the caller's promise.
-            Some(Box::new(unsafe { StreamedTrack::new(logs, track, warp) }))
+            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, track, warp) }))
         }
         _ => None,
     }

@@ -1,5 +1,5 @@
-//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels on simulated
-//! lanes.
+//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels
+//! on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use warptrace_encode::native::{self, Schedule};
@@ -101,7 +101,8 @@ pub(crate) struct DeviceMemory {
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
-    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads; none: all.
+    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads;
+    /// none: all.
     pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
-    StreamLogs, TAG_STEP, has_tag, header_words, is_original, is_sole, lap, slot_words, tagged, untagged,
+    StreamLogs, TAG_STEP, has_tag, header_words, is_open, is_original, is_sole, lap, slot_words, tagged,
+    untagged,
 };
 
 /// Number of the launch.
@@ -16,7 +17,8 @@ pub(crate) const LAUNCH: u32 = 9;
 /// What memory holds that nobody has written.
 const UNTOUCHED: u64 = 0xcccc_cccc_cccc_cccc;
 
-/// Words of memory, of which the first one is at a multiple of so many bytes, between others that nobody may write.
+/// Words of memory, of which the first one is at a multiple of so many bytes, between others that nobody may
+/// write.
 struct Words {
     all: Vec<AtomicU64>,
     first: usize,
@@ -102,6 +104,8 @@ pub(crate) struct Host {
     /// Copies of runs, and their streams.
     copies: Vec<(u32, Entry)>,
     runs: BTreeMap<(u32, u32, u64), Vec<Entry>>,
+    /// What was read of runs that had not ended, and their streams.
+    open: Vec<(u32, Entry)>,
 }
 
 impl Host {
@@ -128,6 +132,7 @@ impl Host {
             unclaimed: vec![false; room.slots as usize],
             runs: BTreeMap::new(),
             copies: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -187,6 +192,12 @@ impl Host {
             if !has_tag(words, given.tag) {
                 break;
             }
+            if is_open(words) {
+                let (stream, lane) = given.owner.expect("the header comes first");
+                assert!(is_original(words, lane) && !is_sole(words));
+                self.open.push((stream, untagged(words)));
+                break;
+            }
             if given.read == 0 {
                 let [stream, launch, lane, _] = words;
                 assert_eq!(words, header_words(stream, LAUNCH, lane, given.tag), "launch {launch}");
@@ -244,6 +255,16 @@ impl Host {
         self.runs.len() + self.given.iter().flatten().filter(|given| given.owner.is_some()).count()
     }
 
+    /// How often an entry was read of which the run had not ended.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Their counts.
+    pub(crate) fn open_counts(&self) -> impl Iterator<Item = u32> {
+        self.open.iter().map(|(_, run)| run.count)
+    }
+
     /// Lost events of each stream.
     pub(crate) fn lost(&self) -> Vec<u64> {
         self.lost.words().iter().map(|word| word.load(Relaxed)).collect()
@@ -267,6 +288,15 @@ impl Host {
             let of_keeper = all.range((*stream, keeper, 0)..=(*stream, keeper, u64::MAX));
             let mut originals = of_keeper.flat_map(|(_, runs)| runs);
             assert!(originals.any(|run| run == copy), "{copy:?}");
+        }
+        // A run that was open is there, with as many events at least: it had room.
+        for (stream, open) in &self.open {
+            let keeper = open.mask.trailing_zeros();
+            let of_keeper = all.range((*stream, keeper, 0)..=(*stream, keeper, u64::MAX));
+            let mut originals = of_keeper.flat_map(|(_, runs)| runs);
+            let is_open =
+                |run: &Entry| Entry { count: run.count, ..*open } == *run && open.count <= run.count;
+            assert!(originals.any(is_open), "{open:?}");
         }
         let mut runs = Runs::new();
         for ((stream, lane, _), more) in all {

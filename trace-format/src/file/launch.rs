@@ -10,8 +10,8 @@
 //!     36     4  reserved               zero
 //! ```
 //!
-//! Where not every warp was chosen to be recorded, the section has version 2, and these follow; all zero if the launch
-//! ran untraced:
+//! Where not every warp was chosen to be recorded, the section has version 2, and these follow; all zero if
+//! the launch ran untraced:
 //!
 //! ```text
 //!     40     4  first block            linear index of the first block that was recorded
@@ -137,8 +137,9 @@ fn product(size: [u32; 3]) -> u128 {
 }
 
 impl LaunchInfo {
-    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of `block`
-    /// threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block. Every warp is recorded.
+    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of
+    /// `block` threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block. Every
+    /// warp is recorded.
     ///
     /// # Errors
     /// A dimension of 0, a block of more than [`MAX_BLOCK_THREADS`] threads, more than 2^32 - 1 warps.
@@ -169,8 +170,8 @@ impl LaunchInfo {
         Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
     }
 
-    /// The same launch, of which only these warps were chosen to be recorded. Of a launch without chosen warps the
-    /// program's own kernel ran, untraced.
+    /// The same launch, of which only these warps were chosen to be recorded. Of a launch without chosen
+    /// warps the program's own kernel ran, untraced.
     ///
     /// # Errors
     /// The launch does not have these warps.
@@ -317,8 +318,8 @@ impl LaunchInfo {
     /// Reads the body of a launch section of this version; `at` is the body's file offset.
     ///
     /// # Errors
-    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses, chosen warps that it
-    /// does not have.
+    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses, chosen
+    /// warps that it does not have.
     pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let number = fields.u32("number")?;

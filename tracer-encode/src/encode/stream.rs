@@ -99,8 +99,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of the next
-    /// run may be encoded as well: its count is then what remains of it.
+    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of
+    /// the next run may be encoded as well: its count is then what remains of it.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,
@@ -111,8 +111,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES;
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
         let (mut done, mut events) = (0, 0_u32);
-        // Two are on their way while one is encoded, which takes less time than a read. After the last one, the first
-        // is read in vain.
+        // Two are on their way while one is encoded, which takes less time than a read. After the last one,
+        // the first is read in vain.
         let read = |log: &GlobalMemory, number: u32| {
             log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
         };

@@ -141,7 +141,8 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done
     stretches
 }
 
-/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a warp.
+/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a
+/// warp.
 #[inline(always)]
 fn fitting(pool: &PoolDescriptor, codec: Codec, index: u32, remaining: u32) -> u32 {
     let (room, lane) = (room(pool.chunk_bytes), simt::lane());

@@ -1,9 +1,9 @@
 //! The runs of a stream's logs, read by a warp.
 //!
-//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment by
-//! segment: the first segment of each log, which lie one behind the other, then the second of each log that has one,
-//! and so on; a long segment in pieces. Of each such row of pieces the lanes read neighbouring entries, four of each lane on their
-//! way at a time, and the links to the next row with them.
+//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment
+//! by segment: the first segment of each log, which lie one behind the other, then the second of each log
+//! that has one, and so on; a long segment in pieces. Of each such row of pieces the lanes read neighbouring
+//! entries, four of each lane on their way at a time, and the links to the next row with them.
 
 use warptrace_device::simt;
 use warptrace_format::Memory;
@@ -38,9 +38,9 @@ impl Logs {
         Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, entries }
     }
 
-    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log have the
-    /// positions from `start` on. Which lane hands over which does not matter. Answers the position after the last
-    /// run of the lane's own log. From all lanes of the warp; `slots` are its own.
+    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log
+    /// have the positions from `start` on. Which lane hands over which does not matter. Answers the position
+    /// after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
     #[inline(always)]
     pub(super) fn for_each(
         &self,
@@ -138,7 +138,8 @@ impl Row {
         memory.entry(self.find(first + simt::lane()).index)
     }
 
-    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of the warp.
+    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of
+    /// the warp.
     #[inline(always)]
     fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, Entry)) {
         let (mut slots, lane) = (self.slots, simt::lane());

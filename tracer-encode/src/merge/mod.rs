@@ -1,22 +1,23 @@
 //! The logs of streams, merged into one sequence of runs each.
 //!
-//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key for each,
-//! log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once. Otherwise the keys
-//! are sorted (`sort`) by the warp, or, if they are more than its part of shared memory holds, by all warps of its
-//! block, one such stream after another. In the end the warp cuts the merged runs into stretches.
+//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key
+//! for each, log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once.
+//! Otherwise the keys are sorted (`sort`) by the warp, or, if they are more than its part of shared memory
+//! holds, by all warps of its block, one such stream after another. In the end the warp cuts the merged runs
+//! into stretches.
 //!
 //! Where memory for merged runs or chunks are used up, a stream waits for another round, in which it is
 //! merged again; what is recorded of it by then, which is a beginning, its account says.
 //!
-//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped again, as
-//! they do in half a minute, one lane merges the logs, run by run (`serial`).
+//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped
+//! again, as they do in half a minute, one lane merges the logs, run by run (`serial`).
 //!
-//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the block have
-//! nothing else to do. A short one is its warp's: most of its time are waits at the beginning and at the end, which
-//! the warps of a block have at the same time.
+//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the
+//! block have nothing else to do. A short one is its warp's: most of its time are waits at the beginning and
+//! at the end, which the warps of a block have at the same time.
 //!
-//! The steps are functions that are not inlined, and hand on what they have found in the block's work area: in one
-//! function, with what each needs kept through all, the kernel took 146 registers.
+//! The steps are functions that are not inlined, and hand on what they have found in the block's work area:
+//! in one function, with what each needs kept through all, the kernel took 146 registers.
 
 mod cut;
 mod logs;
@@ -104,8 +105,8 @@ impl Share {
     }
 }
 
-/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for them, and
-/// writes down what reading them needs. Answers for each lane the entries of its log.
+/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for
+/// them, and writes down what reading them needs. Answers for each lane the entries of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
     let (work, lane) = (WorkArea::of(simt::warp_in_block()), simt::lane());
@@ -191,8 +192,8 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, accoun
     log.entries
 }
 
-/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs; if only
-/// one log has entries, the merged runs themselves.
+/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs;
+/// if only one log has entries, the merged runs themselves.
 #[inline(never)]
 fn read_logs(entries: u32) {
     let work = WorkArea::of(simt::warp_in_block());

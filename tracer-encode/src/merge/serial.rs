@@ -1,8 +1,8 @@
 //! The logs of a stream, merged by one thread, whatever times they hold.
 //!
-//! The thread looks at the next run of each log and takes the earliest. As long as a log's next run comes before all
-//! others', it is taken without another look. Times are compared from the last run taken on, so that they may wrap
-//! again and again.
+//! The thread looks at the next run of each log and takes the earliest. As long as a log's next run comes
+//! before all others', it is taken without another look. Times are compared from the last run taken on, so
+//! that they may wrap again and again.
 
 use warptrace_format::Memory;
 use warptrace_format::log::{Entry, LANES};

@@ -1,4 +1,5 @@
-//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared memory.
+//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared
+//! memory.
 //!
 //! For the block:
 //! ```text
@@ -56,7 +57,8 @@ const _: () = assert!(size_of::<PoolDescriptor>() == 40);
 /// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
 pub(super) struct MergedRuns {
-    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for none.
+    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for
+    /// none.
     pub(super) first: u32,
     /// Keys that there are, those included that stand for no run.
     pub(super) keys: u32,
@@ -66,7 +68,8 @@ pub(super) struct MergedRuns {
     pub(super) kept: u32,
 }
 
-/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the first.
+/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the
+/// first.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) base: u32,
@@ -248,8 +251,8 @@ impl WorkArea {
         self.memory.set32(UNSORTED, 0);
     }
 
-    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have seen it
-    /// yet.
+    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have
+    /// seen it yet.
     #[inline(always)]
     pub(super) fn set_unsorted(mut self) {
         self.memory.set32(UNSORTED, 1);

@@ -131,8 +131,8 @@ pub struct Filled {
     pub length: u32,
 }
 
-/// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its count is then
-/// what remains of it.
+/// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its
+/// count is then what remains of it.
 pub(super) fn fill<E: Encoder>(
     params: E::Params,
     tables: &mut Tables,
@@ -187,8 +187,8 @@ impl<P: Copy> Stream<'_, P> {
         true
     }
 
-    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be encoded as
-    /// well: its count is then what remains of it.
+    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be
+    /// encoded as well: its count is then what remains of it.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
         let Filled { runs: done, events, length } = fill::<E>(self.params, self.tables, runs, payload);

@@ -42,9 +42,9 @@ impl<'a> DeviceMemory<'a> {
     /// Checks the descriptors.
     ///
     /// # Safety
-    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply: chunks, claims,
-    /// log memory up to `merged_end`, accounts of each launch. They do not overlap, and nobody else touches them as long
-    /// as this lives.
+    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply:
+    /// chunks, claims, log memory up to `merged_end`, accounts of each launch. They do not overlap, and
+    /// nobody else touches them as long as this lives.
     pub(super) unsafe fn new(
         pool: &PoolDescriptor,
         launches: &'a [LoggedLaunch],
@@ -89,8 +89,8 @@ impl<'a> DeviceMemory<'a> {
             let in_launch = number - info.first_stream;
             let name = StreamName { launch, track: in_launch / info.warps, warp: in_launch % info.warps };
             let accounts = with_exposed_provenance_mut::<WarpAccount>(info.accounts as usize);
-            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that comes up
-            // once (contract of this function).
+            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that
+            // comes up once (contract of this function).
             let account = unsafe { &mut *accounts.add(in_launch as usize) };
             Owned { name, account }
         };
@@ -117,7 +117,8 @@ impl<'a> DeviceMemory<'a> {
             return None;
         }
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to one task.
+        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to
+        // one task.
         Some(unsafe {
             let first = start.add(self.pool.merged_from as usize + before as usize);
             std::slice::from_raw_parts_mut(first, entries as usize)
@@ -133,7 +134,8 @@ impl<'a> DeviceMemory<'a> {
         }
         let bytes = self.pool.chunk_bytes as usize;
         let start = with_exposed_provenance_mut::<u8>(self.pool.chunks as usize);
-        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one task.
+        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one
+        // task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
     }
 
@@ -170,7 +172,8 @@ impl<'a> DeviceMemory<'a> {
     }
 
     fn counter64(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics only.
+        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics
+        // only.
         unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
     }
 

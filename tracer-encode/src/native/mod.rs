@@ -45,13 +45,14 @@ pub enum Schedule {
 /// entry of a stream, for one stream a thread.
 ///
 /// # Safety
-/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they imply: chunks,
-/// claims, log memory up to `merged_end`, and the accounts of each launch. They do not overlap, and nobody else touches
-/// them before this returns. (What the memory holds does not matter: damaged logs give events that never were, but lead
-/// nowhere else.)
+/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
+/// imply: chunks, claims, log memory up to `merged_end`, and the accounts of each launch. They do not
+/// overlap, and nobody else touches them before this returns. (What the memory holds does not matter: damaged
+/// logs give events that never were, but lead nowhere else.)
 ///
 /// # Errors
-/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is encoded then.
+/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is
+/// encoded then.
 pub unsafe fn encode(
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
@@ -109,8 +110,9 @@ impl ChunkEncoder {
         Ok(Self(State::new(codec)))
     }
 
-    /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some events may be in it
-    /// as well: its count is then what remains. A payload of the smallest chunk has room for something of any run.
+    /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some
+    /// events may be in it as well: its count is then what remains. A payload of the smallest chunk has room
+    /// for something of any run.
     pub fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
         self.0.fill(track, runs, payload)
     }

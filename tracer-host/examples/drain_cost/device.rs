@@ -193,6 +193,7 @@ impl Device for Replay {
         _: Recording,
         _: Option<Placement>,
         _: bool,
+        _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())
     }

@@ -44,7 +44,8 @@ const KERNELS: [&str; 5] = [
 ];
 
 impl Encoding {
-    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the driver compiles it.
+    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the
+    /// driver compiles it.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
         if PTX.is_empty() {
             return Err(DeviceError::NoDeviceCode);
@@ -52,7 +53,8 @@ impl Encoding {
         // Code runs on its own architecture and on later ones of the same generation.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
         let cubin = CUBINS.iter().filter(|(found, _)| fits(*found)).max_by_key(|(found, _)| *found);
-        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse it.)
+        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse
+        // it.)
         let loaded = cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", image) }.ok());
         let module = match loaded {
             Some(module) => module,
@@ -127,8 +129,8 @@ pub(super) fn encode(
 }
 
 impl CudaDevice {
-    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run together as fill the
-    /// device.
+    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run
+    /// together as fill the device.
     fn serial_threads(&self, chunks: u32) -> u32 {
         let mut threads = MIN_SERIAL_THREADS;
         while threads < MAX_SERIAL_THREADS && chunks > threads * MAX_BLOCKS * self.multiprocessors {
@@ -137,8 +139,8 @@ impl CudaDevice {
         threads
     }
 
-    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread with so many bytes of
-    /// shared memory.
+    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread
+    /// with so many bytes of shared memory.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // Where that is not enough, each block does more.
         let most = MAX_BLOCKS * self.multiprocessors;
@@ -169,8 +171,8 @@ impl CudaDevice {
             dynamic_shared: u64::from(shape.dynamic_shared),
             claims: Some(pool.claims),
         };
-        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended, which nobody else
-        // uses; the table was written for them.
+        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended,
+        // which nobody else uses; the table was written for them.
         let ran = unsafe { self.run(launched, None) }?;
         *time += ran.kernel;
         Ok(ran.claims)

@@ -1,8 +1,9 @@
 //! Collects the used parts of chunks on the device, so that one plain copy brings them to the host.
 //!
-//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a copy of
-//! rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of the device's memory.
-//! It is written in PTX, so that the host side needs no device compiler and no kernel of the program.
+//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a
+//! copy of rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of
+//! the device's memory. It is written in PTX, so that the host side needs no device compiler and no kernel of
+//! the program.
 
 use std::ffi::{CString, c_void};
 
@@ -23,9 +24,10 @@ const MAX_BUFFER_BYTES: u64 = 1 << 31;
 /// Warps of a block; each takes one chunk.
 const BLOCK_WARPS: u32 = 8;
 
-/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in the buffer,
-/// and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells what is wrong with it. What would
-/// not fit is counted and left: the host sees that, and has fewer chunks packed.
+/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in
+/// the buffer, and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells
+/// what is wrong with it. What would not fit is counted and left: the host sees that, and has fewer chunks
+/// packed.
 const PTX: &str = r#"
 .version 7.0
 .target sm_70

@@ -18,7 +18,8 @@ struct Buffer {
     done: sys::CUevent,
 }
 
-/// Streams and pinned memory. All of it is there from the beginning: the driver gives none while a kernel runs.
+/// Streams and pinned memory. All of it is there from the beginning: the driver gives none while a kernel
+/// runs.
 pub(super) struct Live {
     reads: sys::CUstream,
     writes: sys::CUstream,
@@ -64,7 +65,8 @@ impl Live {
         let Buffer { memory, done } = &self.buffers[self.next];
         let mut at = 0;
         for &(address, length) in ranges {
-            // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read behind its event.
+            // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read
+            // behind its event.
             unsafe {
                 let target = std::slice::from_raw_parts_mut(memory.cast::<u8>().add(at), length);
                 result::memcpy_dtoh_async(target, address, self.reads).called("cuMemcpyDtoHAsync")?;
@@ -84,7 +86,8 @@ impl Live {
             return Err(DeviceError::Unsupported { problem });
         };
         let Buffer { memory, done } = &self.buffers[number];
-        // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first to change them.
+        // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first
+        // to change them.
         unsafe {
             result::event::synchronize(*done).called("cuEventSynchronize")?;
             Ok(std::slice::from_raw_parts(memory.cast::<u8>(), bytes))
@@ -93,8 +96,8 @@ impl Live {
 
     fn write(&mut self, mut address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         for piece in bytes.chunks(MAX_WRITE) {
-            // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done; the caller has
-            // checked the target.
+            // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done;
+            // the caller has checked the target.
             unsafe {
                 let source = std::slice::from_raw_parts_mut(self.written.cast::<u8>(), piece.len());
                 source.copy_from_slice(piece);

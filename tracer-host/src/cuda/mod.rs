@@ -1,7 +1,7 @@
 //! A GPU through the CUDA driver, which is loaded at run time.
 //!
-//! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every call
-//! of [`Device`] has finished when it returns.
+//! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every
+//! call of [`Device`] has finished when it returns.
 
 mod code;
 mod driver;
@@ -174,8 +174,8 @@ impl CudaDevice {
     }
 }
 
-/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some for a kernel's own
-/// static part.
+/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some
+/// for a kernel's own static part.
 const ASKED_FOR_ABOVE: i32 = 16 << 10;
 
 /// Whether compiled kernels encode so.
@@ -207,14 +207,16 @@ struct Launched<'a> {
     claims: Option<u64>,
 }
 
-/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether it has ended.
+/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether
+/// it has ended.
 const FIRST_LOOK: Duration = Duration::from_micros(300);
 
 impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
-    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does with it.
+    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does
+    /// with it.
     unsafe fn run(
         &mut self,
         launched: Launched<'_>,
@@ -228,7 +230,8 @@ impl CudaDevice {
                 shape.grid, shape.block
             )));
         }
-        // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
+        // The static part, a page that the system keeps, and this must fit together; the driver has the last
+        // word.
         let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
             problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
         })?;
@@ -241,8 +244,8 @@ impl CudaDevice {
         let [gx, gy, gz] = shape.grid;
         let [bx, by, bz] = shape.block;
         let stream = result::stream::null();
-        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody else's, and read after
-        // the event behind their copy.
+        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
+        // else's, and read after the event behind their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
             result::launch_kernel(
@@ -423,8 +426,9 @@ impl Device for CudaDevice {
             }
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
-        // descriptor, of which traced kernels take as much as they declare. The caller promises the memory behind them.
+        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with;
+        // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
+        // promises the memory behind them.
         unsafe { self.run(launched, None) }
     }
 
@@ -434,9 +438,10 @@ impl Device for CudaDevice {
         recording: Recording,
         placement: Option<Placement>,
         chooses: bool,
+        open_runs: bool,
     ) -> Result<(), DeviceError> {
         self.beside()?;
-        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses)))
+        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
     }
 
     fn live(&mut self) -> &mut dyn LiveMemory {
@@ -452,8 +457,8 @@ impl Device for CudaDevice {
     ) -> Result<LaunchTime, DeviceError> {
         self.beside()?;
         let kernel = call.name();
-        let &Streaming { recording, placement, chooses, .. } = streaming;
-        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses))?;
+        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
+        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

@@ -10,8 +10,8 @@ use super::pool::Pool;
 use super::worker::{Drained, Worker};
 use crate::{Device, Recording};
 
-/// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is bounded however
-/// much the pool holds.
+/// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
+/// bounded however much the pool holds.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// What a drain cost.

@@ -21,7 +21,7 @@ use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata, POLICY_STOP, PO
 
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
-pub use self::interrupt::{Interrupted, Standing};
+pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
 use self::pool::Pool;
 use self::stream::Streams;
@@ -51,11 +51,16 @@ pub struct TracedProgram<'a> {
 pub enum Policy {
     /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
     Stop,
-    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the trace is. A warp that has
-    /// waited for `stall` in vain counts what it would have recorded as lost, and goes on.
+    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the
+    /// trace is. A warp that has waited for `stall` in vain counts what it would have recorded as lost, and
+    /// goes on.
     Stream {
         /// How long a warp waits for memory.
         stall: Duration,
+        /// Write runs into the logs when they begin, not only when they end: where a kernel hangs or fails,
+        /// what its lanes are in is known then, and in the trace. Each run costs a store more, and a
+        /// repetition some instructions.
+        open_runs: bool,
     },
 }
 
@@ -224,8 +229,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Allocates device memory and starts the file.
     ///
     /// # Errors
-    /// If the options contradict the codec or the format, the window names a kernel that the program does not have, memory
-    /// is short, or the file cannot be written.
+    /// If the options contradict the codec or the format, the window names a kernel that the program does not
+    /// have, memory is short, or the file cannot be written.
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
@@ -250,9 +255,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
                 Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
             }
-            Policy::Stream { stall } => {
-                device.prepare_streamed(&kernels, recording, options.placement, chooses)?;
-                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall)?))
+            Policy::Stream { stall, open_runs } => {
+                device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
+                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall, open_runs)?))
             }
         };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
@@ -272,11 +277,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         })
     }
 
-    /// Lets the session end in the middle of a kernel whose logs are [streamed](Policy::Stream): when `asked` is set, what has come
-    /// of the kernel is written, the file is ended, and `tell` is called.
+    /// Lets the session end in the middle of a kernel whose logs are [streamed](Policy::Stream): when `asked`
+    /// is set, what has come of the kernel is written, the file is ended, and `tell` is called.
     ///
-    /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the session waits for the kernel, and
-    /// the launch fails with [`SessionError::Interrupted`].
+    /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the session waits
+    /// for the kernel, and the launch fails with [`SessionError::Interrupted`].
     pub fn interrupt_by(&mut self, asked: Arc<AtomicBool>, tell: impl FnMut(&Interrupted) + 'd) {
         self.interrupt = Some(Interrupt { asked, tell: Box::new(tell) });
     }
@@ -287,8 +292,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// The arguments name memory of the session's device that is valid for what the kernel does with it.
     ///
     /// # Errors
-    /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel fails,
-    /// or the file cannot be written (which may have been found out about an earlier launch).
+    /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel
+    /// fails, or the file cannot be written (which may have been found out about an earlier launch).
     pub unsafe fn record(
         &mut self,
         call: &KernelCall,
@@ -433,7 +438,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(())
     }
 
-    /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of it.
+    /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of
+    /// it.
     ///
     /// # Errors
     /// If the device or the file fails.

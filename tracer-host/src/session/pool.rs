@@ -12,8 +12,9 @@ use super::worker::Account;
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device, Encoded};
 
-/// Part of log memory that a launch's first segments take at most: they are as long as fits into that. Long ones get less, for
-/// all of them counts as taken, whatever is written: a program of many small launches would be drained after a few of them.
+/// Part of log memory that a launch's first segments take at most: they are as long as fits into that. Long
+/// ones get less, for all of them counts as taken, whatever is written: a program of many small launches
+/// would be drained after a few of them.
 const FIRST_SHARE: u64 = 4;
 const LONG_FIRST_SHARE: u64 = 64;
 /// Entries of a first segment from which on it is long.
@@ -135,8 +136,8 @@ impl Pool {
         1 << entries.ilog2()
     }
 
-    /// Whether a launch should find room behind those before it. (How much a launch needs is known only afterwards; launches of the
-    /// same kernel are taken to need up to twice as much as one before.)
+    /// Whether a launch should find room behind those before it. (How much a launch needs is known only
+    /// afterwards; launches of the same kernel are taken to need up to twice as much as one before.)
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.max_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
         let streams = self.streams_of(info);
@@ -161,8 +162,8 @@ impl Pool {
         self.logged.pop();
     }
 
-    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written while the program
-    /// goes on.
+    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written
+    /// while the program goes on.
     pub(super) fn should_drain(&self) -> bool {
         4 * self.taken_entries() >= 3 * u64::from(self.logs_end)
     }

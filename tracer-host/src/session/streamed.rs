@@ -66,7 +66,8 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
 
     /// Writes what has come until now, ends the file, and tells where the warps stand.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
-        // What the first time finds has all its predecessors by the second. Nothing is encoded before, for somebody waits.
+        // What the first time finds has all its predecessors by the second. Nothing is encoded before, for
+        // somebody waits.
         self.streams.take_new(memory, false)?;
         self.streams.take_new(memory, false)?;
         let number = self.info.number();
@@ -108,8 +109,8 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let logs = streams.prepare(self.device, &info)?;
         self.pending.push(info);
         let Self { recording, placement, .. } = *self;
-        let chooses = self.window.looks_inside();
-        let streaming = Streaming { recording, placement, chooses, logs };
+        let (chooses, open_runs) = (self.window.looks_inside(), streams.open_runs);
+        let streaming = Streaming { recording, placement, chooses, open_runs, logs };
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,

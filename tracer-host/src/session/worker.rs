@@ -21,8 +21,8 @@ const QUEUE: usize = 2;
 /// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
-/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the program's own results
-/// would find in the heap, and for which they would else have to wait.
+/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the
+/// program's own results would find in the heap, and for which they would else have to wait.
 const MAPPED_BYTES: usize = 64 << 20;
 /// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
 const PIECES: usize = 64;
@@ -41,7 +41,8 @@ impl Account {
     }
 }
 
-// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits are valid.
+// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits
+// are valid.
 unsafe impl Zeroable for Account {}
 // SAFETY: as above.
 unsafe impl Pod for Account {}
@@ -57,13 +58,14 @@ pub(super) struct Drained {
     pub(super) packed: Vec<u8>,
     /// Launches that end; all of them were recorded.
     pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If none ends, these are
-    /// others'.
+    /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
+    /// none ends, these are others'.
     pub(super) accounts: Vec<Account>,
 }
 
 impl Drained {
-    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it than to copy.
+    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it
+    /// than to copy.
     fn ready() -> Self {
         let one = WarpAccount { finished: 1, ..WarpAccount::default() };
         let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);

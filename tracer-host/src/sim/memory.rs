@@ -23,8 +23,9 @@ pub(super) struct Memory {
     answered: Vec<u64>,
 }
 
-/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it knows pages that are zero already. (It
-/// would write zeros to all others, which takes seconds for a large pool of which little is used.)
+/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it
+/// knows pages that are zero already. (It would write zeros to all others, which takes seconds for a large
+/// pool of which little is used.)
 #[derive(Clone, Copy, Debug)]
 struct Block {
     length: usize,
@@ -83,14 +84,15 @@ impl Memory {
                 ),
             });
         }
-        // SAFETY: inside an allocation, which is aligned and initialised, and stays while this borrow lasts. What lanes
-        // write meanwhile, of what is read and written here, they write by atomics of this size.
+        // SAFETY: inside an allocation, which is aligned and initialised, and stays while this borrow lasts.
+        // What lanes write meanwhile, of what is read and written here, they write by atomics of this size.
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / WORD) })
     }
 }
 
-/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new, the first one is, too.
-/// (Where the first one alone is new, the second one still has the tag of what was there before.)
+/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new,
+/// the first one is, too. (Where the first one alone is new, the second one still has the tag of what was
+/// there before.)
 fn copy(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
     let alone = usize::from(!address.is_multiple_of(2 * WORD as u64)).min(words.len());
     let (alone, rest) = words.split_at(alone);

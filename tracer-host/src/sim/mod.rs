@@ -104,8 +104,8 @@ impl SimDevice {
         self.memory.pointer(address, bytes)
     }
 
-    /// The threads of launches whose logs are streamed. They are nobody else's: the kernel may wait for `serve`, which may
-    /// wait for threads that it uses itself.
+    /// The threads of launches whose logs are streamed. They are nobody else's: the kernel may wait for
+    /// `serve`, which may wait for threads that it uses itself.
     fn start_kernel_threads(&mut self) -> Result<(), DeviceError> {
         if self.kernel_threads.is_none() {
             let builder = ThreadPoolBuilder::new().num_threads(self.threads());
@@ -234,8 +234,8 @@ impl Device for SimDevice {
         let started = Instant::now();
         self.check_encoding(pool, launches)?;
         let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
-        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch is under way, and
-        // nobody else uses this device meanwhile.
+        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
+        // is under way, and nobody else uses this device meanwhile.
         let claims = unsafe { native::encode(pool, launches, recording.codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed() })
@@ -263,6 +263,7 @@ impl Device for SimDevice {
         _: Recording,
         _: Option<Placement>,
         _: bool,
+        _: bool,
     ) -> Result<(), DeviceError> {
         self.start_kernel_threads().map(drop)
     }
@@ -278,9 +279,10 @@ impl Device for SimDevice {
         streaming: &Streaming,
         serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of `LiveMemory`, which uses
-        // atomics.
+        // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
+        // `LiveMemory`, which uses atomics.
         let launch = unsafe { self.untraced(shape).streamed(streaming.logs, streaming.recording) };
+        let launch = launch.open_runs(streaming.open_runs);
         self.start_kernel_threads()?;
         let Self { simulator, options, memory, kernel_threads } = self;
         let threads = kernel_threads.as_ref().expect("they were started");

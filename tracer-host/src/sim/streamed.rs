@@ -10,8 +10,8 @@ use crate::{DeviceError, LiveMemory, Serve};
 /// How long is waited for the kernel's end between two calls of `serve`.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs `kernel` in the pool, and calls `serve` with its memory until it has ended, or `serve` fails. Answers what both of
-/// them did.
+/// Runs `kernel` in the pool, and calls `serve` with its memory until it has ended, or `serve` fails. Answers
+/// what both of them did.
 pub(super) fn run_served<R: Send>(
     pool: &ThreadPool,
     kernel: impl FnOnce() -> R + Send,

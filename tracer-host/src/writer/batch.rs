@@ -102,8 +102,8 @@ impl Batch {
         Ok(Found { stream, sequence, events, length: bytes as u32, at })
     }
 
-    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each launch and track
-    /// that has any.
+    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each
+    /// launch and track that has any.
     pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<Found>) -> Vec<Part<'b>> {
         order(&self.pieces, self.streams, ordered);
         let mut rest = &ordered[..];

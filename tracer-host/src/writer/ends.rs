@@ -48,7 +48,8 @@ pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<En
     known.flat_map(|(end, info)| parts(end, info)).collect()
 }
 
-/// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for long.
+/// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for
+/// long.
 fn parts<'a>(&TrackEnd { launch, track, accounts }: &TrackEnd<'a>, info: LaunchInfo) -> Vec<EndPart<'a>> {
     let last = info.chosen().count().checked_sub(1).and_then(|last| info.chosen_warp(last));
     let (Some(first), Some(last)) = (info.chosen_warp(0), last) else { return Vec::new() };

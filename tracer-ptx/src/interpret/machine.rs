@@ -119,8 +119,8 @@ pub fn run(
     run_with_host(program, launch, memory, schedule, &mut |_| {})
 }
 
-/// Like [`run`], with a host that reads and writes memory while the launch runs: `host` is called at the end of
-/// each turn, so also when a group sleeps.
+/// Like [`run`], with a host that reads and writes memory while the launch runs: `host` is called at the end
+/// of each turn, so also when a group sleeps.
 ///
 /// # Errors
 /// As [`run`].
@@ -273,8 +273,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes one instruction, with the labels, markers and performance events before it; answers whether the
-    /// group sleeps then.
+    /// Executes one instruction, with the labels, markers and performance events before it; answers whether
+    /// the group sleeps then.
     fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];
         let program = self.program;

@@ -15,12 +15,12 @@
 //! and has none until it wakes.
 //!
 //! # Time
-//! A warp's clock advances with its own instructions. `%globaltimer` advances by a nanosecond with each instruction
-//! of any group. Where all groups sleep, it goes on to when the first one wakes.
+//! A warp's clock advances with its own instructions. `%globaltimer` advances by a nanosecond with each
+//! instruction of any group. Where all groups sleep, it goes on to when the first one wakes.
 //!
 //! # The host
-//! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed until
-//! then, and lanes see what it has written: nothing is on its way.
+//! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed
+//! until then, and lanes see what it has written: nothing is on its way.
 //!
 //! What the model leaves out: floating point, barriers, indirect branches and calls, variables of `.global`
 //! and `.const` at module scope.

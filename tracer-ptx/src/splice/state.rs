@@ -1,9 +1,11 @@
 //! Where a lane keeps its record and its write pointers while its kernel runs.
 //!
-//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began. Beside it are,
-//! for each track, the address of the log entry that it writes next and that of the link at its segment's end.
+//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began.
+//! Beside it are, for each track, the address of the log entry that it writes next and that of the link at
+//! its segment's end.
 //!
-//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each bank once:
+//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each
+//! bank once:
 //! ```text
 //! offset  size  field
 //!      0   256  for each lane: mask, key
@@ -22,13 +24,14 @@ use warptrace_format::log::LaunchLogs;
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel itself.
+    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel
+    /// itself.
     Registers,
     /// In the block's dynamic shared memory, which a launch makes larger by
     /// [`TracedKernel::shared_bytes`](super::TracedKernel) for each warp.
     Shared,
-    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all trace points
-    /// stand in the kernel itself.
+    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all
+    /// trace points stand in the kernel itself.
     Local,
 }
 
@@ -45,7 +48,8 @@ impl Placement {
 
 /// Bytes of a pair of words, for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
-/// Bytes of the launch's descriptor that a kernel takes; with the fields that choose warps if it looks at them.
+/// Bytes of the launch's descriptor that a kernel takes; with the fields that choose warps if it looks at
+/// them.
 pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
     (if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) }) as u32
 }

@@ -1,7 +1,7 @@
 //! The kernel's own instructions inside of a traced kernel, for warps that were not chosen to record.
 //!
-//! They stand in a scope, which has registers and labels of its own. Variables that lanes share are those of the traced part:
-//! a block whose warps were not all chosen has them once.
+//! They stand in a scope, which has registers and labels of its own. Variables that lanes share are those of
+//! the traced part: a block whose warps were not all chosen has them once.
 
 use super::plan::Plan;
 use super::{SpliceError, Splicer, mark_text};
@@ -45,8 +45,8 @@ impl Splicer<'_> {
     }
 }
 
-/// Refuses a function that records and has variables that its lanes share: warps that were not chosen call the function that it
-/// was made of, whose variables are others.
+/// Refuses a function that records and has variables that its lanes share: warps that were not chosen call
+/// the function that it was made of, whose variables are others.
 pub(super) fn check_function(function: &Function<'_>, body: &Body<'_>) -> Result<(), SpliceError> {
     let shared = body.statements.iter().find_map(|statement| match &statement.kind {
         StatementKind::Directive(Directive::Variable(declaration))

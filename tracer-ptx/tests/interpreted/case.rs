@@ -89,6 +89,7 @@ pub(crate) fn text(splicing: Splicing) -> String {
 /// The kernel with its traced copy.
 pub(crate) struct Traced {
     splicing: Splicing,
+    pub(crate) open_runs: bool,
     spliced: Spliced,
     program: Program,
     /// The warps that record; `None`: all, and the kernel does not ask.
@@ -106,20 +107,20 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
-        Self::with(splicing, false, None)
+        Self::with(splicing, false, false, None)
     }
 
     /// The kernel with a traced copy whose logs are streamed.
-    pub(crate) fn streamed(splicing: Splicing) -> Self {
-        Self::with(splicing, true, None)
+    pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
+        Self::with(splicing, true, open_runs, None)
     }
 
     /// The kernel that looks which of its warps were chosen.
     pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
-        Self::with(splicing, streamed, Some(chosen))
+        Self::with(splicing, streamed, false, Some(chosen))
     }
 
-    fn with(splicing: Splicing, streamed: bool, chosen: Option<ChosenWarps>) -> Self {
+    fn with(splicing: Splicing, streamed: bool, open_runs: bool, chosen: Option<ChosenWarps>) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
@@ -127,6 +128,7 @@ impl Traced {
             kernels: None,
             recording: Some(splicing.recording),
             streamed,
+            open_runs,
             placement,
             architecture,
             registers: &[],
@@ -136,7 +138,7 @@ impl Traced {
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, spliced, program, chosen }
+        Self { splicing, open_runs, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -245,7 +247,8 @@ impl Traced {
         layout
     }
 
-    /// For each warp its index among those that record, if it does, what it must record then, and its threads.
+    /// For each warp its index among those that record, if it does, what it must record then, and its
+    /// threads.
     pub(crate) fn warps<'a>(
         &'a self,
         threads: &'a [Lane],

@@ -112,8 +112,8 @@ fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
 }
 
-/// Runs the traced copy of the kernel `k`, without parameters, in four blocks of 40 threads, of which the blocks 1 and 3 are
-/// chosen.
+/// Runs the traced copy of the kernel `k`, without parameters, in four blocks of 40 threads, of which the
+/// blocks 1 and 3 are chosen.
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
     let spliced = splice(&module(kernel), &options()).expect("it can be spliced");

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::log::{ENTRY_BYTES, LANES};
-use warptrace_format::stream::{MIN_STREAM_ENTRIES, SLOT_BYTES, StreamLogs, TAG_STEP, has_tag, slot_words};
+use warptrace_format::stream::{MIN_STREAM_ENTRIES, SLOT_BYTES, StreamLogs, TAG_STEP, slot_words};
 use warptrace_ptx::interpret::Memory;
 
 use crate::model::lanes as of_mask;
@@ -32,13 +32,15 @@ pub(crate) struct Streaming {
     pub(crate) habit: Habit,
     /// The most entries that the host reads at a time.
     pub(crate) pace: u64,
+    /// Whether the host looks at all open entries whenever it can.
+    pub(crate) watches: bool,
 }
 
 impl Streaming {
     /// Segments of the least length, lanes that wait for ever, and a host that frees them.
     pub(crate) fn patient(segments: u32) -> Self {
         let (entries, habit) = (MIN_STREAM_ENTRIES, Habit::Busy);
-        Self { segments, entries, first_ticket: 0, stall: PATIENCE, habit, pace: 100 }
+        Self { segments, entries, first_ticket: 0, stall: PATIENCE, habit, pace: 100, watches: false }
     }
 }
 
@@ -160,8 +162,12 @@ impl Drainer {
         bytes
     }
 
-    /// Does some of the host's work: reads a part of log memory, and at the end of a snapshot takes what it holds.
+    /// Does some of the host's work: reads a part of log memory, and at the end of a snapshot takes what it
+    /// holds.
     pub(crate) fn act(&mut self, memory: &mut Memory) {
+        if self.streaming.watches {
+            self.watch(memory);
+        }
         match self.streaming.habit {
             Habit::Lazy => return,
             Habit::Sleepy { snapshots, times } if (self.snapshots + 1).is_multiple_of(snapshots) => {
@@ -177,6 +183,16 @@ impl Drainer {
             self.take(memory);
             self.give(memory);
             self.begin_snapshot();
+        }
+    }
+
+    /// Takes note of all entries that are open now.
+    fn watch(&mut self, memory: &Memory) {
+        for index in 0..self.segments.len() {
+            for at in 1..self.segments[index].before.len() {
+                let words = self.entry(memory, index, at);
+                self.segments[index].note(at, words);
+            }
         }
     }
 
@@ -228,6 +244,7 @@ impl Drainer {
                     let segment = &mut self.segments[segment];
                     assert!(segment.seen[entry].is_none() || segment.words[entry] == words, "an entry stays");
                     segment.words[entry] = words;
+                    segment.note(entry, words);
                 }
             }
         }
@@ -242,9 +259,9 @@ impl Drainer {
             if segment.tag == 0 {
                 continue;
             }
-            for (words, seen) in segment.words.iter().zip(&mut segment.seen) {
-                if has_tag(*words, segment.tag) {
-                    seen.get_or_insert(self.snapshots);
+            for entry in 0..segment.words.len() {
+                if segment.is_final(segment.words[entry]) {
+                    segment.seen[entry].get_or_insert(self.snapshots);
                 }
             }
             let Some(owner) = segment.header() else { continue };
@@ -263,6 +280,8 @@ impl Drainer {
             let left = self.ended[(owner.0 % self.launch.warps) as usize] >> owner.1 & 1 != 0;
             assert!(whole || !left, "a lane that has left has filled its segment in order");
             if left || written == segment.seen.len() {
+                let open = segment.open.iter().skip(written).flatten().next();
+                assert_eq!(open, None, "a lane that has left is in no run");
                 segment.tag = 0;
                 let now = (0..segment.seen.len()).map(|entry| self.entry(memory, index, entry)).collect();
                 self.segments[index].before = now;
@@ -299,6 +318,7 @@ impl Drainer {
                 before: std::mem::take(&mut segment.before),
                 words: vec![[0; 4]; entries],
                 seen: vec![None; entries],
+                open: vec![Vec::new(); entries],
             };
             let at = slot * SLOT_BYTES as usize;
             let words = slot_words(index as u32, tag, ticket, self.launch.slots);
@@ -307,8 +327,8 @@ impl Drainer {
         }
     }
 
-    /// The slot to write next: that of the lowest ticket, if the holder of its last one has looked; else that of the lowest
-    /// ticket that a lane has and whose slot can be written.
+    /// The slot to write next: that of the lowest ticket, if the holder of its last one has looked; else that
+    /// of the lowest ticket that a lane has and whose slot can be written.
     fn next_slot(&self, tickets: u64) -> Option<usize> {
         let looked = |slot: &Slot| {
             slot.given.is_none_or(|(segment, tag)| {

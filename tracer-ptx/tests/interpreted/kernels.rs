@@ -17,6 +17,7 @@ fn options(placement: Placement) -> Options<'static> {
         kernels: None,
         recording,
         streamed: false,
+        open_runs: false,
         placement: Some(placement),
         architecture: 90,
         registers: &[],

@@ -31,8 +31,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Log memory with first segments of `first` entries, room for `segments` segments more, and for the beginning of one
-    /// more.
+    /// Log memory with first segments of `first` entries, room for `segments` segments more, and for the
+    /// beginning of one more.
     pub(crate) fn new(
         [warps, tracks]: [u32; 2],
         block_threads: u32,
@@ -89,7 +89,8 @@ impl Layout {
     }
 }
 
-/// The fields behind a descriptor's others, which say which warps record; a kernel that does not ask takes none.
+/// The fields behind a descriptor's others, which say which warps record; a kernel that does not ask takes
+/// none.
 pub(crate) fn chosen_bytes(chosen: ChosenWarps) -> Vec<u8> {
     let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = chosen;
     let words = [first_block, blocks, block_step, first_warp, block_warps, 0];

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use warptrace_format::log::Entry;
-use warptrace_format::stream::{TAG_STEP, is_original, is_sole, untagged};
+use warptrace_format::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, untagged};
 
 use crate::program::below;
 
@@ -29,6 +29,8 @@ pub(crate) struct Segment {
     pub(crate) words: Vec<[u32; 4]>,
     /// Number of the snapshot in which each entry was first seen.
     pub(crate) seen: Vec<Option<u32>>,
+    /// What each entry said as long as it was open.
+    pub(crate) open: Vec<Vec<Entry>>,
 }
 
 /// A slot of the queue.
@@ -41,7 +43,7 @@ pub(crate) struct Slot {
 }
 
 /// A run that was taken from a segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Taken {
     pub(crate) stream: u32,
     pub(crate) keeper: u32,
@@ -53,9 +55,27 @@ pub(crate) struct Taken {
     pub(crate) is_original: bool,
     /// Number of the snapshot in which it was first seen.
     pub(crate) seen: u32,
+    /// What its entry said as long as it was open.
+    pub(crate) open: Vec<Entry>,
 }
 
 impl Segment {
+    /// Whether these words are an entry, or a header, that stays as it is.
+    pub(crate) fn is_final(&self, words: [u32; 4]) -> bool {
+        has_tag(words, self.tag) && !is_open(words)
+    }
+
+    /// Takes note of what an entry says, if it is open.
+    pub(crate) fn note(&mut self, entry: usize, words: [u32; 4]) {
+        if self.tag != 0 && has_tag(words, self.tag) && is_open(words) {
+            assert!(self.seen[entry].is_none() && !is_sole(words));
+            let (open, words) = (&mut self.open[entry], untagged(words));
+            if open.last() != Some(&words) {
+                open.push(words);
+            }
+        }
+    }
+
     /// Stream and lane, if the header has been seen.
     pub(crate) fn header(&self) -> Option<(u32, u32)> {
         let [stream, launch, lane, _] = self.words[0];
@@ -75,6 +95,7 @@ impl Segment {
             is_sole: is_sole(words),
             is_original: is_original(words, keeper),
             seen: self.seen[index].expect("it was seen"),
+            open: self.open[index].clone(),
         }
     }
 }

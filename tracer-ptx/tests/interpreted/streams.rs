@@ -17,7 +17,8 @@ use crate::segments::Taken;
 pub(crate) struct Seen {
     pub(crate) kept: u64,
     pub(crate) lost: u64,
-    /// Tracks of warps that lost nothing, that lost something, and that kept a run which began after one that was lost.
+    /// Tracks of warps that lost nothing, that lost something, and that kept a run which began after one that
+    /// was lost.
     pub(crate) whole: u64,
     pub(crate) broken: u64,
     pub(crate) resumed: u64,
@@ -27,6 +28,9 @@ pub(crate) struct Seen {
     pub(crate) holes: u64,
     /// Copies that were taken.
     pub(crate) copies: u64,
+    /// What was seen of runs that had not ended, and how often such a run was written again.
+    pub(crate) open: u64,
+    pub(crate) again: u64,
 }
 
 impl Traced {
@@ -55,6 +59,13 @@ impl Traced {
         let observed = self.run(parameter, threads, shape, schedule, &mut memory, host);
         let drained = drainer.finish(&mut memory);
         self.check_drained(threads, shape, &observed, &drained, seen);
+        for run in &drained.runs {
+            // Of a twin nothing is open.
+            let may = self.open_runs && run.stream < warps;
+            check_open(run, may, may && streaming.watches);
+            seen.open += run.open.len() as u64;
+            seen.again += run.open.len().saturating_sub(1) as u64;
+        }
         observed.steps
     }
 
@@ -77,7 +88,7 @@ impl Traced {
             for (track, expected) in expected.into_iter().enumerate().take(self.tracks() as usize) {
                 let stream = track * warps + warp;
                 let mut runs: Vec<Taken> =
-                    drained.runs.iter().filter(|run| run.stream as usize == stream).copied().collect();
+                    drained.runs.iter().filter(|run| run.stream as usize == stream).cloned().collect();
                 runs.sort_by_key(|run| run.ticket);
                 check_logs(&runs, clock);
                 assert!(runs.iter().all(|run| run.entry.is_run()));
@@ -117,6 +128,22 @@ impl Traced {
     }
 }
 
+/// Checks what a run's entry said before the run ended: nothing if it `may` not have been open, and all if it
+/// `must` have been seen.
+fn check_open(run: &Taken, may: bool, must: bool) {
+    let Taken { entry, open, .. } = run;
+    let power = |entry: &Entry| entry.count.ilog2();
+    let is_kept = run.is_original && !run.is_sole;
+    assert!(open.is_empty() || may && is_kept, "{run:?}");
+    for other in open {
+        assert!(Entry { count: entry.count, ..*other } == *entry && other.count <= entry.count, "{run:?}");
+    }
+    assert!(open.is_sorted_by(|one, other| power(one) < power(other)), "{run:?}");
+    if must && is_kept {
+        assert_eq!(open.last().map(power), Some(power(entry)), "{run:?}");
+    }
+}
+
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
@@ -128,7 +155,8 @@ fn check_logs(runs: &[Taken], clock: u32) {
     }
 }
 
-/// Each run once, in the order in which they began; seen when the first of its copies was. What a lane appends alone has none.
+/// Each run once, in the order in which they began; seen when the first of its copies was. What a lane
+/// appends alone has none.
 fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
     let key = |run: &Taken| (run.entry.time.wrapping_sub(clock), run.entry.mask.trailing_zeros());
     runs.sort_by_key(key);
@@ -141,11 +169,12 @@ fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
     runs
 }
 
-/// Checks that what a snapshot holds has its predecessors in the next one: runs that began before and share a lane with it. The
-/// runs are in the order of their times.
+/// Checks that what a snapshot holds has its predecessors in the next one: runs that began before and share a
+/// lane with it. The runs are in the order of their times.
 fn check_order(runs: &[Taken], clock: u32) {
-    // The last run of each lane that is neither in the first snapshot with its successors nor in the one before.
-    let mut last: [Option<Taken>; LANES as usize] = [None; LANES as usize];
+    // The last run of each lane that is neither in the first snapshot with its successors nor in the one
+    // before.
+    let mut last: [Option<&Taken>; LANES as usize] = [None; LANES as usize];
     for at_once in runs.chunk_by(|one, other| one.entry.time == other.entry.time) {
         for run in at_once {
             for before in lanes(run.entry.mask).filter_map(|lane| last[lane as usize]) {
@@ -162,7 +191,7 @@ fn check_order(runs: &[Taken], clock: u32) {
             for lane in lanes(run.entry.mask) {
                 let newest = &mut last[lane as usize];
                 if newest.is_none_or(|newest| newest.seen <= run.seen) {
-                    *newest = Some(*run);
+                    *newest = Some(run);
                 }
             }
         }
@@ -177,8 +206,8 @@ fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
     }
 }
 
-/// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those that it was in,
-/// in their order. Answers whether there is a run after one that was lost.
+/// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those
+/// that it was in, in their order. Answers whether there is a run after one that was lost.
 fn check_rest(track: &Track, expected: &[Run], threads: &[Lane]) -> bool {
     let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
     let mut resumed = false;

@@ -1,4 +1,5 @@
-//! Kernels that hold both what records and their own instructions, for launches of which some warps are chosen.
+//! Kernels that hold both what records and their own instructions, for launches of which some warps are
+//! chosen.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,7 +12,8 @@ use warptrace_ptx::{Body, Cfg, Module, fuzzing};
 use crate::usage::{self, Usage};
 use crate::{RECORDINGS, assembler, kernels, number, ptx, registers, sass, spliced, workspace};
 
-/// A kernel whose limit leaves recording fewer registers than this may spill a little: stores and loads, in bytes of a lane.
+/// A kernel whose limit leaves recording fewer registers than this may spill a little: stores and loads, in
+/// bytes of a lane.
 const ROOM: u32 = 16;
 const FEW_BYTES: u32 = 256;
 

@@ -1,8 +1,8 @@
 //! The compiled kernels: is each trace point there, can all of them be traced in each way, and is the machine
 //! code what it should be?
 //!
-//! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each test
-//! says so.
+//! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each
+//! test says so.
 
 mod assembled;
 mod chosen;

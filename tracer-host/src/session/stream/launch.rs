@@ -3,11 +3,12 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::Entry;
 use warptrace_format::pool::WarpAccount;
 
 use super::runs::{Name, Stream};
-use crate::session::Standing;
 use crate::session::worker::Account;
+use crate::session::{OpenRun, Standing};
 
 /// A launch of which not all is encoded.
 #[derive(Debug)]
@@ -21,7 +22,8 @@ pub(super) struct Launch {
     pub(super) ended: Vec<u32>,
     /// Its kernel has ended.
     pub(super) is_over: bool,
-    /// Those of which something has come. Behind an address, since most of a large launch are empty at any time.
+    /// Those of which something has come. Behind an address, since most of a large launch are empty at any
+    /// time.
     streams: Vec<OnceLock<Box<Mutex<Stream>>>>,
 }
 
@@ -63,16 +65,26 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// The chosen warps that had not ended before the last look, and what they did last.
-    pub(super) fn standing(&self) -> Vec<Standing> {
+    /// The chosen warps that had not ended before the last look, what they did last, and what that look saw
+    /// them in.
+    pub(super) fn standing(&self, look: u32) -> Vec<Standing> {
         let warps_per_block = self.info.threads_per_block().div_ceil(32);
+        let open_run = |Entry { location, mask, count, .. }| OpenRun { location, mask, count };
         let standing = |index: u32| {
             let lanes = self.lanes(index) & !self.ended[index as usize];
-            let last = self.streams.get(index as usize)?.get().and_then(|stream| lock(stream).latest());
+            let stream = self.streams.get(index as usize)?.get().map(|stream| lock(stream));
+            let last = stream.as_ref().and_then(|stream| stream.latest());
+            let open = stream.map_or_else(Vec::new, |stream| stream.open(look));
+            let open = open.into_iter().map(open_run).collect();
             let warp = self.info.chosen().warp(index, warps_per_block)?;
-            (lanes != 0).then_some(Standing { warp, lanes, last })
+            (lanes != 0).then_some(Standing { warp, lanes, last, open })
         };
         (0..self.warps).filter_map(standing).collect()
+    }
+
+    /// Takes the runs that had not ended at the last look as they were.
+    pub(super) fn end_open(&self, look: u32) {
+        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(look));
     }
 
     /// The lanes that a warp has.

@@ -5,8 +5,9 @@
 //!     ▲                     │
 //!     └──── queue ◀─ supply ┘
 //! ```
-//! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or whose warps have ended,
-//! to whoever asks next. It is repeated while a kernel runs, and after it when the memory is needed.
+//! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or
+//! whose warps have ended, to whoever asks next. It is repeated while a kernel runs, and after it when the
+//! memory is needed.
 
 mod launch;
 mod order;
@@ -57,6 +58,7 @@ pub(super) struct Streams {
     tracks: u32,
     chunk_bytes: u32,
     stall: Duration,
+    pub(super) open_runs: bool,
     memory: Allocation,
     partition: Option<Partition>,
     supply: Supply,
@@ -65,6 +67,8 @@ pub(super) struct Streams {
     most_in_use: usize,
     in_use: Vec<InUse>,
     launches: BTreeMap<u32, Launch>,
+    /// Number of the last look.
+    looks: u32,
 }
 
 impl Streams {
@@ -73,12 +77,14 @@ impl Streams {
         recording: Recording,
         division: Division,
         stall: Duration,
+        open_runs: bool,
     ) -> Result<Self, SessionError> {
         Ok(Self {
             codec: recording.codec,
             tracks: if recording.dual { 2 } else { 1 },
             chunk_bytes: division.chunk_bytes,
             stall,
+            open_runs,
             memory: device.allocate(division.limit)?,
             partition: None,
             supply: Supply::new(0),
@@ -86,6 +92,7 @@ impl Streams {
             most_in_use: 0,
             in_use: Vec::new(),
             launches: BTreeMap::new(),
+            looks: 0,
         })
     }
 
@@ -220,6 +227,7 @@ impl Streams {
     /// Takes what is new of all launches, and encodes nothing.
     pub(super) fn take_new(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<(), DeviceError> {
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(()) };
+        self.looks = self.looks.wrapping_add(1);
         // What had left before this look has written all that it ever will.
         let ended = self.read_ended(memory, is_over)?;
         let tickets = self.tickets(memory, partition)?;
@@ -233,8 +241,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that nobody writes any more:
-    /// those that are full, and those of lanes that had left before this look.
+    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
+    /// nobody writes any more: those that are full, and those of lanes that had left before this look.
     fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -255,13 +263,13 @@ impl Streams {
             let next = Piece::first_of(rest, address, bytes_each);
             memory.start_read(&next.ranges)?;
             let bytes = memory.finish_read()?;
-            let launches = &self.launches;
+            let (launches, look) = (&self.launches, self.looks);
             let take = |segments: &mut [InUse]| {
                 let mut free = Vec::new();
                 for segment in segments {
                     let at = address + u64::from(segment.given.segment) * bytes_each as u64;
                     let bytes = &bytes[piece.position(at)..][..bytes_each];
-                    if take_runs(segment, bytes, launches, is_over)
+                    if take_runs(segment, bytes, launches, look, is_over)
                         || segment.taken == partition.segment_entries
                     {
                         free.push(segment.given.segment);
@@ -331,7 +339,8 @@ impl Streams {
             .concat()
     }
 
-    /// Ends all launches: all that has come of them is encoded. With `memory` what they have lost is read from the device.
+    /// Ends all launches: all that has come of them is encoded. With `memory` what they have lost is read
+    /// from the device.
     fn end(
         &mut self,
         memory: Option<&mut dyn LiveMemory>,
@@ -355,13 +364,14 @@ impl Streams {
 
     /// Which warps of a launch have not ended, and what they did last.
     pub(super) fn standing(&self, launch: u32) -> Vec<Standing> {
-        self.launches.get(&launch).map(Launch::standing).unwrap_or_default()
+        self.launches.get(&launch).map(|launch| launch.standing(self.looks)).unwrap_or_default()
     }
 
-    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where the device can no longer be
-    /// asked.
+    /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
+    /// kernel or, without `memory`, where the device can no longer be asked.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
         self.in_use.clear();
+        self.launches.values().for_each(|launch| launch.end_open(self.looks));
         let mut look = Look { packed: self.encode(true), ..Look::default() };
         if let Some(partition) = self.partition {
             self.end(memory, partition, &mut look)?;
@@ -375,14 +385,24 @@ impl Streams {
     }
 }
 
-/// Hands the new runs of a segment to its stream. Answers whether its lane had left before this look.
-fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>, is_over: bool) -> bool {
+/// Hands the new runs of a segment to its stream, and the one that its lane is in. Answers whether its lane
+/// had left before this look.
+fn take_runs(
+    segment: &mut InUse,
+    bytes: &[u8],
+    launches: &BTreeMap<u32, Launch>,
+    look: u32,
+    is_over: bool,
+) -> bool {
     let new = segment.new_entries(bytes);
     let Some(owner) = segment.owner else { return is_over };
     // A kernel that writes out of bounds may have hit the header.
     let Some(launch) = launches.get(&owner.launch) else { return true };
     let Some(mut stream) = launch.stream(owner.stream) else { return true };
     stream.take(owner.lane, new.iter().map(words));
+    if let Some(entry) = segment.open_entry(bytes) {
+        stream.stand(owner.lane, look, entry);
+    }
     is_over || launch.has_left(owner.stream, owner.lane)
 }
 

@@ -1,9 +1,10 @@
 //! The runs of one stream, from the order in which they come to an order in which they happened.
 //!
-//! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come later, and some
-//! more than once. But what has come by one look has all its predecessors by the next one: runs that began before it and share a
-//! lane with it (`warptrace_format::stream`). So after each look all runs of the look before can go on, and with them those of
-//! this look that precede one of them. Runs without a common lane have no order.
+//! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come
+//! later, and some more than once. But what has come by one look has all its predecessors by the next one:
+//! runs that began before it and share a lane with it (`warptrace_format::stream`). So after each look all
+//! runs of the look before can go on, and with them those of this look that precede one of them. Runs without
+//! a common lane have no order.
 
 use warptrace_encode::native::{Run, run};
 use warptrace_format::log::{Entry, LANES};
@@ -31,7 +32,8 @@ pub(super) struct Order {
     held: Vec<Held>,
     /// Room to sort in.
     spare: Vec<Held>,
-    /// A time half of all times before those that come. Times wrap; those that are here at once are close together.
+    /// A time half of all times before those that come. Times wrap; those that are here at once are close
+    /// together.
     base: Option<u32>,
     /// When the last run of each lane that has gone on began; of those lanes for which there is one.
     last: [u32; LANES as usize],
@@ -45,7 +47,8 @@ impl Order {
         self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
     }
 
-    /// Appends the runs that can go on to `ready`, after a look at all logs of the warp; with `is_last` all can.
+    /// Appends the runs that can go on to `ready`, after a look at all logs of the warp; with `is_last` all
+    /// can.
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
@@ -74,10 +77,12 @@ impl Order {
         self.base = Some(last.wrapping_sub(1 << 31));
     }
 
-    /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it was lost: another run of
-    /// its lanes that began after it has gone on. If not, takes note that it goes on.
+    /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it
+    /// was lost: another run of its lanes that began after it has gone on. If not, takes note that it goes
+    /// on.
     ///
-    /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in any order.
+    /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in
+    /// any order.
     fn has_gone(&mut self, held: Held) -> bool {
         let Held { mask, time, is_sole, .. } = held;
         let mut later = 0;
@@ -93,6 +98,20 @@ impl Order {
         }
         self.lanes |= mask;
         false
+    }
+
+    /// Whether a run that has not ended for its keeper has come by a copy, or comes too late for another
+    /// reason.
+    pub(super) fn has_come(&self, open: Entry) -> bool {
+        let lowest = open.mask.trailing_zeros();
+        let is_copy =
+            |held: &Held| !held.is_sole && held.time == open.time && held.mask.trailing_zeros() == lowest;
+        let is_late = |lane: u32| {
+            let bit = 1 << lane;
+            let since = open.time.wrapping_sub(self.last[lane as usize]) as i32;
+            open.mask & self.lanes & bit != 0 && since <= 0
+        };
+        self.held.iter().any(is_copy) || (0..LANES).any(is_late)
     }
 
     /// Whether nothing is held.
@@ -209,6 +228,20 @@ mod tests {
         order.take(entry(5, 3), true);
         order.go_on(true, &mut ready);
         assert_eq!(ready.len(), 2);
+    }
+
+    #[test]
+    fn an_open_run_may_have_come_by_a_copy() {
+        let mut order = Order::default();
+        let open = entry(5, 0b101);
+        look(&mut order, &[entry(4, 0b100), entry(5, 0b10)], false);
+        assert!(!order.has_come(open), "others of the same time are no copies");
+        order.take(open, false);
+        assert!(order.has_come(open), "it is held");
+        assert!(!order.has_come(entry(6, 0b101)));
+        assert_eq!(look(&mut order, &[], true), [4, 5, 5]);
+        assert!(order.has_come(open), "it has gone on");
+        assert!(!order.has_come(entry(6, 0b101)));
     }
 
     #[test]

@@ -10,9 +10,11 @@ use crate::session::SessionError;
 
 /// What segments and their queue are aligned to: segments to their own length.
 const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
-/// Segments for each lane that may hold one, where there is memory: those that are not held are being copied, or wait.
+/// Segments for each lane that may hold one, where there is memory: those that are not held are being copied,
+/// or wait.
 const SEGMENTS_PER_LANE: u64 = 3;
-/// The part of memory that tables of launches have at least, so that launches follow each other without a look between them.
+/// The part of memory that tables of launches have at least, so that launches follow each other without a
+/// look between them.
 const TABLES_SHARE: u64 = 32;
 /// Bytes that the state of the queue takes.
 const STATE_BYTES: u64 = 256;
@@ -22,7 +24,8 @@ const STATE_BYTES: u64 = 256;
 pub(super) struct Needs {
     /// Lanes that may hold a segment at once, each track counted.
     pub(super) lanes: u64,
-    /// Bytes of tables: lost events of each stream, and the lanes of each warp that have left; of warps that record.
+    /// Bytes of tables: lost events of each stream, and the lanes of each warp that have left; of warps that
+    /// record.
     pub(super) tables: u64,
 }
 
@@ -58,7 +61,8 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Divides so much memory for launches that need at most so much each: into the longest segments of which there are enough.
+    /// Divides so much memory for launches that need at most so much each: into the longest segments of which
+    /// there are enough.
     ///
     /// # Errors
     /// If there is too little: says how much would do.

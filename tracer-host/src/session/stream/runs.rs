@@ -33,6 +33,18 @@ pub(super) struct Stream {
     pub(super) originals: u64,
     /// The run that began last of those that have come.
     latest: Option<Entry>,
+    /// Runs that had not ended when they were read last.
+    open: Vec<Open>,
+}
+
+/// A run that had not ended.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// Its keeper.
+    lane: u32,
+    /// The look that read it.
+    look: u32,
+    entry: Entry,
 }
 
 /// What a thread keeps from stream to stream.
@@ -56,6 +68,43 @@ impl Stream {
                 self.order.take(entry, is_sole(words));
             }
         }
+    }
+
+    /// Takes note of what a look has read of the run that a lane keeps and is in. Of two that one look has
+    /// read, in two segments, the one that began later is of later.
+    pub(super) fn stand(&mut self, lane: u32, look: u32, words: [u32; 4]) {
+        let entry = untagged(words);
+        if !entry.is_run() || !is_original(words, lane) {
+            return;
+        }
+        let new = Open { lane, look, entry };
+        match self.open.iter_mut().find(|open| open.lane == lane) {
+            Some(open) => {
+                let is_later = (entry.time.wrapping_sub(open.entry.time) as i32) >= 0;
+                *open = if open.look != look || is_later { new } else { *open };
+            }
+            None => self.open.push(new),
+        }
+    }
+
+    /// The runs that had not ended at the last look, by their beginnings. Those that another lane has left
+    /// have come as copies.
+    pub(super) fn open(&self, look: u32) -> Vec<Entry> {
+        let open = self.open.iter().filter(|open| open.look == look).map(|open| open.entry);
+        let mut open: Vec<Entry> = open.filter(|entry| !self.order.has_come(*entry)).collect();
+        if let Some(&Entry { time: first, .. }) = open.first() {
+            open.sort_by_key(|entry| entry.time.wrapping_sub(first) as i32);
+        }
+        open
+    }
+
+    /// Takes the runs that had not ended at the last look, as far as they are known: nothing comes any more.
+    pub(super) fn end_open(&mut self, look: u32) {
+        for entry in self.open(look) {
+            self.originals += u64::from(entry.count);
+            self.order.take(entry, false);
+        }
+        self.open.clear();
     }
 
     /// Location and mask of the run that began last of those that have come.

@@ -1,7 +1,7 @@
 //! Segments in use, and how they are copied.
 
 use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::has_tag;
+use warptrace_format::stream::{has_tag, is_open};
 
 use super::supply::Given;
 use crate::MAX_READ;
@@ -37,7 +37,8 @@ impl InUse {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let mut first = self.taken as usize;
         let new = &entries[first..];
-        let count = new.iter().take_while(|entry| has_tag(words(entry), self.given.tag)).count();
+        let stays = |words| has_tag(words, self.given.tag) && !is_open(words);
+        let count = new.iter().take_while(|entry| stays(words(entry))).count();
         self.taken += count as u32;
         if first == 0 && count > 0 {
             let [stream, launch, lane, _] = words(&entries[0]);
@@ -45,6 +46,14 @@ impl InUse {
             first = 1;
         }
         &entries[first..self.taken as usize]
+    }
+
+    /// The entry behind those that were taken, if it is of a run that has not ended. It may change: it does
+    /// not count as taken.
+    pub(super) fn open_entry(&self, bytes: &[u8]) -> Option<[u32; 4]> {
+        let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
+        let entry = entries.get(self.taken as usize).map(words)?;
+        (self.taken > 0 && has_tag(entry, self.given.tag) && is_open(entry)).then_some(entry)
     }
 }
 
@@ -66,7 +75,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The first of the segments, which are in order, as many as are copied at once. Segment 0 is at `address`.
+    /// The first of the segments, which are in order, as many as are copied at once. Segment 0 is at
+    /// `address`.
     pub(super) fn first_of(segments: &[InUse], address: u64, bytes_each: usize) -> Self {
         let mut piece = Self::default();
         let mut copied = 0;
@@ -101,7 +111,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_format::stream::{TAG_STEP, header_words};
+    use warptrace_format::stream::{OPEN, TAG_STEP, header_words};
 
     use super::*;
 
@@ -146,5 +156,26 @@ mod tests {
         assert!(segment.new_entries(&bytes).is_empty());
         bytes[32..48].copy_from_slice(&entry([7, 0, 0, TAG_STEP]));
         assert_eq!((segment.new_entries(&bytes).len(), segment.taken), (2, 4));
+    }
+
+    #[test]
+    fn an_open_entry_is_not_taken() {
+        let bytes_of = |entries: [[u32; 4]; 4]| -> Vec<u8> {
+            entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
+        };
+        let mut segment = in_use(7);
+        let (header, old) = (header_words(3, 4, 5, TAG_STEP), [9, 9, 9, (5 * TAG_STEP) | OPEN]);
+        let (open, later) = ([32, 1, 0, TAG_STEP | OPEN], [32, 2, 0, TAG_STEP | OPEN]);
+        assert_eq!(segment.open_entry(&bytes_of([old; 4])), None);
+        let bytes = bytes_of([header, open, old, old]);
+        assert_eq!((segment.new_entries(&bytes).len(), segment.taken), (0, 1));
+        assert_eq!(segment.open_entry(&bytes), Some(open));
+        let bytes = bytes_of([header, later, old, old]);
+        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (0, Some(later)));
+        let ended = [32, 3, 0, TAG_STEP];
+        let bytes = bytes_of([header, ended, open, old]);
+        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (1, Some(open)));
+        let bytes = bytes_of([header, ended, ended, ended]);
+        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (2, None));
     }
 }

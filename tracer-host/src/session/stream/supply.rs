@@ -20,7 +20,8 @@ pub(super) struct Slots {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All segments. Each is free, given to a ticket that nobody may have taken yet, or in use by whoever has taken it.
+/// All segments. Each is free, given to a ticket that nobody may have taken yet, or in use by whoever has
+/// taken it.
 #[derive(Debug)]
 pub(super) struct Supply {
     slots: u32,
@@ -39,7 +40,8 @@ impl Supply {
         Self::after(segments, 0, 0)
     }
 
-    /// So many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets` tickets were taken.
+    /// So many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets`
+    /// tickets were taken.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
             slots: segments.next_power_of_two(),
@@ -97,8 +99,8 @@ impl Supply {
         writes
     }
 
-    /// Answers which segments have been taken since the last time, when so many tickets have been. (There may be more tickets
-    /// than segments.)
+    /// Answers which segments have been taken since the last time, when so many tickets have been. (There may
+    /// be more tickets than segments.)
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
         let first = self.given - self.waiting.len() as u64;
         let taken = tickets.saturating_sub(first).min(self.waiting.len() as u64);

@@ -137,7 +137,8 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims continue there.
+        // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims
+        // continue there.
         assert!(u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
         assert!(logs.heads >= RESERVED_ENTRIES && logs.heads.is_multiple_of(HEADS_ENTRIES));
         assert!(logs.first_segments >= logs.heads_of(tracks, 0), "{logs:?}");
@@ -339,6 +340,7 @@ impl Device for FakeDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
+        _: bool,
         _: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())

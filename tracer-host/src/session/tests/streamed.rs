@@ -44,6 +44,28 @@ warptrace_device::kernel! {
     }
 }
 
+/// Lets the kernel `spins` end.
+static FREED: AtomicBool = AtomicBool::new(false);
+static SPINS: AtomicU32 = AtomicU32::new(0);
+
+warptrace_device::kernel! {
+    /// Lane 0 of warp 1 comes to one place again and again until it is freed; the others leave.
+    fn spins(turns: u32) {
+        let thread = warptrace_device::simt::global_thread_x();
+        warptrace_device::trace_loc(at::LEFT);
+        if thread / 32 == 1 {
+            warptrace_device::trace_loc(at::RIGHT);
+            if thread == 32 {
+                while !FREED.load(Relaxed) {
+                    SPINS.fetch_add(1, Relaxed);
+                    warptrace_device::trace_loc(at::ALONE);
+                }
+            }
+        }
+        assert!(turns == 0);
+    }
+}
+
 warptrace_device::kernel! {
     /// Turns.
     fn turns(turns: u32) {
@@ -65,8 +87,10 @@ warptrace_device::kernel! {
     }
 }
 
-const PROGRAM: TracedProgram<'static> =
-    TracedProgram { kernels: &[("hangs", ""), ("fails", ""), ("turns", "")], points: &[at::POINTS] };
+const PROGRAM: TracedProgram<'static> = TracedProgram {
+    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", "")],
+    points: &[at::POINTS],
+};
 
 /// A file that several may look at.
 #[derive(Clone, Default)]
@@ -88,7 +112,7 @@ fn verify(file: &Shared) -> VerifyReport {
 
 fn options(stall: Duration, memory: u64) -> SessionOptions {
     SessionOptions {
-        policy: Policy::Stream { stall },
+        policy: Policy::Stream { stall, open_runs: false },
         memory_bytes: Some(memory),
         ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
     }
@@ -118,15 +142,15 @@ fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
         asked.store(true, Relaxed);
     });
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&hangs(0), &LaunchShape::linear(128, 64)) }.unwrap_err();
+    let error = unsafe { session.record(&hangs(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
     assert!(
         matches!(&error, SessionError::Interrupted { launch: 0, kernel } if kernel == "hangs"),
         "{error}"
     );
     let told = told.lock().unwrap().take().unwrap();
-    assert_eq!((told.kernel.as_str(), told.launch, told.warps), ("hangs", 0, 4));
-    let [standing] = told.running[..] else { panic!("{told:?}") };
+    assert_eq!((told.kernel.as_str(), told.launch, told.warps), ("hangs", 0, 2));
+    let [standing] = &told.running[..] else { panic!("{told:?}") };
     assert_eq!((standing.warp, standing.lanes), (1, u32::MAX));
     let (location, mask) = standing.last.unwrap();
     assert!([1, 2].contains(&location) && mask == u32::MAX);
@@ -138,17 +162,63 @@ fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
 
 #[test]
 fn a_kernel_that_fails_leaves_what_had_come_of_it() {
-    let file = Shared::default();
+    for open_runs in [false, true] {
+        let file = Shared::default();
+        let mut device = device();
+        let mut options = options(Duration::from_secs(100), 200 << 10);
+        options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs };
+        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+        // SAFETY: no memory among the arguments.
+        let error = unsafe { session.record(&fails(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+        assert!(error.to_string().contains("as it was told"), "{error}");
+        drop(session);
+        let verified = verify(&file);
+        assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
+        assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
+    const SPINS_AT_LEAST: u32 = 30_000;
+    let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::new(Mutex::new(None));
     let mut device = device();
-    let options = options(Duration::from_secs(100), 200 << 10);
+    let mut options = options(Duration::from_secs(100), 1 << 20);
+    options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs: true };
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let tell = Arc::clone(&told);
+    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+        *tell.lock().unwrap() = Some(interrupted.clone());
+        FREED.store(true, Relaxed);
+    });
+    let watch = std::thread::spawn(move || {
+        while SPINS.load(Relaxed) < SPINS_AT_LEAST {
+            std::thread::yield_now();
+        }
+        asked.store(true, Relaxed);
+    });
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&fails(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
-    assert!(error.to_string().contains("as it was told"), "{error}");
+    let error = unsafe { session.record(&spins(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    watch.join().unwrap();
+    assert!(matches!(&error, SessionError::Interrupted { launch: 0, .. }), "{error}");
+    let told = told.lock().unwrap().take().unwrap();
+    let [standing] = &told.running[..] else { panic!("{told:?}") };
+    // The others have left.
+    assert_eq!((standing.warp, standing.lanes), (1, 1));
+    let [run] = standing.open[..] else { panic!("{standing:?}") };
+    assert_eq!((run.location, run.mask), (3, 1));
+    let count = run.count;
+    assert!(count.is_power_of_two(), "{run:?}");
     drop(session);
     let verified = verify(&file);
-    assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
     assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    // Three at the places before; and of those here whole runs, each as long as a key counts, and the open
+    // one.
+    let here = verified.events - 3 - u64::from(count);
+    assert!(here.is_multiple_of(0xffff), "{verified:?}");
+    let last = if here == 0 { (2, u32::MAX) } else { (3, 1) };
+    assert_eq!(standing.last, Some(last), "{verified:?}");
 }
 
 /// A disk that is full after so many bytes.

@@ -89,7 +89,8 @@ fn many_launches_that_are_not_chosen_are_told_as_they_come() {
 
 #[test]
 fn only_chosen_warps_have_logs_and_accounts() {
-    // Of ten blocks of four warps the warps 1 and 2 of blocks 0, 3, 6 and 9: eight warps, of which two have a chunk.
+    // Of ten blocks of four warps the warps 1 and 2 of blocks 0, 3, 6 and 9: eight warps, of which two have a
+    // chunk.
     let window =
         Window { blocks: "1/3".parse().unwrap(), warps: "1..3".parse().unwrap(), ..Window::default() };
     let chosen = ChosenWarps { first_block: 0, blocks: 4, block_step: 3, first_warp: 1, block_warps: 2 };

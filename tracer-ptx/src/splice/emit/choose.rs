@@ -19,8 +19,8 @@ impl Emitter {
         self.label()
     }
 
-    /// Leads warps that were not chosen to `unchosen`, and finds what `warp_in_launch` finds for the others. All lanes of a warp
-    /// are here, and answer the same.
+    /// Leads warps that were not chosen to `unchosen`, and finds what `warp_in_launch` finds for the others.
+    /// All lanes of a warp are here, and answer the same.
     pub(super) fn choose(&mut self, unchosen: &str) {
         self.block_and_warp();
         self.chosen_place();
@@ -45,8 +45,9 @@ impl Emitter {
         emit!(self, "mad.lo.u32 %wt_x0, %wt_x6, %wt_x5, %wt_x4;");
     }
 
-    /// How many blocks this one is behind the first chosen one (`%wt_x4`), the step from one to the next (`%wt_x5`), and this
-    /// one's place among them (`%wt_x6`). Before the first one the difference wraps, and the place is too large.
+    /// How many blocks this one is behind the first chosen one (`%wt_x4`), the step from one to the next
+    /// (`%wt_x5`), and this one's place among them (`%wt_x6`). Before the first one the difference wraps, and
+    /// the place is too large.
     fn chosen_place(&mut self) {
         self.field(32, "%wt_x4", FIRST_BLOCK);
         emit!(self, "sub.u32 %wt_x4, %wt_x0, %wt_x4;");

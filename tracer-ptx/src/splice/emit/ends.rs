@@ -14,8 +14,8 @@ impl Emitter {
         loops.iter().for_each(|location| self.loop_enter(*location));
     }
 
-    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps that were not chosen
-    /// leave for `unchosen`, if there is such a label.
+    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps
+    /// that were not chosen leave for `unchosen`, if there is such a label.
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
         match unchosen {
             Some(unchosen) => self.choose(unchosen),
@@ -65,8 +65,8 @@ impl Emitter {
         emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
     }
 
-    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no event. (An entry without
-    /// events is passed over.)
+    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no
+    /// event. (An entry without events is passed over.)
     pub(super) fn no_run(&mut self) {
         emit!(self, "mov.u32 %wt_m, -1;");
         emit!(self, "mov.u32 %wt_k, 0;");
@@ -106,7 +106,8 @@ impl Emitter {
         }
     }
 
-    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end for the others.
+    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end
+    /// for the others.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();
         let stays = if negated { "" } else { "!" };

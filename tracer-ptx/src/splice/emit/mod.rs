@@ -1,15 +1,16 @@
 //! The instructions that record, as PTX text.
 //!
-//! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by [`Emitter::declarations`].
+//! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by
+//! [`Emitter::declarations`].
 //!
 //! What `ptxas` makes of it decides the cost, so each line has its reason:
-//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record is in registers;
-//!   six at the [hot](super::style::Style::hot) location.
-//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they are kept, in their order,
-//!   so that one store of 16 bytes takes them as they are.
-//! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first finds out whether
-//!   those lanes are here. PTX has the plain one up to version 6.3. Between `activemask` and the votes there is no branch, so
-//!   both speak of the same lanes.
+//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record
+//!   is in registers; six at the [hot](super::style::Style::hot) location.
+//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they
+//!   are kept, in their order, so that one store of 16 bytes takes them as they are.
+//! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first
+//!   finds out whether those lanes are here. PTX has the plain one up to version 6.3. Between `activemask`
+//!   and the votes there is no branch, so both speak of the same lanes.
 //! - A branch on a vote's answer is uniform, and the assembler knows it: no lane waits for another there.
 
 macro_rules! emit {
@@ -24,6 +25,7 @@ mod choose;
 mod ends;
 mod log;
 mod loops;
+mod open;
 mod runs;
 mod streamed;
 
@@ -68,8 +70,9 @@ pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
-/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of that of the link.
-/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A streamed log has a tag beside them.
+/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of
+/// that of the link. Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A
+/// streamed log has a tag beside them.
 #[derive(Clone, Copy)]
 struct Log {
     low: &'static str,
@@ -265,7 +268,8 @@ impl Emitter {
         emit!(self, "mov.b64 {{{low}, {high}}}, %wt_c;");
     }
 
-    /// Finds this warp's index in the launch (`%wt_x0`), among the chosen ones if they are looked for, and the lane (`%wt_x1`).
+    /// Finds this warp's index in the launch (`%wt_x0`), among the chosen ones if they are looked for, and
+    /// the lane (`%wt_x1`).
     fn warp_in_launch(&mut self) {
         self.block_and_warp();
         if self.style.chooses {
@@ -289,7 +293,8 @@ impl Emitter {
         self.thread_in_block();
     }
 
-    /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block (`%wt_x3`).
+    /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block
+    /// (`%wt_x3`).
     fn thread_in_block(&mut self) {
         self.lines(&[
             "mov.u32 %wt_x1, %tid.z;",

@@ -27,10 +27,15 @@ impl Emitter {
         if asks_early {
             self.ask_full(TRACE);
         }
-        self.vote("all", "%wt_r", "%wt_p0");
+        if self.style.open_runs {
+            self.vote_unless_passing(location, count);
+        } else {
+            self.vote("all", "%wt_r", "%wt_p0");
+        }
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
+        let rewrite = self.style.open_runs.then(|| self.pass(count));
         self.end_run(asks_early);
         if self.style.dual {
             emit!(self, "mov.u32 %wt_tl, %wt_cl;");
@@ -42,15 +47,19 @@ impl Emitter {
         emit!(self, "mov.u32 %wt_k, {};", key | count);
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
+        if let Some(rewrite) = rewrite {
+            self.place_label(&rewrite);
+            self.write_open(location);
+        }
         self.place_label(&done);
         if self.style.dual {
             self.twin_event(location, count);
         }
     }
 
-    /// Whether an event at a location asks for full segments together with the question whether it repeats. Where most events begin
-    /// a run, that is a vote's latency less; where most repeat one, two instructions more. (Of streamed logs only the keeper's is asked, which is not
-    /// known yet.)
+    /// Whether an event at a location asks for full segments together with the question whether it repeats.
+    /// Where most events begin a run, that is a vote's latency less; where most repeat one, two instructions
+    /// more. (Of streamed logs only the keeper's is asked, which is not known yet.)
     pub(super) fn asks_early(&self, location: u16) -> bool {
         let early = self.style.placement == Placement::Registers && !self.style.streamed;
         early && self.style.hot != Some(location)
@@ -62,8 +71,9 @@ impl Emitter {
         self.vote("any", "%wt_g", "%wt_p1");
     }
 
-    /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if it is the lowest of those
-    /// that leave the run together. The record is used up. The lanes that are here are in `%wt_a`.
+    /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
+    /// it is the lowest of those that leave the run together. The record is used up. The lanes that are here
+    /// are in `%wt_a`.
     ///
     /// `asked`: whether `ask_full` has been asked already.
     pub(super) fn end_run(&mut self, asked: bool) {
@@ -74,8 +84,8 @@ impl Emitter {
             emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
         }
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        // A lane that is in no run appends nothing. (In a log of its own an entry without events does no harm, and a lane begins in
-        // such a run.)
+        // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
+        // harm, and a lane begins in such a run.)
         if self.style.counts_loops || self.style.streamed {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
         }

@@ -59,8 +59,8 @@ impl Emitter {
         }
     }
 
-    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. Where there is no memory,
-    /// the entry is counted as lost.
+    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
+    /// Where there is no memory, the entry is counted as lost.
     pub(super) fn append_streamed(&mut self, log: Log, words: Words, is_sole: bool) {
         let (full, room) = (self.label(), self.label());
         self.load_log(log);
@@ -70,7 +70,8 @@ impl Emitter {
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
-        self.take_segment(log, words, is_sole);
+        self.take_segment(log);
+        self.lose_streamed(words, is_sole);
         emit!(self, "bra {room};");
         let claim = std::mem::replace(&mut self.out, before);
         self.rare.push_str(&claim);
@@ -86,12 +87,13 @@ impl Emitter {
         self.store_word("@%wt_w ", log.pointer, 0, log.low);
     }
 
-    /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket and lose the entry:
-    /// `%wt_w` no longer holds then.
-    fn take_segment(&mut self, log: Log, words: Words, is_sole: bool) {
+    /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket:
+    /// `%wt_p2` holds for them. `%wt_x4` is the number of the stream then.
+    pub(super) fn take_segment(&mut self, log: Log) {
         self.take_tickets(log);
         self.await_slots();
-        // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the tag.
+        // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the
+        // tag.
         emit!(self, "@%wt_p3 mov.u32 {}, %wt_x1;", log.tag);
         emit!(self, "and.b32 %wt_x0, %wt_x0, {};", MAX_SEGMENTS - 1);
         self.field(32, "%wt_x5", field::SEGMENT_ENTRIES);
@@ -119,11 +121,10 @@ impl Emitter {
         emit!(self, "@%wt_p2 mov.u32 {}, 0;", log.tag);
         self.store(log.pointer, log.low, log.high);
         self.store(log.end, log.link, log.tag);
-        self.lose_streamed(words, is_sole);
     }
 
-    /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the address of the
-    /// queue's state then.
+    /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the
+    /// address of the queue's state then.
     fn take_tickets(&mut self, log: Log) {
         let again = self.label();
         emit!(self, "and.b32 %wt_x0, {}, {};", log.high, TICKET - 1);
@@ -144,8 +145,9 @@ impl Emitter {
         }
     }
 
-    /// Finds the lanes that need a ticket, `%wt_p3`: of those for which `%wt_p1` holds, those that have none, which `%wt_p4` says, and
-    /// those whose slot has been given to a later ticket, which they were too late for.
+    /// Finds the lanes that need a ticket, `%wt_p3`: of those for which `%wt_p1` holds, those that have none,
+    /// which `%wt_p4` says, and those whose slot has been given to a later ticket, which they were too late
+    /// for.
     fn leave_old_tickets(&mut self) {
         let none = self.label();
         emit!(self, "not.pred %wt_p3, %wt_p4;");
@@ -182,16 +184,17 @@ impl Emitter {
         emit!(self, "and.b32 %wt_x4, %wt_x4, {LAP_MASK};");
     }
 
-    /// Waits until each lane for which `%wt_p1` holds has a segment, or it has taken too long: `%wt_p3` says which have one, `%wt_x0`
-    /// and `%wt_x1` are the words of their slots. A loop of its own, since strong loads bring a `YIELD`.
+    /// Waits until each lane for which `%wt_p1` holds has a segment, or it has taken too long: `%wt_p3` says
+    /// which have one, `%wt_x0` and `%wt_x1` are the words of their slots. A loop of its own, since strong
+    /// loads bring a `YIELD`.
     fn await_slots(&mut self) {
         let (look, done) = (self.label(), self.label());
         self.slot();
         emit!(self, "mov.u32 %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_x1, 0;");
         if self.style.claim == Claim::Plain {
-            // Mostly the segment is there, and the `YIELD` of the loop is not executed. For earlier architectures this would bring
-            // one to the head of the program's loop.
+            // Mostly the segment is there, and the `YIELD` of the loop is not executed. For earlier
+            // architectures this would bring one to the head of the program's loop.
             self.look();
             emit!(self, "@!%wt_r bra {done};");
         }
@@ -207,8 +210,8 @@ impl Emitter {
         emit!(self, "mov.u64 %wt_c, %globaltimer;");
         emit!(self, "sub.u64 %wt_c, %wt_c, %wt_y3;");
         self.field(64, "%wt_l", field::STALL);
-        // Who has waited too long says so, and sees at the next look that it has been said. A volatile store would bring a
-        // `YIELD` to the head of the program's loop.
+        // Who has waited too long says so, and sees at the next look that it has been said. A volatile store
+        // would bring a `YIELD` to the head of the program's loop.
         emit!(self, "setp.ge.u64 %wt_p2, %wt_c, %wt_l;");
         emit!(self, "mov.u32 %wt_x2, 1;");
         emit!(self, "@%wt_p2 red.global.or.b32 [%wt_y2+{}], %wt_x2;", field::GAVE_UP);
@@ -216,7 +219,8 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Looks whether slots hold the ticket's lap, of which `%wt_x4` has the bits: `%wt_p3`. `%wt_r`: some lane's does not.
+    /// Looks whether slots hold the ticket's lap, of which `%wt_x4` has the bits: `%wt_p3`. `%wt_r`: some
+    /// lane's does not.
     fn look(&mut self) {
         // One access, so that lap and tag are of one time; and none that writes, since the host does.
         emit!(self, "@%wt_p1 ld.volatile.global.b64 %wt_c, [%wt_y0];");
@@ -228,7 +232,8 @@ impl Emitter {
         self.vote("any", "%wt_r", "%wt_p4");
     }
 
-    /// Counts the entry as lost where `%wt_p2` holds and it is its run's original; `%wt_x4` is the number of the stream.
+    /// Counts the entry as lost where `%wt_p2` holds, after which `%wt_w` does not, if it is its run's
+    /// original; `%wt_x4` is the number of the stream.
     fn lose_streamed(&mut self, [mask, key, ..]: Words, is_sole: bool) {
         let none = self.label();
         self.vote("any", "%wt_r", "%wt_p2");
