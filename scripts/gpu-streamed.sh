@@ -75,7 +75,7 @@ row() {
     echo
     [ "$DEVICE" = sim ] || nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
     echo
-    echo "Made by \`scripts/gpu-streamed.sh\`, commit ${WARPTRACE_COMMIT:-unknown}. Kernels: with the time that warps wait. Device memory: beyond that of the same program untraced."
+    echo "Made by \`scripts/gpu-streamed.sh\`, commit ${WARPTRACE_COMMIT:-unknown}. Kernels: with the time that warps wait. Device memory: beyond that of stress with $few walks, untraced, so that of larger programs their own is in it."
     echo
     echo "| program | memory | events | lost | kernels | whole run | file | device memory | \`verify\` |"
     echo "| --- | --: | --: | --: | --: | --: | --: | --: | --- |"

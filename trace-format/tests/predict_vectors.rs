@@ -1,5 +1,4 @@
-//! Payloads of `predict` worked out by hand from the tables in `docs/codec-predict.md`, and the faults of
-//! others.
+//! Payloads of `predict` worked out by hand from the tables in `docs/codec-predict.md`, and the faults of others.
 //!
 //! Bits stand in the order in which they are written, each byte's lowest first.
 
@@ -56,8 +55,8 @@ fn a_branch_with_two_sides() {
 fn a_lane_that_leaves_a_loop() {
     // (1)        1
     // (1) (1)    hits
-    // (1, less lane 5)   two hits 0001 0, expected location 1; lanes of the expected 1: all but one 001, 5 as
-    // 10100 1 0001 0 1 1 | 001 10100
+    // (1, less lane 5)   two hits 0001 0, expected location 1; lanes of the expected 1: all but one 001, 5 as 10100
+    // 1 0001 0 1 1 | 001 10100
     let less = !(1 << 5);
     check(&[0xd1, 0x2c], &[(1, ALL), (1, ALL), (1, ALL), (1, less), (1, less), (1, less)]);
 }
@@ -76,8 +75,8 @@ fn a_mask_seen_here_before() {
 
 #[test]
 fn a_location_of_two_bytes() {
-    // General 00; location 00000, 300 as 0011 0100 1000 0000; not the same 0; last mask 1; one lane 0001,
-    // 00000 00 00000 0 | 0110 1001 | 0000000 0 | 1 0001 000 | 00
+    // General 00; location 00000, 300 as 0011 0100 1000 0000; not the same 0; last mask 1; one lane 0001, 00000
+    // 00 00000 0 | 0110 1001 | 0000000 0 | 1 0001 000 | 00
     check(&[0x00, 0x96, 0x00, 0x11, 0x00], &[(300, 1)]);
 }
 
