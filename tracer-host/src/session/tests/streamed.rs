@@ -76,6 +76,27 @@ warptrace_device::kernel! {
     }
 }
 
+/// Set by block 1 of `waits`.
+static SET: AtomicBool = AtomicBool::new(false);
+
+warptrace_device::kernel! {
+    /// Block 0 turns until block 1 has turned so many times.
+    fn waits(turns: u32) {
+        if warptrace_device::simt::global_thread_x() < 32 {
+            while !SET.load(Relaxed) {
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::RIGHT);
+            }
+        } else {
+            for _ in 0..turns {
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::ALONE);
+            }
+            SET.store(true, Relaxed);
+        }
+    }
+}
+
 warptrace_device::kernel! {
     /// Turns, and fails in the end.
     fn fails(turns: u32) {
@@ -88,7 +109,7 @@ warptrace_device::kernel! {
 }
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
-    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", "")],
+    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", "")],
     points: &[at::POINTS],
 };
 
@@ -244,4 +265,42 @@ fn no_kernel_waits_for_a_disk_that_is_full() {
     // SAFETY: no memory among the arguments.
     let error = unsafe { session.record(&turns(400_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Write(_)), "{error}");
+}
+
+/// A disk that takes its time.
+#[derive(Clone)]
+struct Slow(Shared, Duration);
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::thread::sleep(self.1);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
+    for (stall, pause) in [(Duration::from_secs(600), 0), (Duration::from_millis(1), 30), (Duration::ZERO, 0)]
+    {
+        SET.store(false, Relaxed);
+        let file = Shared::default();
+        let output = Slow(file.clone(), Duration::from_millis(pause));
+        let mut device = device();
+        let options = options(stall, 200 << 10);
+        let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
+        // SAFETY: no memory among the arguments.
+        unsafe { session.record(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
+        let (_, _, report) = session.finish().unwrap();
+        assert_eq!(report.attempted, report.recorded + report.lost);
+        // Whatever block 0 did until then.
+        assert!(report.attempted >= 40_000);
+        let verified = verify(&file);
+        assert_eq!((verified.lost_events, verified.unfinished_warps), (report.lost, 0), "{verified:?}");
+        // How much is lost where lanes do not wait for long is a matter of time.
+        assert!(stall < Duration::from_secs(1) || report.lost == 0);
+    }
 }
