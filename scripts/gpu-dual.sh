@@ -4,7 +4,7 @@
 #
 #   scripts/gpu-dual.sh TOOL [DEVICE [CODEC...]]
 #
-# DEVICE is cuda if not given, CODEC ecl. The raw twin has every iteration of its own, 16 bytes each until it is encoded, hence the large pool.
+# DEVICE is cuda if not given, CODEC ecl. The raw twin has every iteration of its own, 16 bytes each until it is encoded, hence so much memory.
 # The picture is checked by `warptrace-evaluation check`.
 set -uo pipefail
 tool=$1
@@ -18,7 +18,7 @@ for codec in "${codecs[@]}"; do
     for depth in 1024 2048 4096; do
         echo "== fractal 2048 x 2048, depth $depth, $codec beside raw"
         "$tool" record fractal --width 2048 --depth "$depth" --device "$device" --codec "$codec" --dual \
-            --pool-mib 24000 --no-check -o "$trace" || code=$?
+            --memory 100GiB --no-check -o "$trace" || code=$?
         "$tool" verify "$trace" || code=$?
     done
 done

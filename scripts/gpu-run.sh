@@ -153,7 +153,7 @@ sanitize() {
         prefix=(compute-sanitizer --tool "$checker" --error-exitcode 1 --log-file "$traces/sanitizer.log")
     fi
     step "$checker: $program, $name" 60 "${prefix[@]}" \
-        "$tool" record "${input[@]}" --device "$DEVICE" --pool-mib 64 -o "$traces/small.wtrc" "$@"
+        "$tool" record "${input[@]}" --device "$DEVICE" --memory 256MiB -o "$traces/small.wtrc" "$@"
     if [ -f "$traces/sanitizer.log" ]; then
         tail -n 1 "$traces/sanitizer.log"
         { echo "== $checker: $program, $name" && cat "$traces/sanitizer.log"; } >> "$OUT/sanitizer.log"
@@ -254,8 +254,7 @@ hottest() {
 profile() {
     local codec=$1 kernel=$2 name=$3-$1
     shift 2
-    # A chunk for each warp of the picture takes 512 MiB.
-    local record=("$tool" record "$@" --codec "$codec" --device "$DEVICE" --pool-mib 1024 --no-check
+    local record=("$tool" record "$@" --codec "$codec" --device "$DEVICE" --memory 4GiB --no-check
         -o "$traces/profile.wtrc")
     if [ "$DEVICE" = sim ]; then
         step "profile: $name" 60 "${record[@]}"

@@ -2,6 +2,7 @@
 
 mod numbers;
 mod recording;
+mod window;
 
 use std::path::PathBuf;
 
@@ -10,12 +11,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
+use self::window::Chosen;
 use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
 /// What did my warps actually do?
 ///
-/// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel runs, and
-/// tells afterwards what happened. Without a GPU the same kernels run on a simulator.
+/// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel
+/// runs, and tells afterwards what happened. Without a GPU the same kernels run on a simulator.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -81,6 +83,9 @@ pub(crate) struct Recorded<P: Args> {
     pub(crate) program: P,
 
     #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    #[command(flatten)]
     pub(crate) recording: Recording,
 }
 
@@ -135,7 +140,8 @@ pub(crate) struct Decode {
 /// Forms of decoded events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A heading for each warp, a line for each event; of a mask's digits the leftmost is lane 31, the rightmost lane 0
+    /// A heading for each warp, a line for each event; of a mask's digits the leftmost is lane 31, the
+    /// rightmost lane 0
     Text,
     /// One JSON object a line; bit i of a mask is lane i
     Jsonl,

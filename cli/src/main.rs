@@ -13,11 +13,17 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
+/// Where the host empties logs while a kernel runs, many threads take and give memory at once; the system's
+/// allocator has them wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit codes, as `--help` names them.
 mod exit {
     /// The command could not do its work.
     pub(crate) const ERROR: u8 = 1;
-    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or `record` lost events.
+    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
+    /// `record` lost events.
     pub(crate) const FINDINGS: u8 = 3;
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn codec(codec: CodecSpec) -> String {
     }
 }
 
-/// Prints a line on standard output and answers how that went. A reader that has seen enough (`warptrace info … | head`)
-/// is an error here, which `main` takes for the end; `println!` would panic.
+/// Prints a line on standard output and answers how that went. A reader that has seen enough (`warptrace info
+/// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write;

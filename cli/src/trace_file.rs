@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file that is emptied with its first byte, so that a recording that cannot start leaves an earlier trace alone.
+/// A file that is emptied with its first byte, so that a recording that cannot start leaves an earlier trace
+/// alone.
 #[derive(Debug)]
 pub(crate) struct TraceOutput {
     file: File,

@@ -4,8 +4,9 @@
 //! cargo bench -p warptrace-decoder --bench decode
 //! ```
 //!
-//! Fractal and N-body streams are made here, as their kernels make them with an event for each iteration. BFS is a real
-//! trace, read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout) if they are there.
+//! Fractal and N-body streams are made here, as their kernels make them with an event for each iteration. BFS
+//! is a real trace, read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout)
+//! if they are there.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use std::hint::black_box;
@@ -36,8 +37,8 @@ fn nbody() -> Vec<Vec<Event>> {
     vec![stream; 256]
 }
 
-/// Warps of the fractal program in its default region, every eighth row: 32 neighbours, each iterating until it escapes
-/// or reaches the depth.
+/// Warps of the fractal program in its default region, every eighth row: 32 neighbours, each iterating until
+/// it escapes or reaches the depth.
 fn fractal() -> Vec<Vec<Event>> {
     let (width, depth) = (512, 1024);
     let iterations = |pixel: u32| {

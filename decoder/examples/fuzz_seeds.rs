@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use warptrace_format::Event;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::raw::encode_event;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
@@ -91,6 +92,15 @@ fn record(
             accounts.push(WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 });
         }
         writer.end_launch(0, track, &accounts)?;
+    }
+    // Launches of which two warps were chosen, and none.
+    let chosen = ChosenWarps { first_block: 0, blocks: 2, block_step: 2, first_warp: 1, block_warps: 1 };
+    for (number, chosen) in [(1, chosen), (2, ChosenWarps::NONE)] {
+        writer.begin_launch(&LaunchInfo::new(number, 0, [3, 1, 1], [64, 1, 1], 0)?.with_chosen(chosen)?)?;
+        let accounts = vec![WarpAccount { finished: 1, ..WarpAccount::default() }; chosen.count() as usize];
+        for track in 0..tracks.len() as u32 {
+            writer.end_launch(number, track, &accounts)?;
+        }
     }
     Ok(writer.finish()?.0)
 }

@@ -14,8 +14,8 @@ use crate::window::{Held, Window, Windows};
 
 /// Most events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
 const JOB_EVENTS: usize = 1 << 18;
-/// Events of a job of several chunks (256 KiB): they stay in a core's cache until they are delivered, and a small launch has
-/// work for many cores.
+/// Events of a job of several chunks (256 KiB): they stay in a core's cache until they are delivered, and a
+/// small launch has work for many cores.
 const SHARED_JOB_EVENTS: usize = 1 << 15;
 
 /// Which warps of a launch to decode.
@@ -72,9 +72,9 @@ struct Item<'a> {
 }
 
 impl TraceFile {
-    /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in the
-    /// [crate's order](crate#order). Chunks are decoded in parallel on rayon's current pool; `sink` runs on the
-    /// calling thread. `Break` from `sink` ends the decoding early, and comes back.
+    /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in
+    /// the [crate's order](crate#order). Chunks are decoded in parallel on rayon's current pool; `sink` runs
+    /// on the calling thread. `Break` from `sink` ends the decoding early, and comes back.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say.
     ///
@@ -91,8 +91,8 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track; a frame or a chunk cannot be decoded. Events of lower warps may have
-    /// been given to `sink` before.
+    /// The file has no such launch or track; a frame or a chunk cannot be decoded. Events of lower warps may
+    /// have been given to `sink` before.
     pub fn decode_all(
         &self,
         launch: u32,

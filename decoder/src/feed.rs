@@ -10,7 +10,8 @@ use crate::file::TraceFile;
 
 /// Events that a reader which hands out single events keeps at most (8 MiB).
 const BLOCK_EVENTS: u32 = 1 << 20;
-/// The same for `raw`, where any part of a chunk can be decoded on its own and a small buffer stays in the cache.
+/// The same for `raw`, where any part of a chunk can be decoded on its own and a small buffer stays in the
+/// cache.
 const RAW_BLOCK_EVENTS: u32 = 1 << 12;
 
 /// One warp on one track.
@@ -101,8 +102,8 @@ impl ChunkFeed for MemoryFeed<'_> {
     }
 }
 
-/// Chunks read from the file, one frame in memory at a time. The format promises that a warp's chunks stand in the
-/// file in the order of their sequence numbers.
+/// Chunks read from the file, one frame in memory at a time. The format promises that a warp's chunks stand
+/// in the file in the order of their sequence numbers.
 #[derive(Debug)]
 pub(crate) struct FrameFeed<'a> {
     file: &'a TraceFile,
@@ -196,7 +197,8 @@ impl<F: ChunkFeed> EventReader<F> {
         }
     }
 
-    /// The next event, and how often it comes in a row at least. Ends as [`next_event`](Self::next_event) does.
+    /// The next event, and how often it comes in a row at least. Ends as [`next_event`](Self::next_event)
+    /// does.
     pub(crate) fn next_run(&mut self) -> Option<Result<(Event, u32), DecodeError>> {
         let event = match self.next_event()? {
             Ok(event) => event,

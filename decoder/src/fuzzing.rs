@@ -10,7 +10,8 @@ use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
 use crate::{EventBlock, WarpFilter};
 
-/// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow, not wrong.
+/// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow,
+/// not wrong.
 const MAX_EVENTS: u64 = 1 << 22;
 
 /// Opens `data` as a trace, as it is and with its checksums repaired, and reads everything in every way. The
@@ -52,7 +53,8 @@ fn read_everything(data: Vec<u8>) {
     }
 }
 
-/// Decodes a track as a whole and warp by warp, which must agree; the number of its events if it has no error.
+/// Decodes a track as a whole and warp by warp, which must agree; the number of its events if it has no
+/// error.
 fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     let mut warps: Vec<(u32, u64, LaneDigests)> = Vec::new();
     let mut sink = |block: EventBlock<'_>| {

@@ -38,8 +38,8 @@ impl TraceFile {
     /// Gives the items of the warps that `filter` selects to `fold`, on all cores of rayon's current pool.
     ///
     /// Each warp is gone through by one thread, in the order of its events. A thread begins with a value of
-    /// `new`, keeps it for the warps that it takes, and `merge` joins the values in any order; with no warp the result
-    /// is `new()`.
+    /// `new`, keeps it for the warps that it takes, and `merge` joins the values in any order; with no warp
+    /// the result is `new()`.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
     ///

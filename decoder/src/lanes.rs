@@ -1,9 +1,9 @@
 //! What each lane of a warp did: its own sequence of locations.
 //!
-//! The order in which diverged groups of a warp run is the device's choice, so two devices may give different event
-//! streams for the same program. Each lane's own sequence of locations is not the device's choice: for a
-//! deterministic kernel it is the same everywhere. Comparing these sequences is how a simulator, a GPU and a CPU
-//! reference are shown to agree.
+//! The order in which diverged groups of a warp run is the device's choice, so two devices may give different
+//! event streams for the same program. Each lane's own sequence of locations is not the device's choice: for
+//! a deterministic kernel it is the same everywhere. Comparing these sequences is how a simulator, a GPU and
+//! a CPU reference are shown to agree.
 
 use warptrace_format::Event;
 

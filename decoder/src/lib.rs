@@ -10,21 +10,22 @@
 //! ```
 //!
 //! # Reading is total
-//! Any bytes give data or an error that names section, field and offset. A file that was cut short, or whose end
-//! is damaged, opens up to its last whole frame, and [`TraceFile::completeness`] says so.
+//! Any bytes give data or an error that names section, field and offset. A file that was cut short, or whose
+//! end is damaged, opens up to its last whole frame, and [`TraceFile::completeness`] says so.
 //!
 //! # Memory
-//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for each
-//! frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames of at
-//! most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice. [`WarpEvents`] and
-//! `verify` add at most 8 MiB of events for each stream they read, and `verify` 9 MiB for each dual stream whose tracks stand in
-//! different orders.
+//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for
+//! each frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames
+//! of at most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice.
+//! [`WarpEvents`] and `verify` add at most 8 MiB of events for each stream they read, and `verify` 9 MiB for
+//! each dual stream whose tracks stand in different orders.
 //!
 //! # Order
-//! Inside a warp, the events that a lane took part in come exactly in the order in which they happened. So do any two events
-//! that share a lane. Events that share none may have happened in another order, or at once: an event that is repeated stands, as
-//! a run, where it happened first, and events of other lanes that stand behind it may have happened in between. Between warps the
-//! order is that of their linear index, which says nothing about time.
+//! Inside a warp, the events that a lane took part in come exactly in the order in which they happened. So do
+//! any two events that share a lane. Events that share none may have happened in another order, or at once:
+//! an event that is repeated stands, as a run, where it happened first, and events of other lanes that stand
+//! behind it may have happened in between. Between warps the order is that of their linear index, which says
+//! nothing about time.
 
 mod accounts;
 mod all;

@@ -64,8 +64,8 @@ struct Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// Up to `most` bytes from `offset` on; fewer at the end of the file. Callers keep `most` within the format's
-    /// limits.
+    /// Up to `most` bytes from `offset` on; fewer at the end of the file. Callers keep `most` within the
+    /// format's limits.
     fn read(&self, offset: u64, most: u64) -> Result<Vec<u8>, OpenError> {
         let count = most.min(self.length.saturating_sub(offset));
         let mut buffer = vec![0; usize::try_from(count).unwrap_or(0)];

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that can be read at any offset from several threads at once.
 ///
-/// Files are read, not mapped: a mapped file that another program shortens ends the process with `SIGBUS`, a read
-/// of it is an error.
+/// Files are read, not mapped: a mapped file that another program shortens ends the process with `SIGBUS`, a
+/// read of it is an error.
 pub trait ByteSource: Send + Sync {
     /// Length in bytes. Asked for once, when the trace is opened.
     ///

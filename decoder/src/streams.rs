@@ -29,7 +29,8 @@ pub struct StreamSummary {
     pub account: Option<WarpAccount>,
 }
 
-/// The streams of a launch and track in order of warp; see [`TraceFile::streams`]. Ends after the first error.
+/// The streams of a launch and track in order of warp; see [`TraceFile::streams`]. Ends after the first
+/// error.
 #[derive(Debug)]
 pub struct Streams<'a> {
     file: &'a TraceFile,

@@ -1,7 +1,7 @@
 //! Verification: everything that a trace says about itself, checked.
 //!
-//! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the warps
-//! are decoded in parallel; then their accounting is compared with what was found.
+//! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the
+//! warps are decoded in parallel; then their accounting is compared with what was found.
 
 mod launch;
 mod overlaps;
@@ -23,11 +23,11 @@ impl TraceFile {
     /// - the file is whole, every frame's and accounting section's checksum is right;
     /// - each chunk decodes to exactly the events it announces, and sequence numbers have no gap;
     /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
-    /// - for each warp there is one account, attempted = recorded + lost in it, and the file holds as many events and
-    ///   chunks as accounted;
+    /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in
+    ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
     /// - no event was lost, and every warp finished;
-    /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that share no
-    ///   lane may change places); where a track lost events, as far as both go.
+    /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
+    ///   share no lane may change places); where a track lost events, as far as both go.
     ///
     /// Never fails: what cannot be read is a [`Problem`] in the report. Memory is bounded as the
     /// [crate's docs](crate#memory) say.
@@ -35,8 +35,8 @@ impl TraceFile {
         self.verify_with_progress(&mut |_, _| {})
     }
 
-    /// As [`TraceFile::verify`]; `progress` is called now and then with the events checked so far and the events
-    /// that the index announces, over all tracks.
+    /// As [`TraceFile::verify`]; `progress` is called now and then with the events checked so far and the
+    /// events that the index announces, over all tracks.
     pub fn verify_with_progress(&self, progress: &mut dyn FnMut(u64, u64)) -> VerifyReport {
         let tracks = self.metadata().tracks.len() as u32;
         let total = (self.launches())

@@ -1,13 +1,13 @@
 //! Windows: the chunks of consecutive warps, gathered from frames that overlap in any way, in bounded memory.
 //!
-//! Frames of one batch follow each other in order of warp; frames of several batches (a long kernel that is drained
-//! while it runs) all cover the same warps. To go through such a file in order of warp, a window takes the chunks of
-//! the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`]; then the next window begins at
-//! the first warp that did not fit. Each frame is read once for each window that it reaches into: once or twice for
-//! one batch, more often the more batches overlap.
+//! Frames of one batch follow each other in order of warp; frames of several batches (a long kernel that is
+//! drained while it runs) all cover the same warps. To go through such a file in order of warp, a window
+//! takes the chunks of the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`];
+//! then the next window begins at the first warp that did not fit. Each frame is read once for each window
+//! that it reaches into: once or twice for one batch, more often the more batches overlap.
 //!
-//! A single warp that fills a window on its own is marked as [`Held::Huge`], and its reader goes from frame to frame
-//! instead.
+//! A single warp that fills a window on its own is marked as [`Held::Huge`], and its reader goes from frame
+//! to frame instead.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,8 +21,8 @@ use crate::file::TraceFile;
 
 /// Payload, and [`CHUNK_OVERHEAD`] for each chunk, that a window holds at most.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and what
-/// a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
+/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and
+/// what a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
 const CHUNK_OVERHEAD: usize = 512;
 /// Frames that are read and decompressed at once.
 const FRAMES_AT_ONCE: usize = 8;
@@ -76,9 +76,9 @@ impl<'a> Windows<'a> {
         self
     }
 
-    /// The next window; `None` when every warp has been covered. `bad_frame` decides about each frame that cannot
-    /// be read: an error ends the walk, `Ok` leaves the frame out. It is asked again when a later window needs
-    /// the same frame.
+    /// The next window; `None` when every warp has been covered. `bad_frame` decides about each frame that
+    /// cannot be read: an error ends the walk, `Ok` leaves the frame out. It is asked again when a later
+    /// window needs the same frame.
     pub(crate) fn next_window(
         &mut self,
         bad_frame: &mut dyn FnMut(&IndexEntry, DecodeError) -> Result<(), DecodeError>,
@@ -114,8 +114,8 @@ impl<'a> Windows<'a> {
         let Gathered { warps, mut held, .. } = gathered;
         for held in held.values_mut() {
             if let Held::Chunks(tracks) = held {
-                // File order, which the format promises to be the order of the sequence numbers (inside a frame the
-                // table is sorted). Whoever decodes checks that promise.
+                // File order, which the format promises to be the order of the sequence numbers (inside a
+                // frame the table is sorted). Whoever decodes checks that promise.
                 tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.frame_offset));
             }
         }

@@ -29,7 +29,8 @@ fn first(bytes: &[u8], tag: &[u8; 4]) -> usize {
 
 /// Checks what a damaged trace gives against what was recorded.
 ///
-/// - Every stream that decodes is a prefix of the recorded one, and equal to it where the file claims to be whole.
+/// - Every stream that decodes is a prefix of the recorded one, and equal to it where the file claims to be
+///   whole.
 /// - Verification finds something.
 fn assert_honest(trace: &TraceFile, recording: &Recording, what: &str) {
     let whole = *trace.completeness() == Completeness::Complete;

@@ -1,4 +1,5 @@
-//! Memory stays under a fixed bound, for hostile files and for long ones. One test, so that nothing else allocates.
+//! Memory stays under a fixed bound, for hostile files and for long ones. One test, so that nothing else
+//! allocates.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod support;
@@ -117,8 +118,8 @@ fn memory_is_bounded() {
         assert!(most < 48 * MIB, "filled with {fill}: {} MiB", most / MIB);
     }
 
-    // Twice the events, the same memory; far less than the events take (8 bytes each). Whether the chunks of a warp
-    // stand together, all frames overlap, or one warp fills more than a window.
+    // Twice the events, the same memory; far less than the events take (8 bytes each). Whether the chunks of
+    // a warp stand together, all frames overlap, or one warp fills more than a window.
     for (warps, batch) in [(8, usize::MAX), (8, 2), (1, usize::MAX)] {
         let [half, full] = [16_000_000, 32_000_000].map(|events| {
             let bytes = long(warps, events / warps as usize, batch);

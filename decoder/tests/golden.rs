@@ -1,5 +1,6 @@
 //! Files as earlier builds wrote them. A change here is a change of the format: see "Evolution" in
-//! `docs/format.md` before rewriting them with `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p warptrace-decoder`.
+//! `docs/format.md` before rewriting them with `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p
+//! warptrace-decoder`.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod support;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use support::{Recorder, Recording, Streams, decode, ecl, event};
 use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Compression, LaunchInfo, LocationInfo};
 
@@ -72,6 +74,29 @@ fn an_uncompressed_file_is_written_byte_for_byte_as_ever() {
     let golden = golden("dual-v1.wtrc", &written);
     let differs = written.iter().zip(&golden).position(|(new, old)| new != old);
     assert_eq!((differs, written.len()), (None, golden.len()), "first byte that differs; lengths");
+    assert_holds(golden, &launches);
+}
+
+/// Launches of which not every warp was chosen: two warps of two blocks, one block, and none at all.
+fn windows() -> [(LaunchInfo, Streams); 3] {
+    let whole = |number| LaunchInfo::new(number, 0, [5, 1, 1], [80, 1, 1], 0).unwrap();
+    let warps = ChosenWarps { first_block: 0, blocks: 2, block_step: 3, first_warp: 1, block_warps: 2 };
+    let block = ChosenWarps { first_block: 4, blocks: 1, block_step: 1, first_warp: 0, block_warps: 3 };
+    let events = |count: u16| vec![event(count % 9 + 1, 0xffff); usize::from(count)];
+    let streams = [(1, events(3)), (10, events(4))];
+    [
+        (whole(0).with_chosen(ChosenWarps::NONE).unwrap(), Streams::new()),
+        (whole(1).with_chosen(warps).unwrap(), streams.into()),
+        (whole(2).with_chosen(block).unwrap(), [(13, events(5))].into()),
+    ]
+}
+
+#[test]
+fn a_file_of_chosen_warps_is_written_byte_for_byte_as_ever() {
+    let launches = windows();
+    let written = recorder(Compression::None).record(&launches);
+    let golden = golden("chosen-v1.wtrc", &written);
+    assert!(written == golden, "it is written otherwise");
     assert_holds(golden, &launches);
 }
 

@@ -114,7 +114,8 @@ fn a_break_ends_decoding() {
 
 #[test]
 fn events_come_in_order_from_any_number_of_threads() {
-    // More events than a few threads decode at once, so that later jobs are decoded while earlier ones are delivered.
+    // More events than a few threads decode at once, so that later jobs are decoded while earlier ones are
+    // delivered.
     let launch = LaunchInfo::new(0, 0, [40, 1, 1], [32, 1, 1], 0).unwrap();
     let streams: Streams = (0..40_u32)
         .map(|warp| {

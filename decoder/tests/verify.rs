@@ -73,7 +73,7 @@ fn losses_are_counted_and_named() {
     let report = verify(recorder.record(&[(launch(), streams())]));
     assert_eq!(report.lost_events, 14);
     assert!(matches!(only(&report), Problem::Lost { launch: 0, track: 0, events: 14, warps: 2 }));
-    assert!(report.to_string().contains("14 events of 2 warps were lost; record again with a larger pool"));
+    assert!(report.to_string().contains("14 events of 2 warps were lost; record again with more memory"));
 }
 
 #[test]
@@ -196,7 +196,8 @@ fn tracks_of_other_lengths_differ_unless_events_were_lost() {
     );
 }
 
-/// A warp's events in two groups of lanes that are apart: the trace's runs where they began, and as it happened.
+/// A warp's events in two groups of lanes that are apart: the trace's runs where they began, and as it
+/// happened.
 fn apart() -> (Streams, Streams) {
     let (low, high) = (0x0000_ffff, 0xffff_0000);
     let mut trace = vec![event(1, low); 300];
@@ -255,7 +256,8 @@ fn a_loss_excuses_what_its_own_track_lacks() {
     let (trace, twin) = apart();
     let mut part = trace.clone();
     part.get_mut(&1).unwrap().truncate(400);
-    // The trace lost its end: every run where it began, so that 300 events of one half and 100 of the other are left.
+    // The trace lost its end: every run where it began, so that 300 events of one half and 100 of the other
+    // are left.
     recorder.account = |track, _, account| {
         if track == 0 && account.recorded == 400 {
             (account.attempted, account.lost) = (601, 201);

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use warptrace_host::DeviceChoice;
+use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
 /// Checks the tracer on a device, measures it, and draws the thesis's figures.
 ///
-/// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a GPU
-/// everything runs on the simulator with `--quick`; times from there say nothing about performance.
+/// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a
+/// GPU everything runs on the simulator with `--quick`; times from there say nothing about performance.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -75,10 +75,10 @@ pub(crate) struct Target {
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
 
-    /// Device memory that a trace may take, in MiB; it starts small and grows as needed. A quarter of this machine's
-    /// memory on the simulator, 32 GiB on a GPU if not given
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) max_pool_mib: Option<u64>,
+    /// Device memory that the tracer may take, as in 64GiB; it starts with less and grows as needed. If not
+    /// given, a quarter of this machine's memory on the simulator, three quarters of a GPU's
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_memory: Option<MemorySize>,
 }
 
 /// Arguments of `check`.
@@ -114,13 +114,13 @@ pub(crate) struct Bench {
     #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
     pub(crate) commit: String,
 
-    /// Most MiB of a raw trace that other compressors are given; of longer ones they get the beginning, and the
-    /// tables say so. 256, or 8 with --quick, if not given
+    /// Most MiB of a raw trace that other compressors are given; of longer ones they get the beginning, and
+    /// the tables say so. 256, or 8 with --quick, if not given
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) prefix_mib: Option<u64>,
 
-    /// Seconds after which nothing new is begun; the tables hold what was measured until then. Three fifths of it are
-    /// for the device, the rest for other compressors
+    /// Seconds after which nothing new is begun; the tables hold what was measured until then. Three fifths
+    /// of it are for the device, the rest for other compressors
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) time_limit: Option<u64>,
 
@@ -172,7 +172,8 @@ pub(crate) struct Baseline {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust if not given
+    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust
+    /// if not given
     #[arg(long, value_name = "DIR")]
     pub(crate) cuda: Option<PathBuf>,
 
@@ -238,9 +239,9 @@ pub(crate) struct FidelityRun {
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "cuda")]
     pub(crate) device: DeviceChoice,
 
-    /// Device memory for chunks, in MiB; the recording's own if not given
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: Option<u64>,
+    /// Device memory that the tracer may take, as in 4GiB; the recording's own if not given
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
 
     /// Folder for the trace and run.json
     #[arg(long, value_name = "DIR")]

@@ -1,7 +1,7 @@
 //! The codecs that are checked and measured.
 
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy};
 
 /// One way to record.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,12 +16,14 @@ pub(crate) struct Codec {
     pub(crate) dual: bool,
     /// Whether loops are counted, and recorded where they end.
     pub(crate) counted: bool,
+    /// What happens where device memory is too little.
+    pub(crate) policy: Policy,
 }
 
 impl Codec {
     /// With records where they suit the kernel, and each event recorded where it happens.
     const fn new(name: &'static str, spec: CodecSpec) -> Self {
-        Self { name, spec, placement: None, dual: false, counted: false }
+        Self { name, spec, placement: None, dual: false, counted: false, policy: Policy::Stop }
     }
 
     /// The same with records in a place for all kernels.
@@ -32,6 +34,11 @@ impl Codec {
     /// The same with counted loops.
     const fn counting_loops(self) -> Self {
         Self { counted: true, ..self }
+    }
+
+    /// The same, with logs that the host empties while kernels run.
+    const fn streamed(self) -> Self {
+        Self { policy: Policy::Stream { stall: Policy::STALL, open_runs: false }, ..self }
     }
 
     /// The same, which can also be recorded beside raw.
@@ -53,6 +60,7 @@ pub(crate) const CODECS: &[Codec] = &[
     Codec::new(MAIN, CodecSpec::Ecl(DEVICE_ECL)).beside_raw(),
     Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
     Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT)).counting_loops().beside_raw(),
+    Codec::new("predict, streamed", CodecSpec::Predict(DEVICE_PREDICT)).streamed().beside_raw(),
     Codec::new("predict, registers", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Registers),
     Codec::new("predict, shared memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Shared),
     Codec::new("predict, local memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Local),

@@ -66,13 +66,6 @@ fn module_version(text: &str) -> Option<String> {
     text.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// This machine's memory in bytes, where Linux tells.
-pub(crate) fn host_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,28 +8,35 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use warptrace_host::writer::Summary;
-use warptrace_host::{Device, LaunchReport, Session, SessionOptions, Untraced};
+use warptrace_host::{
+    Device, LaunchReport, MemorySize, Policy, Session, SessionError, SessionOptions, Untraced,
+};
+use warptrace_workloads::WorkloadError;
+use warptrace_workloads::dmr::DmrError;
 
 use crate::arguments::Target;
 use crate::codecs::Codec;
 use crate::machine;
 use crate::subject::{Run, Subject};
 
-/// Where runs happen: a device, a folder for traces, and how much memory pools may take.
+/// Device memory of streamed recordings at most: they need no more for more events.
+const STREAMED_BYTES: u64 = 1 << 30;
+
+/// Where runs happen: a device, a folder for traces, and how much device memory the tracer may take.
 pub(crate) struct Bench {
     /// The device.
     pub(crate) device: Box<dyn Device>,
     folder: tempfile::TempDir,
-    max_pool: u64,
-    first_pool: u64,
-    /// Pool sizes that were enough, by case and codec.
-    pools: HashMap<(String, &'static str, bool), u64>,
+    max_memory: u64,
+    first_memory: u64,
+    /// How much memory was enough, by case and codec.
+    enough: HashMap<(String, &'static str, bool), u64>,
 }
 
 /// How long a run took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// Allocating and giving back the pool.
+    /// Allocating and giving back device memory.
     pub(crate) setup: Duration,
     /// All kernels of the program.
     pub(crate) kernel: Duration,
@@ -76,11 +83,15 @@ pub(crate) struct Recorded<'s> {
     pub(crate) path: PathBuf,
 }
 
-/// The options of a recording, with a pool of `pool` bytes.
-pub(crate) fn session_options(codec: &Codec, dual: bool, pool: u64) -> SessionOptions {
+/// The options of a recording that may take `memory` bytes of device memory.
+pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> SessionOptions {
     let mut options = SessionOptions::new(codec.spec);
     (options.dual, options.counted) = (dual, codec.counted);
-    (options.placement, options.pool_bytes) = (codec.placement, pool);
+    (options.placement, options.policy) = (codec.placement, codec.policy);
+    options.memory_bytes = Some(match codec.policy {
+        Policy::Stream { .. } => memory.min(STREAMED_BYTES),
+        _ => memory,
+    });
     options
 }
 
@@ -97,13 +108,13 @@ impl Bench {
             None => tempfile::tempdir(),
         }
         .context("cannot create a folder for traces; name another with --scratch")?;
-        let (first_pool, most) = if machine::is_gpu(&*device) {
-            (2 << 30, 32 << 30)
+        let (first, most) = if machine::is_gpu(&*device) {
+            (8 << 30, device.memory() / 4 * 3)
         } else {
-            (64 << 20, machine::host_memory().unwrap_or(4 << 30) / 4)
+            (256 << 20, device.memory() / 4)
         };
-        let max_pool = target.max_pool_mib.map_or(most, |mib| mib << 20);
-        Ok(Self { device, folder, max_pool, first_pool: first_pool.min(max_pool), pools: HashMap::new() })
+        let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
+        Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })
     }
 
     /// The folder for traces.
@@ -121,18 +132,18 @@ impl Bench {
         Ok((run, times))
     }
 
-    /// Records into the file `name` of the folder, with a pool of `pool` bytes.
+    /// Records into the file `name` of the folder, with `memory` bytes of device memory.
     pub(crate) fn traced<'s>(
         &mut self,
         subject: &'s dyn Subject,
         codec: &Codec,
         dual: bool,
-        pool: u64,
+        memory: u64,
         name: &str,
     ) -> anyhow::Result<Recorded<'s>> {
         let path = self.folder.path().join(name);
         let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        let options = session_options(codec, dual, pool);
+        let options = session_options(codec, dual, memory);
 
         let failed = || format!("the run traced with `{}` failed", codec.name);
         let started = Instant::now();
@@ -160,7 +171,7 @@ impl Bench {
         Ok(Recorded { run, report, summary, times, path })
     }
 
-    /// As [`traced`](Self::traced), again with a larger pool until nothing is lost.
+    /// As [`traced`](Self::traced), again with more memory until nothing is lost.
     pub(crate) fn traced_whole<'s>(
         &mut self,
         case: &str,
@@ -170,24 +181,53 @@ impl Bench {
         name: &str,
     ) -> anyhow::Result<Recorded<'s>> {
         let key = (case.to_owned(), codec.name, dual);
-        let mut pool = self.pools.get(&key).copied().unwrap_or(self.first_pool);
+        let mut memory = self.enough.get(&key).copied().unwrap_or(self.first_memory);
         loop {
-            let recorded = self.traced(subject, codec, dual, pool, name)?;
+            let recorded = match self.traced(subject, codec, dual, memory, name) {
+                Err(error) if memory < self.max_memory => {
+                    // A launch says how much it needs at least.
+                    let needed = needed_memory(&error).ok_or(error)?;
+                    memory = needed.max(memory * 2).min(self.max_memory);
+                    continue;
+                }
+                recorded => recorded?,
+            };
             let LaunchReport { attempted, lost, twin_lost, .. } = recorded.report;
             let lost = lost.max(twin_lost);
             let kept = attempted.saturating_sub(lost);
             if lost == 0 {
-                self.pools.insert(key, pool);
+                self.enough.insert(key, memory);
                 return Ok(recorded);
             }
             anyhow::ensure!(
-                pool < self.max_pool,
-                "{lost} of {attempted} events are lost with the largest pool, {} MiB: allow more with --max-pool-mib",
-                pool >> 20
+                memory < self.max_memory,
+                "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
+                MemorySize(memory)
             );
             // A half more than what would have held all, since what waits for others differs from run to run.
-            let needed = pool as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
-            pool = (needed as u64).clamp(pool * 2, u64::MAX).min(self.max_pool);
+            let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
+            memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
         }
     }
+}
+
+/// The memory that a launch needs at least to be recorded, if that is what an error says.
+pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
+    let of_session = |error: &SessionError| match error {
+        SessionError::Memory { needed, .. } => *needed,
+        _ => None,
+    };
+    let of_program = |error: &WorkloadError| match error {
+        WorkloadError::Session(error) => of_session(error),
+        _ => None,
+    };
+    // These say what their cause says, and are passed over as causes.
+    error.chain().find_map(|cause| {
+        let dmr = cause.downcast_ref().and_then(|error| match error {
+            DmrError::Workload(error) => of_program(error),
+            _ => None,
+        });
+        dmr.or_else(|| cause.downcast_ref().and_then(of_program))
+            .or_else(|| cause.downcast_ref().and_then(of_session))
+    })
 }

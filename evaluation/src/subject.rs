@@ -51,13 +51,15 @@ pub(crate) trait RunResult {
         None
     }
 
-    /// What the masks of all events must add up to: the trace points that all lanes pass, where that is known.
+    /// What the masks of all events must add up to: the trace points that all lanes pass, where that is
+    /// known.
     fn expected_lanes(&self) -> Option<u64> {
         None
     }
 
-    /// The location of the main loop and its number of events, which holds even where lanes that have left the loop do
-    /// not wait for each other (see [`expected_events`](Self::expected_events), which counts on that).
+    /// The location of the main loop and its number of events, which holds even where lanes that have left
+    /// the loop do not wait for each other (see [`expected_events`](Self::expected_events), which counts on
+    /// that).
     fn expected_rounds(&self) -> Option<(u16, u64)> {
         None
     }

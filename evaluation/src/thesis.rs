@@ -1,5 +1,6 @@
-//! What ECL-Tracer reached, to be set beside our numbers: Azimi Moghaddam, "ECL-Tracer" (MS thesis, Texas State
-//! University, 2017), Table A.1 and chapter 5, on a Titan X. Its compressors were given the whole raw trace.
+//! What ECL-Tracer reached, to be set beside our numbers: Azimi Moghaddam, "ECL-Tracer" (MS thesis, Texas
+//! State University, 2017), Table A.1 and chapter 5, on a Titan X. Its compressors were given the whole raw
+//! trace.
 
 /// Ratios of one input: bytes at five an event over compressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use warptrace_decoder::TraceFile;
 
 /// Lines of the list of codecs.
-const CODECS: usize = 7;
+const CODECS: usize = 8;
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
@@ -33,8 +33,8 @@ fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
         .success();
     let table = text(folder.path(), "check.md");
     for words in [
-        "| ecl: pool too small",
-        "| predict: pool too small",
+        "| ecl: little memory",
+        "| predict: little memory",
         "| ecl beside raw",
         "as the formula says",
         "lanes as on the CPU",
@@ -58,7 +58,7 @@ fn stress_is_checked_lane_by_lane() {
     assert_eq!(rows("stress", "lanes in all masks, as on the CPU"), CODECS, "{table}");
     assert_eq!(rows("matmul", "events, as the formula says"), CODECS, "{table}");
     for program in ["stress", "matmul"] {
-        assert_eq!(rows(program, "decoded = raw"), 3, "{table}");
+        assert_eq!(rows(program, "decoded = raw"), 4, "{table}");
         assert!(rows(program, "lanes as on the CPU") > 0, "{table}");
         assert!(rows(program, "lanes in two orders") > 0, "{table}");
     }
@@ -132,7 +132,7 @@ fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
 fn one_run_of_fidelity_leaves_its_trace_and_what_it_launched() {
     let folder = tempfile::tempdir().unwrap();
     let run = ["fidelity-run", "dmr r1M-like, 500 points, grid 4x64"];
-    let on_simulator = ["--device=sim", "--pool-mib=64", "--out"];
+    let on_simulator = ["--device=sim", "--memory=512MiB", "--out"];
     let launches = |mode: &str| {
         tool().args(run).arg(mode).args(on_simulator).arg(folder.path()).assert().success();
         let told = text(folder.path(), "run.json");

@@ -27,8 +27,8 @@ const STACK_RESERVE: usize = 12 << 10;
 /// A lane's coroutine. Values pass through [`WarpCells`], so that a switch moves nothing but registers.
 pub(crate) type LaneCoroutine = Coroutine<(), (), (), LaneStack>;
 
-/// What the lanes of a warp share with the scheduler. An array per field, so that the scheduler's loops over the
-/// lanes stay within few cache lines.
+/// What the lanes of a warp share with the scheduler. An array per field, so that the scheduler's loops over
+/// the lanes stay within few cache lines.
 pub(crate) struct WarpCells {
     /// Where each lane waits; `None` before its first operation.
     pub(crate) site: [Cell<Option<Site>>; LANES],
@@ -66,8 +66,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sites: SiteTable,
     /// Set while lanes are being unwound after a failure.
     pub(crate) unwinding: Cell<bool>,
-    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. A lane
-    /// that stays first may answer its own `Converge` (see `warp_op`).
+    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. A
+    /// lane that stays first may answer its own `Converge` (see `warp_op`).
     pub(crate) alone_below: Cell<u64>,
     /// Operations that it may answer itself before the scheduler must see it again.
     pub(crate) alone_budget: Cell<u32>,

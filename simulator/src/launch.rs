@@ -6,10 +6,12 @@ use std::time::Duration;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LaunchLogs;
+use warptrace_format::stream::StreamLogs;
 
 use crate::error::SimError;
 
-/// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute capability").
+/// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute
+/// capability").
 pub mod limits {
     /// Threads of a block.
     pub const BLOCK_THREADS: u32 = 1024;
@@ -17,7 +19,8 @@ pub mod limits {
     pub const BLOCK_SIZE: [u32; 3] = [1024, 1024, 64];
     /// Blocks of a grid along x, y and z.
     pub const GRID_SIZE: [u32; 3] = [0x7fff_ffff, 65_535, 65_535];
-    /// Shared memory of a block, static and dynamic together, in bytes: 227 KiB, as on compute capability 9.0.
+    /// Shared memory of a block, static and dynamic together, in bytes: 227 KiB, as on compute capability
+    /// 9.0.
     pub const SHARED_BYTES: usize = 227 << 10;
     /// Warps of a launch: their index in a stream's name has 32 bits.
     pub const LAUNCH_WARPS: u64 = u32::MAX as u64;
@@ -26,8 +29,8 @@ pub mod limits {
 /// How the blocks of a launch depend on each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interaction {
-    /// Blocks neither wait for each other nor care about the order of their atomics: each block runs alone, from
-    /// start to end, on one of several threads.
+    /// Blocks neither wait for each other nor care about the order of their atomics: each block runs alone,
+    /// from start to end, on one of several threads.
     #[default]
     Independent,
     /// Blocks communicate through global memory (persistent kernels, spinning, worklists): all blocks are
@@ -44,13 +47,35 @@ pub struct Progress {
     pub blocks: u64,
 }
 
+/// Where a launch records.
+#[derive(Clone, Copy)]
+pub(crate) enum LogMemory {
+    /// Nothing is traced.
+    None,
+    /// Into logs that are read when it has ended.
+    Kept(LaunchLogs),
+    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too.
+    Streamed { logs: StreamLogs, open: bool },
+}
+
+impl LogMemory {
+    /// The index of a warp among those that record; `None` if it does not.
+    pub(crate) fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Kept(logs) => logs.warp_index(block, warp_in_block, warps_per_block),
+            Self::Streamed { logs, .. } => logs.warp_index(block, warp_in_block, warps_per_block),
+        }
+    }
+}
+
 /// One launch: the grid and what its threads find there.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_shared: usize,
-    pub(crate) logs: LaunchLogs,
+    pub(crate) memory: LogMemory,
     pub(crate) recording: Recording,
     pub(crate) interaction: Interaction,
     pub(crate) seed: u64,
@@ -67,7 +92,7 @@ impl<'a> Launch<'a> {
             grid,
             block,
             dynamic_shared: 0,
-            logs: LaunchLogs::default(),
+            memory: LogMemory::None,
             recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
             interaction: Interaction::Independent,
             seed: 0,
@@ -83,17 +108,48 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`. A launch of another shape than `logs` was made for records only the warps that
-    /// `logs` has.
+    /// Traces the launch into `logs`: the warps that are chosen there, or all. A launch of another shape than
+    /// `logs` was made for records only the warps that `logs` has.
     ///
     /// # Safety
-    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (two slices for
-    /// each warp in a dual recording, log entries up to `claims_end`), which stays valid until the launch has
-    /// returned. Nobody else touches it meanwhile, but accounts and claims atomically.
+    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
+    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays
+    /// valid until the launch has returned. Nobody else touches it meanwhile, but accounts and claims
+    /// atomically.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
-        self.logs = logs;
+        self.memory = LogMemory::Kept(logs);
         self.recording = recording;
+        self
+    }
+
+    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_format::stream`
+    /// says: the warps that are chosen there, or all. A launch of another shape than `logs` was made for
+    /// records only the warps that `logs` has.
+    ///
+    /// A lane that waits for a segment keeps its thread waiting, with all warps that run on it.
+    ///
+    /// # Safety
+    /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of
+    /// the size that the descriptor implies (two streams for each warp that records in a dual recording), at
+    /// a multiple of 8, segments at a multiple of 16; the words of `ended` fill multiples of 8 bytes. So are
+    /// the segments of which the queue's slots have the numbers; a segment is one lane's from when a slot
+    /// names it until another does. Meanwhile others touch all of this by atomics of eight bytes only.
+    /// `slots` is not 0.
+    #[must_use]
+    pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
+        self.memory = LogMemory::Streamed { logs, open: false };
+        self.recording = recording;
+        self
+    }
+
+    /// Writes runs into [streamed](Self::streamed) logs as soon as they begin, if `open`. Without effect on
+    /// others.
+    #[must_use]
+    pub fn open_runs(mut self, open: bool) -> Self {
+        if let LogMemory::Streamed { open: to, .. } = &mut self.memory {
+            *to = open;
+        }
         self
     }
 

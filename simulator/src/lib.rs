@@ -1,8 +1,8 @@
 //! Runs warptrace kernels on the CPU with the semantics of a GPU.
 //!
 //! A kernel is a closure that one thread of the grid executes. The simulator runs it once per lane, each lane
-//! on a coroutine of its own, 32 lanes to a warp. A lane gives way at each [`WarpOp`]; the warp's scheduler then
-//! picks the lanes that take part in the next operation together.
+//! on a coroutine of its own, 32 lanes to a warp. A lane gives way at each [`WarpOp`]; the warp's scheduler
+//! then picks the lanes that take part in the next operation together.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,13 +30,14 @@
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
-//! `docs/simulator.md` tells what the order of execution is, what counts as misuse, and how fast it runs. Unix
-//! only: the stacks come from `mmap`.
+//! `docs/simulator.md` tells what the order of execution is, what counts as misuse, and how fast it runs.
+//! Unix only: the stacks come from `mmap`.
 //!
 //! [`WarpOp`]: warptrace_device::simt::host::WarpOp
 
 mod context;
 mod error;
+mod host_memory;
 mod launch;
 mod loops;
 mod panics;
@@ -50,6 +51,7 @@ mod stack;
 mod warp;
 
 pub use error::{Place, SimError, SourcePoint, Waiting};
+pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use simulator::{Simulator, Watchdog};
 pub use warptrace_device::simt::host::Recording;

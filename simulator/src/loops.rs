@@ -10,19 +10,21 @@
 //! ```
 //!
 //! some lanes move from 1 back to 1 and others on to 2. On the left the others are a round behind and must go
-//! first; on the right they have left the loop and must wait. Machine code would tell by the jump at the end of
-//! the loop's body, but a simulated lane only stops at operations, and the sequences of operations are the same
-//! in both programs. So the simulator looks at the source as rustfmt lays it out. A group that has jumped back to
-//! point `q` waits for the lowest group above `q` in the file if that one is inside the loop, that is
+//! first; on the right they have left the loop and must wait. Machine code would tell by the jump at the end
+//! of the loop's body, but a simulated lane only stops at operations, and the sequences of operations are the
+//! same in both programs. So the simulator looks at the source as rustfmt lays it out. A group that has
+//! jumped back to point `q` waits for the lowest group above `q` in the file if that one is inside the loop,
+//! that is
 //! - it stands in a deeper column than `q`, or
 //! - it stands in the same column, and this warp has seen a jump to `q` from there or from below;
 //! - and no function starts between the two.
 //!
-//! A function starts where the kernel does, where lanes come from another file, and at a point that is reached by
-//! nothing but jumps back: that is the call of a function that stands above its caller.
+//! A function starts where the kernel does, where lanes come from another file, and at a point that is
+//! reached by nothing but jumps back: that is the call of a function that stands above its caller.
 //!
-//! A wrong guess costs convergence, never correctness: a warp's masks may be split, but each lane's own sequence
-//! is what it is. What a warp has learned is its own, so the outcome does not depend on the order of warps.
+//! A wrong guess costs convergence, never correctness: a warp's masks may be split, but each lane's own
+//! sequence is what it is. What a warp has learned is its own, so the outcome does not depend on the order of
+//! warps.
 
 use std::cell::{Cell, RefCell};
 
@@ -42,8 +44,8 @@ pub(crate) enum Move {
 /// The loops and functions that a warp has run through.
 #[derive(Default)]
 pub(crate) struct LoopTable {
-    /// A bit per hash of each point that was reached other than by a jump back. Two points that share a bit only
-    /// make a call look like a loop.
+    /// A bit per hash of each point that was reached other than by a jump back. Two points that share a bit
+    /// only make a call look like a loop.
     entered: Cell<u64>,
     headers: RefCell<Vec<Header>>,
     /// First points of functions.
@@ -65,8 +67,9 @@ impl LoopTable {
         self.functions.borrow_mut().clear();
     }
 
-    /// Notes that lanes moved from `from` (0 at the kernel's start) to `to`. Noting a move twice changes nothing.
-    /// After a [`Move::Call`] the lowest `to` of the lanes that moved together is a function's start.
+    /// Notes that lanes moved from `from` (0 at the kernel's start) to `to`. Noting a move twice changes
+    /// nothing. After a [`Move::Call`] the lowest `to` of the lanes that moved together is a function's
+    /// start.
     #[inline]
     pub(crate) fn note(&self, from: u64, to: u64) -> Move {
         let bit = 1 << (to.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);

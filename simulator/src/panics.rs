@@ -1,9 +1,9 @@
 //! Panics inside lanes.
 //!
-//! A panic's location is known to the panic hook alone. The first launch of a process therefore wraps the hook
-//! that is installed: a panic of a running lane is noted and kept quiet, because the launch reports it as an
-//! error; every other panic goes to the hook that was there before. A program that replaces the hook later
-//! loses nothing but the location.
+//! A panic's location is known to the panic hook alone. The first launch of a process therefore wraps the
+//! hook that is installed: a panic of a running lane is noted and kept quiet, because the launch reports it
+//! as an error; every other panic goes to the hook that was there before. A program that replaces the hook
+//! later loses nothing but the location.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,7 @@
 //! The generator that a seed stands for.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its whole state is
-/// one word, so each block can have a stream of its own.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its whole state
+/// is one word, so each block can have a stream of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -1,7 +1,7 @@
 //! The blocks that are alive at once on one thread, and whose turn it is among their warps.
 //!
-//! Time passes in rounds: each warp that can run has one turn of a random number of steps, in random order, both
-//! from the seed. An independent block is resident alone; blocks that interact are resident together.
+//! Time passes in rounds: each warp that can run has one turn of a random number of steps, in random order,
+//! both from the seed. An independent block is resident alone; blocks that interact are resident together.
 
 use std::time::{Duration, Instant};
 
@@ -85,8 +85,8 @@ impl<'a> Resident<'a> {
         }
     }
 
-    /// Runs the blocks from linear index `first` on, as many as there is room for, to their end. `block_done` is
-    /// called as each ends.
+    /// Runs the blocks from linear index `first` on, as many as there is room for, to their end. `block_done`
+    /// is called as each ends.
     pub(crate) fn run(&mut self, first: u64, block_done: &dyn Fn()) -> Result<(), SimError> {
         self.start(first);
         let mut random = Random::of_block(self.launch.seed, first);
@@ -123,16 +123,21 @@ impl<'a> Resident<'a> {
                 let lanes = (threads - number * LANES as u32).min(LANES as u32);
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
-                let warp = linear * u64::from(per_block) + u64::from(number);
-                // SAFETY: the promise of `Launch::traced`; each warp of the launch is started once.
-                let recorder = unsafe { WarpRecorder::new(&self.launch.logs, self.launch.recording, warp) };
+                let recorder = match self.recording_warp(linear, number) {
+                    // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch
+                    // is started once.
+                    Some(warp) => unsafe {
+                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp)
+                    },
+                    None => WarpRecorder::off(),
+                };
                 cells.start(block, number, self.launch.block, recorder);
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {
                     let stack_slot = at * LANES + lane;
-                    // SAFETY: each slot belongs to one lane of one resident warp, and the lane's last coroutine
-                    // has ended: `run` finished or unwound it. Cells, context, kernel and arena outlive the
-                    // warps, which are dropped first.
+                    // SAFETY: each slot belongs to one lane of one resident warp, and the lane's last
+                    // coroutine has ended: `run` finished or unwound it. Cells, context, kernel and arena
+                    // outlive the warps, which are dropped first.
                     let coroutine = unsafe {
                         let stack = self.arena.stack(stack_slot);
                         self.context.coroutine(cells, lane, stack, self.arena.floor(stack_slot), self.kernel)
@@ -141,6 +146,12 @@ impl<'a> Resident<'a> {
                 }
             }
         }
+    }
+
+    /// The index of a warp among those that record; `None` if it is not one of them.
+    fn recording_warp(&self, block: u64, warp_in_block: u32) -> Option<u32> {
+        let block = u32::try_from(block).ok()?;
+        self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())
     }
 
     fn schedule(&mut self, random: &mut Random, block_done: &dyn Fn()) -> Result<(), SimError> {

@@ -3,7 +3,8 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// What a block finds in shared memory that it has not written: a GPU leaves there what the block before left.
+/// What a block finds in shared memory that it has not written: a GPU leaves there what the block before
+/// left.
 pub(crate) const POISON: u8 = 0xa5;
 const ALIGNMENT: usize = 16;
 

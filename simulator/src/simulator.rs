@@ -20,8 +20,8 @@ const PROGRESS_CALLS: u64 = 256;
 pub struct Watchdog {
     /// Rounds in which every resident warp that can run executes nothing but `spin_hint`.
     pub yield_rounds: u64,
-    /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations beside
-    /// it allowed, and in which no lane leaves the kernel and no barrier opens.
+    /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations
+    /// beside it allowed, and in which no lane leaves the kernel and no barrier opens.
     pub spin_rounds: u64,
     /// Operations of groups of lanes: of a block where blocks are independent, else of the launch.
     pub steps: Option<u64>,
@@ -53,8 +53,8 @@ impl Default for Simulator {
 }
 
 impl Simulator {
-    /// A simulator with 64 KiB of stack a lane, CUDA's limit on shared memory, turns of up to 64 steps and the
-    /// default [`Watchdog`].
+    /// A simulator with 64 KiB of stack a lane, CUDA's limit on shared memory, turns of up to 64 steps and
+    /// the default [`Watchdog`].
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -81,8 +81,8 @@ impl Simulator {
         self
     }
 
-    /// Sets the most steps that a warp makes before another has its turn. Small numbers interleave warps finely
-    /// and cost time. 0 counts as 1.
+    /// Sets the most steps that a warp makes before another has its turn. Small numbers interleave warps
+    /// finely and cost time. 0 counts as 1.
     #[must_use]
     pub fn quantum(mut self, steps: u32) -> Self {
         self.quantum = steps.max(1);
@@ -113,9 +113,9 @@ impl Simulator {
     /// lane may want across an operation.
     ///
     /// # Errors
-    /// The shape is outside CUDA's limits, a lane failed or panicked, or the kernel misuses an operation, waits
-    /// for ever or passes a limit. If several blocks fail, it is the error of the one with the lowest index.
-    /// What the kernel wrote up to then stays written.
+    /// The shape is outside CUDA's limits, a lane failed or panicked, or the kernel misuses an operation,
+    /// waits for ever or passes a limit. If several blocks fail, it is the error of the one with the lowest
+    /// index. What the kernel wrote up to then stays written.
     ///
     /// # Aborts
     /// The process, if a destructor panics while a failed launch unwinds its lanes.

@@ -67,7 +67,8 @@ impl SiteTable {
     #[inline]
     pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp) -> u64 {
         let address = std::ptr::from_ref(site).addr();
-        // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ in.
+        // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ
+        // in.
         let slot = &self.cache[((address >> 3) ^ (address >> 8)) % CACHE_ENTRIES];
         let mut entry = slot.get();
         if !entry.site.is_some_and(|known| std::ptr::eq(known, site)) {

@@ -10,13 +10,14 @@
 //!
 //! Pages are reserved without swap and get memory when they are first touched.
 //!
-//! Colour: all stacks start at the same offset in a page, so the hot ends of 32 stacks would share a handful of
-//! cache sets. Each lane's stack therefore starts a little lower than its neighbour's.
+//! Colour: all stacks start at the same offset in a page, so the hot ends of 32 stacks would share a handful
+//! of cache sets. Each lane's stack therefore starts a little lower than its neighbour's.
 //!
-//! Guards: a stack that overflows must hit memory that faults. Linux 6.13 can mark guard pages inside a mapping
-//! (`MADV_GUARD_INSTALL`) at no cost in mappings. Elsewhere each guard is a `PROT_NONE` page, which splits the
-//! mapping; a process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`] stacks of a process
-//! get one. Lanes without a guard page still have the check that `Context::warp_op` makes at each operation.
+//! Guards: a stack that overflows must hit memory that faults. Linux 6.13 can mark guard pages inside a
+//! mapping (`MADV_GUARD_INSTALL`) at no cost in mappings. Elsewhere each guard is a `PROT_NONE` page, which
+//! splits the mapping; a process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`] stacks
+//! of a process get one. Lanes without a guard page still have the check that `Context::warp_op` makes at
+//! each operation.
 
 use std::io;
 use std::num::NonZeroUsize;

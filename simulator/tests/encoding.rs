@@ -66,7 +66,8 @@ fn serially(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
     (events, payload)
 }
 
-/// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread writes.
+/// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread
+/// writes.
 fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepted: &[usize]) {
     // After each stretch, what nobody may take for a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
@@ -261,7 +262,8 @@ fn deeper_than_the_stack() {
 
 #[test]
 fn second_events_that_miss() {
-    // At each location a step away from it is learned first, or another mask; then the event there is repeated.
+    // At each location a step away from it is learned first, or another mask; then the event there is
+    // repeated.
     let mut numbers = Numbers(4);
     let all = stretches(&mut numbers, |numbers, before| {
         let location = match before.last() {

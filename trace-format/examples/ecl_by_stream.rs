@@ -1,5 +1,5 @@
-//! What the ratio of `ecl` depends on, with its default parameters: the location of a loop's event, and how often lanes part. Prints
-//! Markdown.
+//! What the ratio of `ecl` depends on, with its default parameters: the location of a loop's event, and how
+//! often lanes part. Prints Markdown.
 //!
 //! ```text
 //! cargo run --release -p warptrace-format --example ecl_by_stream > results/ecl-by-stream.md

@@ -4,8 +4,8 @@
 //! cargo run --release -p warptrace-format --example ecl_sweep > results/ecl-sweep.md
 //! ```
 //!
-//! The BFS trace is read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout);
-//! without it, its columns stay empty.
+//! The BFS trace is read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the
+//! checkout); without it, its columns stay empty.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -5,8 +5,8 @@
 //! cargo run --release -p warptrace-format --example predict_sweep -- /tmp/streams > results/predict-sweep.md
 //! ```
 //!
-//! The BFS trace is read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout);
-//! without it its column is left out.
+//! The BFS trace is read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the
+//! checkout); without it its column is left out.
 
 #[path = "predict_sweep/designs.rs"]
 mod designs;

@@ -1,8 +1,8 @@
 //! One decision of one warp.
 
-/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first): the input of the codec
-/// `ecl`. Every compression ratio in this project is measured against this size. A chunk of the codec `raw` takes more:
-/// [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
+/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first): the input of the
+/// codec `ecl`. Every compression ratio in this project is measured against this size. A chunk of the codec
+/// `raw` takes more: [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
 pub const RAW_EVENT_BYTES: u32 = 5;
 
 /// A location together with the lanes that executed it as one group.

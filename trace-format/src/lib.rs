@@ -7,6 +7,7 @@
 //! Without `std` the crate has no dependency, allocates nothing and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(feature = "std"), no_std)]
 
+pub mod chosen;
 pub mod chunk;
 pub mod codec;
 pub mod event;
@@ -15,6 +16,7 @@ pub mod file;
 pub mod log;
 pub mod memory;
 pub mod pool;
+pub mod stream;
 
 pub use event::{Event, RAW_EVENT_BYTES};
 pub use memory::{Memory, SliceMemory};

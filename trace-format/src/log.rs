@@ -1,10 +1,12 @@
 //! Logs: what a traced kernel writes while it runs, and what host and encoder read.
 //!
-//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds *log
-//! entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of a run is the
-//! lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with it).
+//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds
+//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of
+//! a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with
+//! it).
 //!
-//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is never used.
+//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is
+//! never used.
 //!
 //! # An entry
 //! ```text
@@ -13,35 +15,43 @@
 //!      4     4  key: location in the upper half, count in the lower half
 //!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
-//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is passed over.
-//! Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane are further from each
-//! other than one unit.
+//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is
+//! passed over. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane
+//! are further from each other than one unit.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the first
-//! entry of the next segment, if the log goes on, which the lane's head says: the log ends in the segment in which its
-//! end lies. A segment behind which the log goes on is full and is not written any more.
+//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the
+//! first entry of the next segment, if the log goes on, which the lane's head says: the log ends in the
+//! segment in which its end lies. A segment behind which the log goes on is full and is not written any more.
 //!
-//! The first segment lies in the launch's slices and has [`LaunchLogs::first_entries`] entries. All others are
+//! Each lane has a first segment from the start, of [`LaunchLogs::first_entries`] entries. All others are
 //! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
 //! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to
-//! [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a multiple of its length: so no segment
-//! crosses a multiple of 4 GiB, and the upper half of a write pointer changes only from segment to segment.
+//! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a
+//! multiple of its length: so no segment crosses a multiple of 4 GiB, and the upper half of a write pointer
+//! changes only from segment to segment.
 //!
-//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link is the lane's
-//! own: what it has lost, and when that began.
+//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link
+//! is the lane's own: what it has lost, and when that began.
 //!
-//! # A slice
-//! Each stream (a warp's track) has a slice, in the order of `accounts`:
+//! # Heads and first segments
+//! A launch has two arrays in log memory, each with a part for each stream (a warp's track), in the order of
+//! `accounts`:
 //! ```text
-//! entries             holds
-//!      32             heads: for each lane 8 bytes: index of the entry after its last one; 0, or the time of the
-//!                     first run that was lost, with the lowest bit set. The other half is not used
-//!      32 * first     the lanes' first segments
+//! at              entries a stream    holds
+//! heads           16                  for each lane 8 bytes: index of the entry after its last one; 0, or the time
+//!                                     of the first run that was lost, with the lowest bit set
+//! first_segments  32 * first_entries  the lanes' first segments
 //! ```
-//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has counted what it
-//! would have appended since, adds that to the losses in the warp's account, and gives the time at which they began.
-//! What other lanes of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
+//! They lie apart, so that first segments of any length begin at multiples of it. [`Fixed`] says where they
+//! are.
+//!
+//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has
+//! counted what it would have appended since, adds that to the losses in the warp's account, and gives the
+//! time at which they began. What other lanes of the warp began at that time or later is lost too: what is
+//! recorded of a warp is a beginning.
+
+use crate::chosen::ChosenWarps;
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
@@ -49,18 +59,19 @@ pub const ENTRY_BYTES: u32 = 16;
 pub const LANES: u32 = 32;
 /// Bytes of a lane's head.
 pub const HEAD_BYTES: u32 = 8;
-/// Entries that the heads of a slice take.
-pub const HEADS_ENTRIES: u32 = 32;
+/// Entries that the heads of a stream take.
+pub const HEADS_ENTRIES: u32 = LANES * HEAD_BYTES / ENTRY_BYTES;
 /// Entries of the shortest segments.
 pub const SEGMENT_MULTIPLE: u32 = 8;
 /// Entries of the longest segments.
 pub const MAX_SEGMENT_ENTRIES: u32 = 128;
-/// Entries of the longest first segments.
-pub const MAX_FIRST_ENTRIES: u32 = 32;
+/// Entries of the longest first segments. Log memory begins at a multiple of their length, 64 KiB.
+pub const MAX_FIRST_ENTRIES: u32 = 4096;
 /// Entries at the start of log memory that are nobody's.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
-/// What the address of log memory is a multiple of.
-pub const LOG_ALIGNMENT: u64 = MAX_SEGMENT_ENTRIES as u64 * ENTRY_BYTES as u64;
+/// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a
+/// multiple of a segment's entries is an address that is a multiple of its length.
+pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 /// The most that a key counts.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
 /// Bits by which a location is shifted in a key.
@@ -68,7 +79,8 @@ pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// What a traced launch is told: the last parameter of a traced kernel. Size 64 bytes, alignment 8.
+/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel
+/// that records every warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
 ///
 /// Each launch has its own, so launches may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,11 +90,12 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track * warps + warp]`.
+    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track *
+    /// warps + warp]`.
     pub accounts: u64,
-    /// Index of the first entry of the launch's slices, a multiple of [`MAX_FIRST_ENTRIES`].
-    pub slices: u32,
-    /// Warps of the launch.
+    /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
+    pub heads: u32,
+    /// Warps of the launch that record.
     pub warps: u32,
     /// Entries of a lane's first segment.
     pub first_entries: u32,
@@ -94,30 +107,72 @@ pub struct LaunchLogs {
     pub claims_end: u32,
     /// Number of the launch.
     pub launch: u32,
+    /// Index of the first entry of the launch's first segments, a multiple of
+    /// [`first_entries`](Self::first_entries).
+    pub first_segments: u32,
     /// Not used; 0.
-    pub reserved: [u32; 3],
+    pub reserved: [u32; 2],
+    /// The warps that record. In the tables above a warp stands at its index among them; their number is
+    /// [`warps`](Self::warps). All zero: every warp of the launch.
+    pub chosen: ChosenWarps,
+    /// Not used; 0.
+    pub unused: u32,
 }
 
 impl LaunchLogs {
-    /// Entries of a slice.
-    pub const fn slice_entries(&self) -> u32 {
-        slice_entries(self.first_entries)
+    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a
+    /// block; `None` if it does not record.
+    #[inline(always)]
+    pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
+        self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
     }
 
-    /// Index of the first entry of a stream's slice.
-    pub const fn slice(&self, track: u32, warp: u32) -> u32 {
-        self.slices + (track * self.warps + warp) * self.slice_entries()
+    /// Index of the first entry of a stream's heads.
+    pub const fn heads_of(&self, track: u32, warp: u32) -> u32 {
+        heads_of(self.heads, track * self.warps + warp)
+    }
+
+    /// Index of the first entry of the first segment of a stream's lane.
+    pub const fn first_segment(&self, track: u32, warp: u32, lane: u32) -> u32 {
+        first_segment(self.first_segments, track * self.warps + warp, lane, self.first_entries)
     }
 }
 
-/// Entries of a slice whose first segments have so many.
-pub const fn slice_entries(first_entries: u32) -> u32 {
-    HEADS_ENTRIES + LANES * first_entries
+/// Index of the first entry of a stream's heads, if those of the launch begin at `heads`.
+#[inline(always)]
+pub const fn heads_of(heads: u32, stream: u32) -> u32 {
+    heads + stream * HEADS_ENTRIES
 }
 
-/// Index of the first entry of a lane's first segment.
-pub const fn first_segment(slice: u32, lane: u32, first_entries: u32) -> u32 {
-    slice + HEADS_ENTRIES + lane * first_entries
+/// Index of the first entry of the first segment of a stream's lane, if those of the launch begin at
+/// `first_segments`.
+#[inline(always)]
+pub const fn first_segment(first_segments: u32, stream: u32, lane: u32, first_entries: u32) -> u32 {
+    first_segments + (stream * LANES + lane) * first_entries
+}
+
+/// Where in log memory lies what a launch has from the start: indices of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The first entry of the heads.
+    pub heads: u64,
+    /// The first entry of the first segments.
+    pub first_segments: u64,
+    /// The entry after the last first segment, rounded up to where segments of any length may be claimed.
+    pub end: u64,
+}
+
+impl Fixed {
+    /// Places the heads and first segments of so many streams in the entries from `from` on. What alignment
+    /// leaves out is nobody's.
+    pub const fn place(from: u64, streams: u64, first_entries: u32) -> Self {
+        let first = first_entries as u64;
+        let heads = from.next_multiple_of(HEADS_ENTRIES as u64);
+        let first_segments = (heads + streams * HEADS_ENTRIES as u64).next_multiple_of(first);
+        let end =
+            (first_segments + streams * LANES as u64 * first).next_multiple_of(MAX_SEGMENT_ENTRIES as u64);
+        Self { heads, first_segments, end }
+    }
 }
 
 /// A run, as an entry holds it.
@@ -162,14 +217,15 @@ pub struct LoggedLaunch {
     /// As in [`LaunchLogs`].
     pub accounts: u64,
     /// As in [`LaunchLogs`].
-    pub slices: u32,
+    pub heads: u32,
     /// As in [`LaunchLogs`].
     pub first_entries: u32,
     /// As in [`LaunchLogs`].
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block: tells which lanes of a block's last warp there are. Heads of the others mean nothing.
+    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are.
+    /// Heads of the others mean nothing.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,
@@ -177,8 +233,10 @@ pub struct LoggedLaunch {
     pub first_stream: u32,
     /// Tracks that the launch records.
     pub tracks: u32,
+    /// As in [`LaunchLogs`].
+    pub first_segments: u32,
     /// Not used; 0.
-    pub reserved: [u32; 2],
+    pub reserved: u32,
 }
 
 impl LoggedLaunch {
@@ -191,30 +249,26 @@ impl LoggedLaunch {
         if left >= LANES { u32::MAX } else { (1 << left) - 1 }
     }
 
-    /// Index of the first entry of a stream's slice.
+    /// Index of the first entry of the heads of the launch's stream: `track * warps + warp`.
     #[inline(always)]
-    pub const fn slice(&self, track: u32, warp: u32) -> u32 {
-        self.slices + (track * self.warps + warp) * slice_entries(self.first_entries)
+    pub const fn heads_of(&self, stream: u32) -> u32 {
+        heads_of(self.heads, stream)
     }
 
-    /// Reads a launch from its words in a table; the two that are not used are 0.
+    /// Index of the first entry of the first segment of a lane of that stream.
     #[inline(always)]
-    pub const fn from_words(words: [u32; 10]) -> Self {
-        let [
-            low,
-            high,
-            slices,
-            first_entries,
-            segment_entries,
-            warps,
-            block_threads,
-            launch,
-            first_stream,
-            tracks,
-        ] = words;
+    pub const fn first_segment(&self, stream: u32, lane: u32) -> u32 {
+        first_segment(self.first_segments, stream, lane, self.first_entries)
+    }
+
+    /// Reads a launch from its words in a table; the last, which is not used, is 0.
+    #[inline(always)]
+    pub const fn from_words(words: [u32; 11]) -> Self {
+        let [low, high, heads, first_entries, segment_entries, warps, rest @ ..] = words;
+        let [block_threads, launch, first_stream, tracks, first_segments] = rest;
         Self {
             accounts: low as u64 | (high as u64) << 32,
-            slices,
+            heads,
             first_entries,
             segment_entries,
             warps,
@@ -222,21 +276,21 @@ impl LoggedLaunch {
             launch,
             first_stream,
             tracks,
-            reserved: [0; 2],
+            first_segments,
+            reserved: 0,
         }
     }
 
     /// The words of a launch in a table.
     pub const fn to_words(&self) -> [u32; 12] {
         let (low, high) = (self.accounts as u32, (self.accounts >> 32) as u32);
-        let [slices, first_entries, segment_entries] =
-            [self.slices, self.first_entries, self.segment_entries];
+        let [heads, first_entries, segment_entries] = [self.heads, self.first_entries, self.segment_entries];
         let [warps, threads, launch] = [self.warps, self.block_threads, self.launch];
-        let (first_stream, tracks) = (self.first_stream, self.tracks);
+        let [first_stream, tracks, segments] = [self.first_stream, self.tracks, self.first_segments];
         [
             low,
             high,
-            slices,
+            heads,
             first_entries,
             segment_entries,
             warps,
@@ -244,18 +298,19 @@ impl LoggedLaunch {
             launch,
             first_stream,
             tracks,
-            0,
+            segments,
             0,
         ]
     }
 }
 
 const _: () = {
-    assert!(size_of::<LaunchLogs>() == 64 && align_of::<LaunchLogs>() == 8);
+    assert!(size_of::<LaunchLogs>() == 88 && align_of::<LaunchLogs>() == 8);
+    assert!(core::mem::offset_of!(LaunchLogs, chosen) == 64);
     assert!(size_of::<LoggedLaunch>() == 48);
-    assert!(LANES * HEAD_BYTES <= HEADS_ENTRIES * ENTRY_BYTES);
-    // So the first segments of each slice begin at multiples of their length.
-    assert!(HEADS_ENTRIES.is_multiple_of(MAX_FIRST_ENTRIES));
+    assert!(LANES * HEAD_BYTES == HEADS_ENTRIES * ENTRY_BYTES);
+    assert!(LOG_ALIGNMENT.is_multiple_of(MAX_SEGMENT_ENTRIES as u64 * ENTRY_BYTES as u64));
+    assert!(MAX_FIRST_ENTRIES.is_power_of_two() && MAX_SEGMENT_ENTRIES.is_power_of_two());
 };
 
 #[cfg(test)]
@@ -273,7 +328,7 @@ mod tests {
     fn a_logged_launch_has_its_fields_words() {
         let launch = LoggedLaunch {
             accounts: 0x2_0000_0001,
-            slices: 3,
+            heads: 3,
             first_entries: 4,
             segment_entries: 5,
             warps: 6,
@@ -281,12 +336,33 @@ mod tests {
             launch: 8,
             first_stream: 9,
             tracks: 10,
-            reserved: [0; 2],
+            first_segments: 11,
+            reserved: 0,
         };
         let words = launch.to_words();
-        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0]);
+        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0]);
         assert_eq!(LoggedLaunch::from_words(*words.first_chunk().unwrap()), launch);
-        assert_eq!(core::mem::offset_of!(LoggedLaunch, tracks), 4 * 9);
+        assert_eq!(core::mem::offset_of!(LoggedLaunch, first_segments), 4 * 10);
+    }
+
+    #[test]
+    fn first_segments_begin_at_multiples_of_their_length() {
+        let placed = |from, streams, first| {
+            let Fixed { heads, first_segments, end } = Fixed::place(from, streams, first);
+            [heads, first_segments, end]
+        };
+        assert_eq!(placed(128, 1, 8), [128, 144, 512]);
+        assert_eq!(placed(129, 3, 32), [144, 192, 3328]);
+        assert_eq!(placed(128, 2, 4096), [128, 4096, 4096 + 64 * 4096]);
+        let logs = LaunchLogs {
+            heads: 128,
+            first_segments: 8192,
+            first_entries: 4096,
+            warps: 3,
+            ..LaunchLogs::default()
+        };
+        assert_eq!((logs.heads_of(0, 2), logs.heads_of(1, 1)), (160, 192));
+        assert_eq!((logs.first_segment(0, 0, 1), logs.first_segment(1, 0, 0)), (12_288, 8192 + 96 * 4096));
     }
 
     #[test]

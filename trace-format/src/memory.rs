@@ -25,7 +25,8 @@ pub trait Memory {
             self.set8(at, value);
         }
     }
-    /// Writes the word at `at`, which is a multiple of 4, if `condition` holds; without a branch where the hardware can.
+    /// Writes the word at `at`, which is a multiple of 4, if `condition` holds; without a branch where the
+    /// hardware can.
     #[inline(always)]
     fn set32_if(&mut self, condition: bool, at: u32, value: u32) {
         if condition {

@@ -1,4 +1,5 @@
-//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters, accounts.
+//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters,
+//! accounts.
 //!
 //! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
 //! [`log`](crate::log).
@@ -6,18 +7,19 @@
 /// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
 pub const MAX_TRACKS: usize = 2;
 
-/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment 8.
+/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment
+/// 8.
 ///
 /// Log memory holds the logs up to [`merged_from`](Self::merged_from), and merged runs from there on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolDescriptor {
-    /// Address of the first chunk, a multiple of 16; chunks follow each other, [`chunk_bytes`](Self::chunk_bytes)
-    /// from start to start.
+    /// Address of the first chunk, a multiple of 16; chunks follow each other,
+    /// [`chunk_bytes`](Self::chunk_bytes) from start to start.
     pub chunks: u64,
     /// Address of a [`Claims`].
     pub claims: u64,
-    /// Address of log memory, a multiple of 128.
+    /// Address of log memory, as in [`LaunchLogs`](crate::log::LaunchLogs).
     pub logs: u64,
     /// Chunks in the pool.
     pub chunk_count: u32,
@@ -29,7 +31,7 @@ pub struct PoolDescriptor {
     pub merged_end: u32,
 }
 
-/// What was claimed since the host set it to 0. The counters may exceed what there is. Size 24 bytes.
+/// What was claimed since the host set it to 0. The counters may exceed what there is. Size 32 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Claims {
@@ -41,6 +43,11 @@ pub struct Claims {
     pub chunks: u32,
     /// Stretches of merged runs that one thread has to encode each.
     pub serial: u32,
+    /// Streams of which something is left to merge and encode, because merged runs or chunks took all that
+    /// there is: in another round, when the host has collected the chunks.
+    pub waiting: u32,
+    /// Not used; 0.
+    pub reserved: u32,
 }
 
 /// One warp's accounting for one launch and track: every event is either recorded or lost.
@@ -56,13 +63,14 @@ pub struct WarpAccount {
     pub lost: u64,
     /// Chunks written.
     pub chunks: u32,
-    /// 1 when the warp's logs were merged after the launch had ended; 0 if that never happened.
+    /// 1 when the warp's logs were merged and encoded after the launch had ended; 0 if something of them is
+    /// left.
     pub finished: u32,
 }
 
 const _: () = {
     assert!(size_of::<PoolDescriptor>() == 40 && align_of::<PoolDescriptor>() == 8);
-    assert!(size_of::<Claims>() == 24);
+    assert!(size_of::<Claims>() == 32);
     assert!(size_of::<WarpAccount>() == 32);
     assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
 };

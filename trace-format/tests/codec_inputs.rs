@@ -28,8 +28,8 @@ fn the_bfs_trace_comes_back() {
     let Some(streams) = bfs_streams() else { return };
     let raw: usize = streams.iter().map(|stream| stream.len() * RAW_EVENT_BYTES as usize).sum();
     assert_eq!((streams.len(), raw), (128, 797_545));
-    // The last column is the ratio that a model of the algorithm gave, written in another language before this
-    // code existed: x 100, rounded down. Unlimited chunks, and a window that holds each whole stream.
+    // The last column is the ratio that a model of the algorithm gave, written in another language before
+    // this code existed: x 100, rounded down. Unlimited chunks, and a window that holds each whole stream.
     for (hash_bits, shift, ratio) in [(14, 7, 206), (14, 2, 201), (10, 2, 183), (10, 6, 207), (9, 2, 183)] {
         let params = EclParams::new(hash_bits, shift, 20).unwrap();
         let spec = CodecSpec::Ecl(params);

@@ -87,8 +87,8 @@ proptest! {
 
 #[test]
 fn a_chunk_left_open_does_not_disturb_the_next() {
-    // The hash reaches back over eight bytes, so an entry that the dropped chunk left can look like one of the
-    // new chunk: same positions, and the new bytes there may agree.
+    // The hash reaches back over eight bytes, so an entry that the dropped chunk left can look like one of
+    // the new chunk: same positions, and the new bytes there may agree.
     let params = EclParams::new(8, 1, 8).unwrap();
     for seed in 0..50 {
         let mut memory = vec![0; params.work_bytes() as usize];
@@ -110,9 +110,9 @@ fn a_chunk_left_open_does_not_disturb_the_next() {
 
 #[test]
 fn a_match_nearer_than_an_event_goes_byte_by_byte() {
-    // From position 5 on the bytes have period 4, so the open match lies 4 bytes back and expects as the fifth
-    // byte of an event the first one of the same event, not what the ring (W = 64) still holds there. The last
-    // event's fifth byte is that stale byte: byte 1 for the event at 65.
+    // From position 5 on the bytes have period 4, so the open match lies 4 bytes back and expects as the
+    // fifth byte of an event the first one of the same event, not what the ring (W = 64) still holds there.
+    // The last event's fifth byte is that stale byte: byte 1 for the event at 65.
     let params = EclParams::new(16, 8, 6).unwrap();
     let mut bytes = vec![200, 99, 98, 97, 96];
     bytes.extend((5..69).map(|i| 1 + i as u8 % 4));

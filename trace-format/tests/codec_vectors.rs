@@ -92,8 +92,8 @@ fn lza2_takes_no_candidate_with_less_than_two_bytes_before_it() {
 
 #[test]
 fn lza2_ends_a_match_at_255() {
-    // Three literals as above, then p = r - 1 for ever: 255 taken (r 3 to 257), the literal (r 258), and again
-    // 255 (r 259 to 513) with the literal at r = 514. 515 zeros in all, the last of them a literal.
+    // Three literals as above, then p = r - 1 for ever: 255 taken (r 3 to 257), the literal (r 258), and
+    // again 255 (r 259 to 513) with the literal at r = 514. 515 zeros in all, the last of them a literal.
     assert_eq!(lza2(EXACT, &[0; 515]), [0, 0, 0, 255, 0, 255, 0]);
     // One byte less: the second match stops at 254 for the literal's sake.
     assert_eq!(lza2(EXACT, &[0; 514]), [0, 0, 0, 255, 0, 254, 0]);
@@ -115,8 +115,8 @@ fn lza2_refuses_a_candidate_whose_context_differs() {
 
 #[test]
 fn lza2_forgets_what_left_the_ring() {
-    // The context "ab" comes back `distance` bytes later. W = 64: a distance of 62 leaves its two bytes in the
-    // ring (62 + 2 = W), 63 does not.
+    // The context "ab" comes back `distance` bytes later. W = 64: a distance of 62 leaves its two bytes in
+    // the ring (62 + 2 = W), 63 does not.
     let params = EclParams { window_bits: 6, ..EXACT };
     for (distance, found) in [(62, true), (63, false)] {
         let mut input = b"abc".to_vec();

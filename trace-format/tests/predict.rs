@@ -1,4 +1,5 @@
-//! The codec `predict`: streams come back, the bound on growth holds, and the parts agree with plain definitions.
+//! The codec `predict`: streams come back, the bound on growth holds, and the parts agree with plain
+//! definitions.
 
 mod common;
 
@@ -132,8 +133,8 @@ proptest! {
             (true, 1 + n),
         ];
         let shortest = shortest.iter().filter(|form| form.0).map(|form| form.1).min();
-        // All lanes have one form, so that there is one encoding only: longer by one bit if the base is one lane
-        // or none.
+        // All lanes have one form, so that there is one encoding only: longer by one bit if the base is one
+        // lane or none.
         let shortest = if here == n { Some(2) } else { shortest };
         prop_assert_eq!(Some(lanes::encode(mask, base).length), shortest);
     }
@@ -212,8 +213,8 @@ fn work_memory_may_hold_anything_before_a_chunk() {
 
 #[test]
 fn the_bound_is_reached() {
-    // The last event has the longest form of each field: more than 2^15 hits before it, a location far off, and a bit
-    // for each of 32 lanes in a mask two levels up.
+    // The last event has the longest form of each field: more than 2^15 hits before it, a location far off,
+    // and a bit for each of 32 lanes in a mask two levels up.
     let at = |location, mask| Event { location, mask };
     let mut events = vec![at(4, u32::MAX), at(8, 0xff), at(12, 0xf)];
     events.extend([at(12, 0xf); 40_000]);

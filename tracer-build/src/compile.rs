@@ -9,12 +9,12 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 /// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
 /// scheduling begins here.
 const CPU: &str = "sm_70";
-/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here, without naming them,
-/// which recording takes where it can (see `warptrace-ptx`).
+/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here,
+/// without naming them, which recording takes where it can (see `warptrace-ptx`).
 const ISA: &str = "+ptx63";
 
-/// How many instructions a partially unrolled loop may grow to. LLVM's own limit stops at 2 rounds of the N-body loop where
-/// nvcc makes 4.
+/// How many instructions a partially unrolled loop may grow to. LLVM's own limit stops at 2 rounds of the
+/// N-body loop where nvcc makes 4.
 const UNROLL: &str = "-unroll-partial-threshold=150";
 
 /// Settings of the outer build that must not reach the inner one.
@@ -74,7 +74,8 @@ impl Build {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_TARGET_DIR", &target_folder)
             .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
-            // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more where it is traced.
+            // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
+            // where it is traced.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
             .args(["--config", "profile.release.lto=\"fat\""])
             .args(["--config", "profile.release.panic=\"immediate-abort\""])

@@ -40,8 +40,8 @@ impl Compiler {
     /// Looks in the order that the crate's documentation names.
     ///
     /// # Errors
-    /// [`BuildError::NoCompiler`] with what was tried. A compiler that is named explicitly and does not do is an error
-    /// even if there are others.
+    /// [`BuildError::NoCompiler`] with what was tried. A compiler that is named explicitly and does not do is
+    /// an error even if there are others.
     pub fn find() -> Result<Self, BuildError> {
         if let Some(named) = std::env::var_os(DEVICE_COMPILER_VARIABLE).filter(|value| !value.is_empty()) {
             return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| {

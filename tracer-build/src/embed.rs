@@ -20,9 +20,10 @@ pub fn embed(crate_folder: &Path, name: &str) {
     compile(crate_folder, name);
 }
 
-/// Like [`embed`], and assembles the PTX for the architectures that are in wide use, where NVIDIA's assembler is there: then
-/// the driver need not do it when a program first runs. Writes `$OUT_DIR/NAME.cubins.rs`: an expression of type
-/// `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code, empty without an assembler.
+/// Like [`embed`], and assembles the PTX for the architectures that are in wide use, where NVIDIA's assembler
+/// is there: then the driver need not do it when a program first runs. Writes `$OUT_DIR/NAME.cubins.rs`: an
+/// expression of type `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code,
+/// empty without an assembler.
 ///
 /// - `limits` names kernels that may have so many registers at most.
 /// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.

@@ -7,8 +7,9 @@
 //! warptrace_build::embed(&kernels, "kernels");
 //! ```
 //!
-//! and in the crate `include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. The text is empty, and a warning says what to do,
-//! where there is no device compiler. Kernels are compiled once: what records is put into the text when a trace is wanted.
+//! and in the crate `include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. The text is empty, and a
+//! warning says what to do, where there is no device compiler. Kernels are compiled once: what records is put
+//! into the text when a trace is wanted.
 //!
 //! # The device compiler
 //! A `rustc` with its own `rust-src`, looked for in this order ([`Compiler::find`]):

@@ -51,8 +51,8 @@ impl Ptxas {
         ptx.with_extension(format!("{architecture}.cubin"))
     }
 
-    /// Assembles `ptx` for `architecture` (`sm_90`) and answers what the assembler says of registers, shared memory and
-    /// spills.
+    /// Assembles `ptx` for `architecture` (`sm_90`) and answers what the assembler says of registers, shared
+    /// memory and spills.
     ///
     /// # Errors
     /// If the assembler refuses it.

@@ -12,7 +12,8 @@ macro_rules! read_modify_write {
         /// Answers the value before.
         ///
         /// # Safety
-        /// `address` is aligned and valid for the launch, and reached by atomics only while others may write it.
+        /// `address` is aligned and valid for the launch, and reached by atomics only while others may write
+        /// it.
         #[inline(always)]
         pub unsafe fn $name(address: *mut $int, value: $int) -> $int {
             #[cfg(target_arch = "nvptx64")]

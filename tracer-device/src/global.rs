@@ -75,7 +75,8 @@ impl<T: Copy> Global<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nobody writes the element meanwhile.
+    /// The array is valid for the launch, `index` is below its length, and nobody writes the element
+    /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: u64) -> T {
@@ -96,8 +97,8 @@ impl<T: Copy> Global<T> {
     }
 }
 
-/// Plain accesses on the host; on the GPU accesses that name the global address space. From a pointer alone LLVM
-/// would make generic ones, which are slower.
+/// Plain accesses on the host; on the GPU accesses that name the global address space. From a pointer alone
+/// LLVM would make generic ones, which are slower.
 mod access {
     #[cfg(not(target_arch = "nvptx64"))]
     pub(super) unsafe fn read<T: Copy>(from: *const T) -> T {

@@ -2,9 +2,9 @@
 
 /// Defines kernels.
 ///
-/// On `nvptx64` each becomes an entry point of its own name. On the host the same name is a function that takes the same arguments
-/// and returns a `KernelCall`: the name and the packed arguments for a GPU, and a closure that runs one
-/// thread of the kernel for the simulator.
+/// On `nvptx64` each becomes an entry point of its own name. On the host the same name is a function that
+/// takes the same arguments and returns a `KernelCall`: the name and the packed arguments for a GPU, and a
+/// closure that runs one thread of the kernel for the simulator.
 ///
 /// Arguments are plain data (`KernelArg`). The body may `return` early. A block has at most 1,024 threads.
 #[macro_export]

@@ -1,7 +1,7 @@
 //! What a traced kernel calls.
 //!
-//! A kernel is written once, inside [`kernel!`], against this crate; it compiles to PTX for a GPU and, from the
-//! same source, for the simulator. Its trace points are declared with [`trace_points!`] and marked with
+//! A kernel is written once, inside [`kernel!`], against this crate; it compiles to PTX for a GPU and, from
+//! the same source, for the simulator. Its trace points are declared with [`trace_points!`] and marked with
 //! [`trace_loc`].
 //!
 //! ```
@@ -37,8 +37,9 @@
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
-//! - [`trace_loc`] and [`trace_loop`]: trace points. In a compiled kernel they are comments, which `warptrace-ptx` turns into
-//!   the instructions that record; on the simulator they are calls of its recorder.
+//! - [`trace_loc`] and [`trace_loop`]: trace points. In a compiled kernel they are comments, which
+//!   `warptrace-ptx` turns into the instructions that record; on the simulator they are calls of its
+//!   recorder.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",

@@ -15,8 +15,8 @@ pub struct LoopTrace<L: Location> {
 
 /// Opens the trace of a loop whose iterations are events at `location`.
 ///
-/// The loop calls [`LoopTrace::tick`] once an iteration, first thing, and holds no other trace point. The guard is dropped
-/// where the loop is over, on whatever way: `break`, `return`, the end of its scope.
+/// The loop calls [`LoopTrace::tick`] once an iteration, first thing, and holds no other trace point. The
+/// guard is dropped where the loop is over, on whatever way: `break`, `return`, the end of its scope.
 ///
 /// ```
 /// # use warptrace_device::{Global, kernel, simt, trace_loop, trace_points};
@@ -45,12 +45,12 @@ pub struct LoopTrace<L: Location> {
 /// ```
 ///
 /// # What is recorded
-/// Each tick is an event, as with [`trace_loc`](crate::trace_loc). Where loops are counted (an option of the recording), a
-/// tick adds one in a register, and the guard's drop records, for the lanes that drop it together, the events of a loop in
-/// lock step: event k has the lanes that ticked at least k times, k from 1 to the most ticks of a lane. Each lane's own
-/// sequence of locations is the same either way. Where the lanes run in lock step, which they do unless something inside
-/// the loop parts them for longer than an iteration, the warp's events are the same too, in the same order. A lane counts
-/// up to 2^32 - 1 ticks.
+/// Each tick is an event, as with [`trace_loc`](crate::trace_loc). Where loops are counted (an option of the
+/// recording), a tick adds one in a register, and the guard's drop records, for the lanes that drop it
+/// together, the events of a loop in lock step: event k has the lanes that ticked at least k times, k from 1
+/// to the most ticks of a lane. Each lane's own sequence of locations is the same either way. Where the lanes
+/// run in lock step, which they do unless something inside the loop parts them for longer than an iteration,
+/// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks.
 #[inline(always)]
 pub fn trace_loop<L: Location>(location: L) -> LoopTrace<L> {
     let _ = location;
@@ -75,8 +75,9 @@ impl<L: Location> LoopTrace<L> {
         self.ticks::<1>();
     }
 
-    /// Traces the start of `N` iterations that nothing separates: for the body of a loop that is unrolled by hand, in which
-    /// no lane leaves between one iteration and the next. The events are those of `N` calls of [`tick`](Self::tick).
+    /// Traces the start of `N` iterations that nothing separates: for the body of a loop that is unrolled by
+    /// hand, in which no lane leaves between one iteration and the next. The events are those of `N` calls of
+    /// [`tick`](Self::tick).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks<const N: u16>(&mut self) {
@@ -137,7 +138,8 @@ mod host {
         }
 
         pub(super) fn leave(&mut self, location: u16) {
-            // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch that failed.
+            // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch
+            // that failed.
             if let Some(site) = self.site
                 && !std::thread::panicking()
             {
@@ -146,8 +148,8 @@ mod host {
         }
     }
 
-    /// Records the loop of the lanes of `group`, which leave it together: one run for each number of iterations, from the
-    /// smallest on.
+    /// Records the loop of the lanes of `group`, which leave it together: one run for each number of
+    /// iterations, from the smallest on.
     fn record_iterations(location: u16, iterations: u32, group: u32) {
         let mut recorded = 0;
         let mut inside = ballot(group, iterations != 0);

@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 
 /// Declares arrays in block shared memory, each as a function that answers it.
 ///
-/// Every block has its own, which holds whatever was there before when the block starts. The name is a symbol of the
-/// compiled module, so no two arrays of a module share one. A crate that declares arrays enables
+/// Every block has its own, which holds whatever was there before when the block starts. The name is a symbol
+/// of the compiled module, so no two arrays of a module share one. A crate that declares arrays enables
 /// `asm_experimental_arch` for `nvptx64`. Only kernels that call the function take the memory.
 ///
 /// ```
@@ -64,8 +64,8 @@ macro_rules! shared_arrays {
 
 /// An array of `T` in block shared memory; [`shared_arrays!`](crate::shared_arrays!) declares it.
 ///
-/// Elements have 4 or 16 bytes. Accesses are not checked on the GPU; on the simulator an index past the end ends
-/// the launch with an error that names block, warp, lane and line.
+/// Elements have 4 or 16 bytes. Accesses are not checked on the GPU; on the simulator an index past the end
+/// ends the launch with an error that names block, warp, lane and line.
 #[derive(Debug)]
 pub struct Shared<T> {
     #[cfg(target_arch = "nvptx64")]
@@ -133,8 +133,8 @@ impl<T: Copy> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, the element was written, and nobody writes it meanwhile. `T` is valid for the bits
-    /// that are there.
+    /// `index` is below the length, the element was written, and nobody writes it meanwhile. `T` is valid for
+    /// the bits that are there.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(self, index: u32) -> T {

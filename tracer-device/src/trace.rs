@@ -8,13 +8,15 @@ pub trait Location: Copy {
 
 /// Marks a control-flow decision: the lanes that come here together make one event, `(location, lanes)`.
 ///
-/// `location` is one of the kernel's [`trace_points!`](crate::trace_points!). Never changes what the kernel computes.
+/// `location` is one of the kernel's [`trace_points!`](crate::trace_points!). Never changes what the kernel
+/// computes.
 ///
 /// # On the GPU
-/// The compiled kernel holds a comment here, `// warptrace.loc 3`, and no instruction. When a trace is wanted,
-/// `warptrace-ptx` puts the instructions that record in its place, after the optimiser has done its work. So the
-/// traced kernel is the one that runs untraced. The optimiser may copy the comment with the code around it (a loop
-/// that is unrolled has it several times); it neither drops it, nor moves it over a branch, nor merges two of them.
+/// The compiled kernel holds a comment here, `// warptrace.loc 3`, and no instruction. When a trace is
+/// wanted, `warptrace-ptx` puts the instructions that record in its place, after the optimiser has done its
+/// work. So the traced kernel is the one that runs untraced. The optimiser may copy the comment with the code
+/// around it (a loop that is unrolled has it several times); it neither drops it, nor moves it over a branch,
+/// nor merges two of them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn trace_loc<L: Location>(location: L) {

@@ -25,8 +25,8 @@ pub struct TracePoints {
 }
 
 impl TracePoints {
-    /// Line and column (both from 1) of the one place where `trace_loc(module::NAME)` or `trace_loop(module::NAME)`
-    /// stands.
+    /// Line and column (both from 1) of the one place where `trace_loc(module::NAME)` or
+    /// `trace_loop(module::NAME)` stands.
     ///
     /// `None` if there is none or more than one: then the id does not name a place.
     pub fn position(&self, point: &TracePoint) -> Option<(u32, u32)> {
@@ -50,7 +50,8 @@ impl TracePoints {
     }
 }
 
-/// Declares trace points, each a unit type that is a [`Location`](crate::Location), and their table for the host.
+/// Declares trace points, each a unit type that is a [`Location`](crate::Location), and their table for the
+/// host.
 ///
 /// ```
 /// warptrace_device::trace_points! {

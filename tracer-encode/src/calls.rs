@@ -21,9 +21,10 @@ pub const PREDICT_LANES: u32 = GROUP_LANES;
 /// Threads of a block of [`encode_predict_call`], at most.
 pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
 
-/// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the table of
-/// [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es at the address `table`, whose traces are to be encoded with
-/// `codec`. To be launched as a grid of any size along x, in blocks of whole warps, up to [`MERGE_THREADS`].
+/// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the
+/// table of [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es at the address `table`, whose traces are
+/// to be encoded with `codec`. To be launched as a grid of any size along x, in blocks of whole warps, up to
+/// [`MERGE_THREADS`].
 pub fn merge_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -38,10 +39,10 @@ pub fn merge_call(
     KernelCall::new("warptrace_merge", arguments, thread)
 }
 
-/// The kernel that encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool,
-/// which are as many as were claimed and as there are. To be launched as a grid of any size along x, in blocks of whole
-/// warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever
-/// `params` are.
+/// The kernel that encodes with `predict` what waits for half a warp each, for the first `count` chunks of
+/// the pool, which are as many as were claimed and as there are. To be launched as a grid of any size along
+/// x, in blocks of whole warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are
+/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever `params` are.
 pub fn encode_predict_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -55,9 +56,10 @@ pub fn encode_predict_call(
     KernelCall::new("warptrace_encode_predict", arguments, thread)
 }
 
-/// The kernel that encodes with a codec what waits for one thread each, for the first `count` chunks of the pool. To be
-/// launched as a grid of any size along x, with [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared
-/// memory for each thread of a block. On a GPU the parameters are [`DEVICE_ECL`](crate::DEVICE_ECL) and
+/// The kernel that encodes with a codec what waits for one thread each, for the first `count` chunks of the
+/// pool. To be launched as a grid of any size along x, with
+/// [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared memory for each thread of a block.
+/// On a GPU the parameters are [`DEVICE_ECL`](crate::DEVICE_ECL) and
 /// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever parameters `codec` has.
 ///
 /// A dual recording needs two: one for the codec of the trace, and one with `raw` for its twin.

@@ -33,6 +33,22 @@ pub(crate) fn claim_chunks(pool: &PoolDescriptor, count: u32) -> u32 {
     unsafe { atomic::add_u32(counter, count) }
 }
 
+/// Whether all chunks have been claimed.
+#[inline(always)]
+pub(crate) fn are_used_up(pool: &PoolDescriptor) -> bool {
+    let counter = with_exposed_provenance_mut::<u32>(pool.claims as usize + offset_of!(Claims, chunks));
+    // SAFETY: the claims of the pool.
+    unsafe { atomic::load_u32(counter) >= pool.chunk_count }
+}
+
+/// Counts a stream that waits for another round.
+#[inline(always)]
+pub(crate) fn count_waiting(pool: &PoolDescriptor) {
+    let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, waiting));
+    // SAFETY: the claims of the pool.
+    unsafe { atomic::add_u32(counter, 1) };
+}
+
 /// Counts stretches that one thread is to encode each.
 #[inline(always)]
 pub(crate) fn count_serial(pool: &PoolDescriptor, count: u32) {
@@ -41,8 +57,8 @@ pub(crate) fn count_serial(pool: &PoolDescriptor, count: u32) {
     unsafe { atomic::add_u32(counter, count) };
 }
 
-/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are not so
-/// many. Nothing is claimed in vain unless others claim at the same time.
+/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are
+/// not so many. Nothing is claimed in vain unless others claim at the same time.
 #[inline(always)]
 pub(crate) fn claim_merged(pool: &PoolDescriptor, entries: u32) -> u32 {
     let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, merged_entries));
@@ -72,7 +88,8 @@ pub(crate) struct ChunkName {
     pub(crate) track: u32,
 }
 
-/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such chunk.
+/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such
+/// chunk.
 #[inline(always)]
 pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, sequence: u32) -> u64 {
     if index >= pool.chunk_count {
@@ -101,10 +118,24 @@ pub(crate) fn account_chunks(account: u64) -> u32 {
     unsafe { atomic::load_u32(at) }
 }
 
-/// Says in an account that the warp has finished.
+/// How many events of an account are in chunks.
 #[inline(always)]
-pub(crate) fn finish_account(account: u64) {
-    GlobalMemory::new(account).set32(offset_of!(WarpAccount, finished) as u32, 1);
+pub(crate) fn account_recorded(account: u64) -> u64 {
+    let at = with_exposed_provenance_mut::<u64>(account as usize + offset_of!(WarpAccount, recorded));
+    // SAFETY: as above.
+    unsafe { atomic::load_u64(at) }
+}
+
+/// Whether an account says that nothing of its warp's logs is left.
+#[inline(always)]
+pub(crate) fn is_finished(account: u64) -> bool {
+    GlobalMemory::new(account).get32(offset_of!(WarpAccount, finished) as u32) != 0
+}
+
+/// Says in an account whether nothing of its warp's logs is left.
+#[inline(always)]
+pub(crate) fn set_finished(account: u64, finished: bool) {
+    GlobalMemory::new(account).set32(offset_of!(WarpAccount, finished) as u32, u32::from(finished));
 }
 
 /// Adds to a warp's attempted, recorded and lost events, and its chunks. Others may do so at the same time.

@@ -48,8 +48,8 @@ fn encode_all<E: Encoder>(
     }
 }
 
-/// Merges the logs of `streams` streams of the launches in `table`, and cuts them for a codec given by its number: a
-/// grid of any size along x, in blocks of up to 4 whole warps.
+/// Merges the logs of `streams` streams of the launches in `table`, and cuts them for a codec given by its
+/// number: a grid of any size along x, in blocks of up to 4 whole warps.
 ///
 /// # Safety
 /// Launched by the host, with a pool, log memory and accounts of the sizes that the descriptors imply.
@@ -64,8 +64,8 @@ pub unsafe extern "ptx-kernel" fn warptrace_merge(
     merge_streams(&pool, Launches { table, count: launches }, streams, Codec::from_number(codec));
 }
 
-/// Encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool: a grid of any size
-/// along x, in blocks of up to 4 whole warps.
+/// Encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool: a grid
+/// of any size along x, in blocks of up to 4 whole warps.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -79,8 +79,8 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_predict(
     encode_cooperatively(&pool, Launches { table, count: launches }, count, DEVICE_PREDICT);
 }
 
-/// Encodes with `raw` what waits for one thread each, for the first `count` chunks of the pool: a grid of any size along
-/// x, with [`serial_shared_bytes`] of dynamic shared memory a thread.
+/// Encodes with `raw` what waits for one thread each, for the first `count` chunks of the pool: a grid of any
+/// size along x, with [`serial_shared_bytes`] of dynamic shared memory a thread.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].

@@ -1,6 +1,6 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_format::log::{Entry, LANES, RESERVED_ENTRIES, first_segment};
+use warptrace_format::log::{Entry, LANES, LoggedLaunch, RESERVED_ENTRIES, first_segment};
 
 use crate::memory::at_entry;
 use warptrace_format::Memory;
@@ -9,8 +9,9 @@ use warptrace_format::Memory;
 pub(crate) trait LogMemory: Copy {
     /// Index of the entry after the last one that may belong to a log.
     fn end(self) -> u32;
-    /// A lane's head in a slice: index of the entry after its last one; 0, or when its first run was lost.
-    fn head(self, slice: u32, lane: u32) -> [u32; 2];
+    /// A lane's head among those that begin at an entry: index of the entry after its last one; 0, or when
+    /// its first run was lost.
+    fn head(self, heads: u32, lane: u32) -> [u32; 2];
     /// The words of an entry before [`end`](Self::end).
     fn entry(self, index: u32) -> [u32; 4];
     /// The first word of an entry: of a link, where it leads.
@@ -31,8 +32,8 @@ impl LogMemory for DeviceLogs {
     }
 
     #[inline(always)]
-    fn head(self, slice: u32, lane: u32) -> [u32; 2] {
-        at_entry(self.logs, slice).get64(8 * lane)
+    fn head(self, heads: u32, lane: u32) -> [u32; 2] {
+        at_entry(self.logs, heads).get64(8 * lane)
     }
 
     #[inline(always)]
@@ -48,8 +49,10 @@ impl LogMemory for DeviceLogs {
 
 /// Where the logs of a stream are.
 #[derive(Clone, Copy)]
-pub(crate) struct Slice {
-    /// Index of the slice's first entry.
+pub(crate) struct StreamLogs {
+    /// Index of the first entry of their heads.
+    pub(crate) heads: u32,
+    /// Index of the first entry of lane 0's first segment; those of the other lanes follow.
     pub(crate) first: u32,
     /// Entries of a first segment, at least 2.
     pub(crate) first_entries: u32,
@@ -59,11 +62,31 @@ pub(crate) struct Slice {
     pub(crate) lanes: u32,
 }
 
+impl StreamLogs {
+    /// Those of a launch's stream: `track * warps + warp`.
+    #[inline(always)]
+    pub(crate) fn of(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
+        Self {
+            heads: launch.heads_of(stream),
+            first: launch.first_segment(stream, 0),
+            first_entries: launch.first_entries,
+            segment_entries: launch.segment_entries,
+            lanes: launch.lanes(warp),
+        }
+    }
+
+    /// Index of the first entry of a lane's first segment.
+    #[inline(always)]
+    pub(crate) fn first_segment(self, lane: u32) -> u32 {
+        first_segment(self.first, 0, lane, self.first_entries)
+    }
+}
+
 /// The segment to which a link leads: none that is not inside of log memory.
 #[inline(always)]
-pub(crate) fn follow(memory: impl LogMemory, link: u32, slice: Slice) -> Option<u32> {
+pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Option<u32> {
     let segment = memory.first_word(link);
-    let last = memory.end().saturating_sub(slice.segment_entries);
+    let last = memory.end().saturating_sub(logs.segment_entries);
     if segment < RESERVED_ENTRIES || segment > last { None } else { Some(segment) }
 }
 
@@ -79,18 +102,18 @@ pub(crate) struct LaneLog {
 }
 
 impl LaneLog {
-    /// Reads the head of a lane, and counts the entries along the links. A log that is damaged ends where it leads
-    /// out of memory; one that is longer than memory is empty.
+    /// Reads the head of a lane, and counts the entries along the links. A log that is damaged ends where it
+    /// leads out of memory; one that is longer than memory is empty.
     #[inline(always)]
-    pub(crate) fn read(memory: impl LogMemory, slice: Slice, lane: u32) -> Self {
-        let first = first_segment(slice.first, lane % LANES, slice.first_entries);
+    pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
+        let first = logs.first_segment(lane % LANES);
         let mut log = Self { first, entries: 0, lost_from: None };
-        if slice.lanes >> (lane % LANES) & 1 == 0 {
+        if logs.lanes >> (lane % LANES) & 1 == 0 {
             return log;
         }
-        let [end, lost] = memory.head(slice.first, lane % LANES);
+        let [end, lost] = memory.head(logs.heads, lane % LANES);
         log.lost_from = if lost == 0 { None } else { Some(lost) };
-        let (mut segment, mut length) = (first, slice.first_entries - 1);
+        let (mut segment, mut length) = (first, logs.first_entries - 1);
         loop {
             let here = end.wrapping_sub(segment);
             if here <= length {
@@ -98,7 +121,7 @@ impl LaneLog {
                 return log;
             }
             log.entries = log.entries.saturating_add(length);
-            match follow(memory, segment + length, slice) {
+            match follow(memory, segment + length, logs) {
                 Some(next) if log.entries < memory.end() => segment = next,
                 Some(_) => {
                     log.entries = 0;
@@ -106,14 +129,14 @@ impl LaneLog {
                 }
                 None => return log,
             }
-            length = slice.segment_entries - 1;
+            length = logs.segment_entries - 1;
         }
     }
 
     /// A cursor at the first entry.
     #[inline(always)]
-    pub(crate) fn cursor(self, slice: Slice) -> Cursor {
-        Cursor { index: self.first, link: self.first + (slice.first_entries - 1), remaining: self.entries }
+    pub(crate) fn cursor(self, logs: StreamLogs) -> Cursor {
+        Cursor { index: self.first, link: self.first + (logs.first_entries - 1), remaining: self.entries }
     }
 }
 
@@ -131,12 +154,12 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Moves to the next run, past entries that hold none; answers the run.
     #[inline(always)]
-    pub(crate) fn seek(&mut self, memory: impl LogMemory, slice: Slice) -> Option<Entry> {
+    pub(crate) fn seek(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<Entry> {
         while self.remaining != 0 {
             if self.index == self.link {
                 // It was there when the entries were counted.
-                self.index = follow(memory, self.link, slice)?;
-                self.link = self.index + (slice.segment_entries - 1);
+                self.index = follow(memory, self.link, logs)?;
+                self.link = self.index + (logs.segment_entries - 1);
             }
             let entry = Entry::from_words(memory.entry(self.index));
             if entry.is_run() {

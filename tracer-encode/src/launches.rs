@@ -11,8 +11,9 @@ use crate::memory::GlobalMemory;
 const LAUNCH_BYTES: u32 = size_of::<LoggedLaunch>() as u32;
 const _: () = assert!(LAUNCH_BYTES == 48);
 const _: () =
-    assert!(offset_of!(LoggedLaunch, slices) == 8 && offset_of!(LoggedLaunch, segment_entries) == 16);
-const _: () = assert!(offset_of!(LoggedLaunch, launch) == 28 && offset_of!(LoggedLaunch, tracks) == 36);
+    assert!(offset_of!(LoggedLaunch, heads) == 8 && offset_of!(LoggedLaunch, segment_entries) == 16);
+const _: () =
+    assert!(offset_of!(LoggedLaunch, launch) == 28 && offset_of!(LoggedLaunch, first_segments) == 40);
 
 /// A table of launches.
 #[derive(Clone, Copy)]
@@ -30,8 +31,8 @@ impl Launches {
         let at = self.at(index);
         let [a, b, c, d] = at.get128(0);
         let [e, f, g, h] = at.get128(16);
-        let [i, j] = at.get64(32);
-        LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j])
+        let [i, j, k, _] = at.get128(32);
+        LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j, k])
     }
 
     /// Index of the launch of a stream.

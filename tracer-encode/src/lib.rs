@@ -1,17 +1,19 @@
 //! Merges the logs of traced kernels and encodes them into chunks.
 //!
-//! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_format::log`). Before
-//! the host takes chunks out of the pool, the logs of all launches since the last time go through two steps:
+//! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_format::log`).
+//! Before the host takes chunks out of the pool, the logs of all launches since the last time go through two
+//! steps:
 //!
-//! 1. *Merging* (`merge`) brings the logs of each stream, a warp's track, into one sequence by the times at which
-//!    runs began, and cuts the sequence into *stretches* that are sure to fit into a chunk each. It claims a chunk
-//!    for each stretch.
-//! 2. *Encoding* (`encode`) fills those chunks: cooperatively, half a warp a stretch, with `predict`; serially, one
-//!    thread a stretch, with the other codecs, and where an event is repeated too often for that.
+//! 1. *Merging* (`merge`) brings the logs of each stream, a warp's track, into one sequence by the times at
+//!    which runs began, and cuts the sequence into *stretches* that are sure to fit into a chunk each. It
+//!    claims a chunk for each stretch.
+//! 2. *Encoding* (`encode`) fills those chunks: cooperatively, half a warp a stretch, with `predict`;
+//!    serially, one thread a stretch, with the other codecs, and where an event is repeated too often for
+//!    that.
 //!
 //! On a GPU both are kernels of one module, for all codecs; [`merge_call`], [`encode_predict_call`] and
-//! [`encode_serial_call`] describe them to the host. On the host [`native`] does the same without a simulator: it
-//! makes the same chunks and accounts.
+//! [`encode_serial_call`] describe them to the host. On the host [`native`] does the same without a
+//! simulator: it makes the same chunks and accounts.
 //!
 //! # A chunk that waits for its stretch
 //! ```text

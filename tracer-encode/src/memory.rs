@@ -181,8 +181,9 @@ mod device {
 mod host {
     use warptrace_format::Memory;
 
-    /// Memory of the host behind an address, for kernels on simulated lanes. The simulator runs the lanes of a block
-    /// one after another on one thread and switches at operations of the warp only, so plain accesses are enough.
+    /// Memory of the host behind an address, for kernels on simulated lanes. The simulator runs the lanes of
+    /// a block one after another on one thread and switches at operations of the warp only, so plain accesses
+    /// are enough.
     #[derive(Clone, Copy)]
     pub(crate) struct HostMemory(u64);
 

@@ -32,7 +32,8 @@ pub(crate) const fn merged_count(words: [u32; 4]) -> u64 {
     words[2] as u64 | (words[3] as u64) << 32
 }
 
-/// Bytes that a run takes at most, in a chunk with so much `room`; more than any chunk has if that is not known.
+/// Bytes that a run takes at most, in a chunk with so much `room`; more than any chunk has if that is not
+/// known.
 #[inline(always)]
 pub(crate) const fn max_bytes(codec: Codec, count: u64, room: u32) -> u32 {
     match codec {

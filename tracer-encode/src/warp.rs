@@ -55,6 +55,21 @@ pub(crate) fn sum_of_events(mut value: u64) -> u64 {
     value
 }
 
+/// Sum of numbers of 64 bits over the lane and all lower ones.
+#[inline(always)]
+pub(crate) fn sum_of_events_up_to(mut value: u64) -> u64 {
+    let lane = simt::lane();
+    let mut step = 1;
+    while step < simt::WARP_LANES {
+        let low = shuffle_up(value as u32, step);
+        let high = shuffle_up((value >> 32) as u32, step);
+        let before = u64::from(low) | u64::from(high) << 32;
+        value = value.wrapping_add(if lane >= step { before } else { 0 });
+        step *= 2;
+    }
+    value
+}
+
 /// Minimum over the lanes of the warp.
 #[inline(always)]
 pub(crate) fn minimum(mut value: u32) -> u32 {
@@ -66,7 +81,14 @@ pub(crate) fn minimum(mut value: u32) -> u32 {
     value
 }
 
-/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may wrap.
+/// Maximum over the lanes of the warp.
+#[inline(always)]
+pub(crate) fn maximum(value: u32) -> u32 {
+    !minimum(!value)
+}
+
+/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may
+/// wrap.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
     let owners = simt::ballot(ALL, time.is_some());

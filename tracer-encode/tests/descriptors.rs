@@ -2,7 +2,7 @@
 
 use warptrace_encode::native::{EncodeError, Schedule, encode};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 const WARPS: u32 = 3;
@@ -22,6 +22,11 @@ struct Memory {
 #[repr(C, align(2048))]
 struct Line([u32; 512]);
 
+/// Where the launch has its heads and first segments.
+fn fixed() -> Fixed {
+    Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FIRST)
+}
+
 impl Memory {
     fn new() -> Self {
         let mut memory = Self {
@@ -31,11 +36,11 @@ impl Memory {
             claims: vec![0; size_of::<Claims>() / 8],
         };
         // Heads: each log ends where it begins.
+        let Fixed { heads, first_segments, .. } = fixed();
         for warp in 0..WARPS {
             for lane in 0..32 {
-                let slice = RESERVED_ENTRIES + warp * slice_entries(FIRST);
-                let first = warptrace_format::log::first_segment(slice, lane, FIRST);
-                let word = (slice * 4 + lane * 2) as usize;
+                let first = first_segment(first_segments as u32, warp, lane, FIRST);
+                let word = (heads_of(heads as u32, warp) * 4 + lane * 2) as usize;
                 memory.logs[word / 512].0[word % 512] = first;
             }
         }
@@ -57,7 +62,7 @@ impl Memory {
     fn launch(&mut self) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts.as_mut_ptr().expose_provenance() as u64,
-            slices: RESERVED_ENTRIES,
+            heads: fixed().heads as u32,
             first_entries: FIRST,
             segment_entries: 16,
             warps: WARPS,
@@ -65,7 +70,8 @@ impl Memory {
             launch: 11,
             first_stream: 0,
             tracks: 1,
-            reserved: [0; 2],
+            first_segments: fixed().first_segments as u32,
+            reserved: 0,
         }
     }
 }
@@ -150,10 +156,13 @@ fn launches_that_cannot_be_are_refused_by_field() {
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 1), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 4097), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].accounts += 4), "accounts");
-    // Slices that reach into what is for merged runs, or beyond all numbers.
-    assert_eq!(refused(1, |launches| launches[0].slices = 4096 - 8), "slices");
-    assert_eq!(refused(1, |launches| launches[0].warps = u32::MAX), "slices");
-    assert_eq!(refused(2, |launches| launches[1].slices = u32::MAX), "slices");
+    // What reaches into what is for merged runs, or beyond all numbers.
+    assert_eq!(refused(1, |launches| launches[0].heads = 4096 - 3 * 16 + 1), "heads");
+    assert_eq!(refused(1, |launches| launches[0].warps = u32::MAX), "heads");
+    assert_eq!(refused(2, |launches| launches[1].heads = u32::MAX), "heads");
+    assert_eq!(refused(1, |launches| launches[0].first_segments = 4096 - 96 * 8 + 1), "first_segments");
+    assert_eq!(refused(1, |launches| launches[0].first_entries = 64), "first_segments");
+    assert_eq!(refused(2, |launches| launches[1].first_segments = u32::MAX), "first_segments");
 }
 
 #[test]

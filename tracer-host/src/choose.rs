@@ -107,12 +107,13 @@ impl fmt::Display for DeviceChoice {
 impl DeviceChoice {
     /// Opens the device.
     ///
-    /// - `code` gives the kernels' PTX. It is asked only where a GPU is tried, so that the simulator runs without.
+    /// - `code` gives the kernels' PTX. It is asked only where a GPU is tried, so that the simulator runs
+    ///   without.
     /// - `simulator` says how the simulator runs, if it is taken.
     ///
     /// # Errors
-    /// [`OpenError::Code`] if `code` fails, also for [`Auto`](Self::Auto): code that was named but cannot be read is a
-    /// mistake to mend. [`OpenError::Gpu`] if a GPU was asked for by name and cannot be used.
+    /// [`OpenError::Code`] if `code` fails, also for [`Auto`](Self::Auto): code that was named but cannot be
+    /// read is a mistake to mend. [`OpenError::Gpu`] if a GPU was asked for by name and cannot be used.
     pub fn open(
         self,
         code: impl FnOnce() -> io::Result<&'static str>,

@@ -9,7 +9,7 @@ use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
 pub use warptrace_ptx::splice::Placement;
 
-use crate::DeviceError;
+use crate::{DeviceError, LiveMemory, Serve, Streaming};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,13 @@ pub struct LaunchShape {
     pub blocks: Blocks,
 }
 
-/// Whether the blocks of a launch communicate. On a GPU it makes no difference; the simulator runs independent
-/// blocks in parallel and interleaves communicating ones, all resident, in an order that its seed gives.
+/// Whether the blocks of a launch communicate. On a GPU it makes no difference; the simulator runs
+/// independent blocks in parallel and interleaves communicating ones, all resident, in an order that its seed
+/// gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// No block reads what another writes in this launch (other than by atomics whose order does not matter to
-    /// the control flow).
+    /// No block reads what another writes in this launch (other than by atomics whose order does not matter
+    /// to the control flow).
     #[default]
     Independent,
     /// Blocks communicate through global memory, or wait for each other.
@@ -89,6 +90,9 @@ pub struct Tracing {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
+    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
+    /// looks.
+    pub chooses: bool,
     /// The launch's logs.
     pub logs: LaunchLogs,
 }
@@ -98,7 +102,8 @@ pub struct Tracing {
 pub struct LaunchTime {
     /// The kernel alone: device events on a GPU, wall clock on the simulator.
     pub kernel: Duration,
-    /// What the pool's counters of claims said after the kernel; 0 if it did not trace. Larger than the pool if that is exhausted.
+    /// What the pool's counters of claims said after the kernel; 0 if it did not trace. Larger than the pool
+    /// if that is exhausted.
     pub claims: Claims,
 }
 
@@ -118,6 +123,15 @@ pub trait Device {
 
     /// Multiprocessors (the simulator answers its number of worker threads).
     fn multiprocessors(&self) -> u32;
+
+    /// Threads that can be on the device at once; those of a launch may all be, where it is not known.
+    fn resident_threads(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Bytes of memory that the device has, whoever uses it. (The simulator answers the host's, and 4 GiB
+    /// where the system does not tell.)
+    fn memory(&self) -> u64;
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
@@ -143,12 +157,14 @@ pub trait Device {
     /// If the source is not inside one allocation, or the driver fails.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Appends the used ones of the first of `count` chunks to `to`, packed as `packed` (the module) says, in any order, and
-    /// answers how many it has gone through: at least one, and all unless they hold much. The chunks lie `chunk_bytes` apart
-    /// from address `first` on, which is a multiple of 16, as is `chunk_bytes`.
+    /// Appends the used ones of the first of `count` chunks to `to`, packed as `packed` (the module) says, in
+    /// any order, and answers how many it has gone through: at least one, and all unless they hold much. The
+    /// chunks lie `chunk_bytes` apart from address `first` on, which is a multiple of 16, as is
+    /// `chunk_bytes`.
     ///
-    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted: no more than
-    /// the chunk is read.
+    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted:
+    /// no more than the chunk is read. `scratch` is memory of this device that may be written, of at least a
+    /// chunk and 256 bytes.
     ///
     /// # Errors
     /// If the chunks are not inside one allocation, or the driver fails.
@@ -157,6 +173,7 @@ pub trait Device {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError>;
 
@@ -166,19 +183,38 @@ pub trait Device {
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
-    /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first launch is not slower
-    /// than the next; with `tracing` traced ones, and what merges and encodes their logs.
+    /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first
+    /// launch is not slower than the next; with `tracing` traced ones, and what merges and encodes their
+    /// logs. `tracing` is the first three fields of [`Tracing`].
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError>;
 
-    /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold to the warps'
-    /// accounts.
+    /// As [`prepare`](Self::prepare), for launches whose logs are streamed; with `open_runs` those that write
+    /// runs when they begin, too.
+    ///
+    /// # Errors
+    /// If the device has no code for them, or cannot record so.
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+        open_runs: bool,
+    ) -> Result<(), DeviceError>;
+
+    /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold
+    /// to the warps' accounts. `table` is memory of this device that may be written, as large as these
+    /// launches.
+    ///
+    /// Where chunks or memory for merged runs are used up, [`Claims::waiting`] is not 0: when the chunks have
+    /// been collected and all counters but the first are 0, another call goes on.
     ///
     /// # Errors
     /// If the device cannot encode so, or fails.
@@ -187,13 +223,14 @@ pub trait Device {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        table: Allocation,
     ) -> Result<Encoded, DeviceError>;
 
     /// Runs a kernel and waits for it; with `tracing` the variant that records.
     ///
     /// # Safety
-    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and the
-    /// addresses of the launch's logs are as [`LaunchLogs`] says.
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and
+    /// the addresses of the launch's logs are as [`LaunchLogs`] says.
     ///
     /// # Errors
     /// If the device has no code for it, or the kernel fails.
@@ -202,5 +239,24 @@ pub trait Device {
         call: &KernelCall,
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError>;
+
+    /// The device's memory, as it is seen while kernels run. No kernel needs to run.
+    fn live(&mut self) -> &mut dyn LiveMemory;
+
+    /// Runs a kernel whose logs are streamed, and waits for it. Calls `serve` again and again while it runs.
+    ///
+    /// # Safety
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and
+    /// the addresses of the launch's logs are as [`StreamLogs`](warptrace_format::stream::StreamLogs) says.
+    ///
+    /// # Errors
+    /// If the device has no code for it, the kernel fails, or `serve` does.
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError>;
 }

@@ -1,23 +1,28 @@
-//! Tracing sessions: allocate the pool, launch, drain, write.
+//! Tracing sessions: allocate device memory, launch, drain, write.
 //!
 //! ```text
 //!  Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶ .wtrc
 //! ```
 //!
-//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run time,
-//!   [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
-//! - [`Session`] owns the pool, numbers the launches, drains and writes.
-//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same code.
+//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run
+//!   time, [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
+//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] says what of the
+//!   program it records.
+//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same
+//!   code.
 
 mod choose;
 mod cuda;
 mod device;
 mod error;
 mod launcher;
+mod live;
 mod packed;
 mod session;
 mod sim;
+mod size;
 mod threads;
+mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
@@ -25,8 +30,14 @@ pub use cuda::{CudaDevice, MARKS_VARIABLE, traced_registers};
 pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
-pub use session::{LaunchReport, Session, SessionError, SessionOptions, TracedProgram};
+pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
+pub use session::{
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, Session, SessionError,
+    SessionOptions, Standing, TracedProgram,
+};
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 pub use warptrace_sim::Progress;
+pub use window::{BlockChoice, NumberRange, Window, WindowError};

@@ -7,7 +7,8 @@
 //!   32 bytes
 //! ```
 //!
-//! Chunks that were claimed and not used are left out. The bytes that fill up are whatever lay behind the payload.
+//! Chunks that were claimed and not used are left out. The bytes that fill up are whatever lay behind the
+//! payload.
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 
@@ -34,8 +35,8 @@ pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
 /// A chunk that was packed.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload that the header announces; `None` if that is longer than a chunk: then nobody knows where the next
-    /// chunk begins, and the iteration ends.
+    /// The payload that the header announces; `None` if that is longer than a chunk: then nobody knows where
+    /// the next chunk begins, and the iteration ends.
     pub(crate) payload: Option<&'a [u8]>,
     /// Which it is, for [`payload`].
     pub(crate) at: u32,
@@ -59,8 +60,8 @@ pub(crate) struct Piece<'a> {
     pub(crate) chunks: usize,
 }
 
-/// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is only known from the
-/// one before, so that only one core can look for the pieces.
+/// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is
+/// only known from the one before, so that only one core can look for the pieces.
 pub(crate) fn pieces(
     packed: &[u8],
     chunk_bytes: usize,

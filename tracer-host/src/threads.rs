@@ -1,13 +1,14 @@
 //! The threads that find, order, compress and copy what was drained.
 //!
-//! They are not those of the program: who waits for one task of a pool does another one meanwhile, and a task of the
-//! program may wait for the very writer that would then do it.
+//! They are not those of the program: who waits for one task of a pool does another one meanwhile, and a task
+//! of the program may wait for the very writer that would then do it.
 
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// As many threads as rayon's own pool would have, started when they are first asked for; `None` if the system has none left.
+/// As many threads as rayon's own pool would have, started when they are first asked for; `None` if the
+/// system has none left.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let start = || ThreadPoolBuilder::new().thread_name(|number| format!("warptrace {number}")).build().ok();

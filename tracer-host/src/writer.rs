@@ -8,8 +8,8 @@
 //! finish ── INDX, …, TAIL
 //! ```
 //!
-//! Everything that has been flushed can be read again, whatever happens to the program afterwards: a file without
-//! its end opens up to its last whole frame.
+//! Everything that has been flushed can be read again, whatever happens to the program afterwards: a file
+//! without its end opens up to its last whole frame.
 
 mod batch;
 mod cut;
@@ -43,7 +43,8 @@ pub(crate) use layout::get_ready;
 pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
 use state::{Launches, launch_entry};
 
-/// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more than this.
+/// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more
+/// than this.
 const BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// What a finished file holds.
@@ -64,8 +65,8 @@ pub struct Summary {
 
 /// Writes one `.wtrc` file.
 ///
-/// Several launches may be open at once. Memory: the index (56 bytes a section), the next sequence number of each
-/// warp of an open launch (8 bytes), and the frames of the call in progress.
+/// Several launches may be open at once. Memory: the index (56 bytes a section), the next sequence number of
+/// each warp of an open launch (8 bytes), and the frames of the call in progress.
 ///
 /// ```
 /// use warptrace_format::codec::CodecSpec;
@@ -125,8 +126,8 @@ impl<W: Write + Send> TraceWriter<W> {
         self.begin_launches(std::slice::from_ref(launch))
     }
 
-    /// As [`begin_launch`](Self::begin_launch) for each of `launches`, flushed once. A launch that is refused keeps
-    /// those after it out.
+    /// As [`begin_launch`](Self::begin_launch) for each of `launches`, flushed once. A launch that is refused
+    /// keeps those after it out.
     ///
     /// # Errors
     /// As [`begin_launch`](Self::begin_launch).
@@ -134,7 +135,7 @@ impl<W: Write + Send> TraceWriter<W> {
         self.check_usable(launches.len())?;
         for launch in launches {
             self.launches.begin(launch)?;
-            let section = encode_section(SectionKind::Launch, &launch.encode());
+            let section = launch.encode_section();
             let entry = launch_entry(launch, self.summary.bytes, section.len() as u64);
             self.put(&section)?;
             self.index.push(entry);
@@ -147,23 +148,23 @@ impl<W: Write + Send> TraceWriter<W> {
     /// # Errors
     /// As [`write_batch`](Self::write_batch).
     pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
-        if self.launches.warps(launch).is_none() {
+        if self.launches.info(launch).is_none() {
             return Err(WriteError::UnknownLaunch { launch });
         }
         let batch: Vec<_> = chunks.iter().map(|&chunk| (launch, chunk)).collect();
         self.write_batch(&batch)
     }
 
-    /// Writes chunks with their launches, given in any order: they are brought into the order of launch, track, warp and
-    /// sequence, cut into frames, compressed in parallel, written and flushed.
+    /// Writes chunks with their launches, given in any order: they are brought into the order of launch,
+    /// track, warp and sequence, cut into frames, compressed in parallel, written and flushed.
     ///
-    /// A later call must not bring an earlier chunk: for each launch, track and warp, sequence numbers ascend over all
-    /// calls. (Chunks taken from the pool in the order in which they were claimed fulfil that.)
+    /// A later call must not bring an earlier chunk: for each launch, track and warp, sequence numbers ascend
+    /// over all calls. (Chunks taken from the pool in the order in which they were claimed fulfil that.)
     ///
     /// # Errors
-    /// An unknown launch; a chunk of an undeclared track, of a track that was ended, of a warp that the launch
-    /// does not have, without events or bytes, larger than the metadata's chunks, or with a sequence number that
-    /// does not ascend: nothing is written then. An I/O error.
+    /// An unknown launch; a chunk of an undeclared track, of a track that was ended, of a warp that the
+    /// launch does not have, without events or bytes, larger than the metadata's chunks, or with a sequence
+    /// number that does not ascend: nothing is written then. An I/O error.
     pub fn write_batch(&mut self, chunks: &[(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
         let launches: BTreeSet<u32> = chunks.iter().map(|(launch, _)| *launch).collect();
         let find = |batch: &mut Batch| {
@@ -175,9 +176,9 @@ impl<W: Write + Send> TraceWriter<W> {
         self.write(launches, find, |found| chunks[found.at as usize].1.payload, &[])
     }
 
-    /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find` finds and whose
-    /// payloads are where `payload` says, and [`end_tracks`](Self::end_tracks) after it: the accounts are compressed
-    /// meanwhile.
+    /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find`
+    /// finds and whose payloads are where `payload` says, and [`end_tracks`](Self::end_tracks) after it: the
+    /// accounts are compressed meanwhile.
     pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
         launches: impl IntoIterator<Item = u32>,
@@ -186,7 +187,7 @@ impl<W: Write + Send> TraceWriter<W> {
         ends: &[TrackEnd<'_>],
     ) -> Result<(), E> {
         let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
-        let cut = cut_ends(ends);
+        let cut = cut_ends(ends, &self.launches);
         let compression = self.options.compression;
         let chunks = || -> Result<(), E> {
             find(&mut batch)?;
@@ -204,7 +205,8 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(self.flush()?)
     }
 
-    /// Writes the chunks of `parts`; those of `ends` are then the last of their tracks, and `more` sections are to follow.
+    /// Writes the chunks of `parts`; those of `ends` are then the last of their tracks, and `more` sections
+    /// are to follow.
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
@@ -267,12 +269,13 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the accounting of one launch and track, one account for each warp of the launch in order. No chunk
-    /// of that track may follow. A launch whose accounting is never written can be read, but not verified.
+    /// Writes the accounting of one launch and track, one account for each chosen warp of the launch in
+    /// order. No chunk of that track may follow. A launch whose accounting is never written can be read, but
+    /// not verified; one that was not recorded needs none.
     ///
     /// # Errors
     /// An unknown launch or track, a second call for the same, a number of accounts that is not the launch's
-    /// number of warps, `finished` neither 0 nor 1, an I/O error.
+    /// number of chosen warps, `finished` neither 0 nor 1, an I/O error.
     pub fn end_launch(
         &mut self,
         launch: u32,
@@ -282,8 +285,8 @@ impl<W: Write + Send> TraceWriter<W> {
         self.end_tracks(&[TrackEnd { launch, track, accounts }])
     }
 
-    /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One that is
-    /// refused keeps all out.
+    /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One
+    /// that is refused keeps all out.
     ///
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
@@ -299,8 +302,8 @@ impl<W: Write + Send> TraceWriter<W> {
             launch: part.launch,
             track: part.track,
             first_warp: part.first_warp,
-            // There is at least one account.
-            last_warp: part.first_warp + (part.accounts.len() as u32 - 1),
+            // There is at least one.
+            last_warp: part.first_warp + (part.warps - 1),
             chunks: 0,
             events: 0,
         };

@@ -1,4 +1,5 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [marks] [registers|shared|local] [untraced]`.
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses]
+//! [registers|shared|local] [untraced]`.
 
 use warptrace_ptx::splice::{Options, Placement, Recording, splice};
 
@@ -6,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted] [dual] [marks] [registers|shared|local] [untraced]"
+            "usage: splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses] [registers|shared|local] [untraced]"
                 .into(),
         );
     };
@@ -18,10 +19,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
+        streamed: has("streamed"),
+        open_runs: has("open"),
         placement,
         registers: &[],
         architecture: if has("old") { 80 } else { 90 },
         marks: has("marks"),
+        chooses: has("chooses"),
     };
     let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
     for kernel in &spliced.kernels {

@@ -51,8 +51,8 @@ pub enum StatementKind<'a> {
 pub struct Label<'a> {
     /// Name, without the colon.
     pub name: &'a str,
-    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`) instead of
-    /// a point of the code.
+    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`)
+    /// instead of a point of the code.
     pub names_directive: bool,
 }
 
@@ -119,8 +119,8 @@ impl<'a> Body<'a> {
             .filter_map(|(index, statement)| statement.instruction().map(|instruction| (index, instruction)))
     }
 
-    /// Returns the offset behind the declarations that the body begins with: where code can be inserted that runs
-    /// before all else and may use them. Directly behind the opening brace where there is none.
+    /// Returns the offset behind the declarations that the body begins with: where code can be inserted that
+    /// runs before all else and may use them. Directly behind the opening brace where there is none.
     #[must_use]
     pub fn declarations_end(&self) -> usize {
         let mut end = self.open + 1;

@@ -74,7 +74,8 @@ impl<'a> CallGraph<'a> {
         &self.calls[function]
     }
 
-    /// Returns the functions that calls by name reach from `function`, itself included only if it is called again.
+    /// Returns the functions that calls by name reach from `function`, itself included only if it is called
+    /// again.
     ///
     /// # Panics
     ///

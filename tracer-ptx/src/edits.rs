@@ -4,8 +4,8 @@ use crate::span::Span;
 
 /// Insertions and replacements of one text.
 ///
-/// All offsets are those of the text before any edit. Insertions at the same offset keep the order in which they were
-/// added; otherwise the order of the calls does not matter.
+/// All offsets are those of the text before any edit. Insertions at the same offset keep the order in which
+/// they were added; otherwise the order of the calls does not matter.
 ///
 /// ```
 /// use warptrace_ptx::{Edits, Span};
@@ -88,7 +88,8 @@ impl Edits {
     /// [`EditError`] where edits overlap or lie outside the text.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let mut order: Vec<&(Span, String)> = self.edits.iter().collect();
-        // Stable: insertions at one offset keep their order. Empty spans come before the span that starts there.
+        // Stable: insertions at one offset keep their order. Empty spans come before the span that starts
+        // there.
         order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
         let added: usize = self.edits.iter().map(|(_, new)| new.len()).sum();
         let mut out = String::with_capacity(text.len() + added);

@@ -56,8 +56,8 @@ impl<'a> Function<'a> {
         self.param_list.map(|list| list.end - 1)
     }
 
-    /// Returns what to insert, and where, so that `declaration` (`.param .u64 log`) becomes the last parameter:
-    /// with a comma, or with parentheses, where they are needed.
+    /// Returns what to insert, and where, so that `declaration` (`.param .u64 log`) becomes the last
+    /// parameter: with a comma, or with parentheses, where they are needed.
     #[must_use]
     pub fn append_param(&self, declaration: &str) -> (usize, String) {
         match self.params_close() {

@@ -12,9 +12,9 @@ pub fn parse_arbitrary(data: &[u8]) {
     }
 }
 
-/// Reads `text`. If it is a module, checks what this library promises of any module: spans stand in order with only
-/// blanks between them, edits with nothing change nothing, text inserted before each statement leaves all statements
-/// as they were, and control flow is consistent. Returns whether it is a module.
+/// Reads `text`. If it is a module, checks what this library promises of any module: spans stand in order
+/// with only blanks between them, edits with nothing change nothing, text inserted before each statement
+/// leaves all statements as they were, and control flow is consistent. Returns whether it is a module.
 ///
 /// # Panics
 ///

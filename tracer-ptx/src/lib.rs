@@ -1,9 +1,9 @@
 //! Reads PTX, the assembly text that compilers hand to NVIDIA's driver, and edits it by span.
 //!
-//! It is for tools that insert code into what a compiler has optimised, whichever compiler that was. It knows what such
-//! a tool needs (functions, parameters, scopes, labels, branches, calls, `.loc`, comments) and carries everything else
-//! through byte for byte: an instruction or directive of a later PTX version passes. Any UTF-8 text gives a [`Module`]
-//! or a [`ParseError`], in linear time, without recursion.
+//! It is for tools that insert code into what a compiler has optimised, whichever compiler that was. It knows
+//! what such a tool needs (functions, parameters, scopes, labels, branches, calls, `.loc`, comments) and
+//! carries everything else through byte for byte: an instruction or directive of a later PTX version passes.
+//! Any UTF-8 text gives a [`Module`] or a [`ParseError`], in linear time, without recursion.
 //!
 //! ```
 //! use warptrace_ptx::{Cfg, Edits, Module};
@@ -49,23 +49,24 @@
 //!
 //! # Features
 //!
-//! `interpreter` adds the module `interpret`, which executes PTX on the CPU: the tests of the recording sequences that
-//! [`splice`] puts into kernels need no GPU.
+//! `interpreter` adds the module `interpret`, which executes PTX on the CPU: the tests of the recording
+//! sequences that [`splice`] puts into kernels need no GPU.
 //!
 //! # Why no published parser
 //!
-//! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of the instructions they
-//! know, so comments are dropped and an unknown instruction is an error. `ptx-parser` was last released in 2023, before
-//! the PTX of today's compilers. `ptx-parse` of NVIDIA's cuda-oxide keeps spans, comments and unknown syntax as is
-//! needed here, but is not on crates.io and finds no control flow, which is the larger half of this crate.
+//! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of the
+//! instructions they know, so comments are dropped and an unknown instruction is an error. `ptx-parser` was
+//! last released in 2023, before the PTX of today's compilers. `ptx-parse` of NVIDIA's cuda-oxide keeps
+//! spans, comments and unknown syntax as is needed here, but is not on crates.io and finds no control flow,
+//! which is the larger half of this crate.
 //!
 //! # Limits
 //!
 //! - Instructions are not checked: an opcode is a name, operands are text between commas.
 //! - A comment within an instruction or a declaration belongs to its span, and is no statement.
 //! - `trap` and `exit` end a block; a call does not, even of a function that never returns.
-//! - A directive that is not known ends with `;` or its block in braces, or with its line where the next line seems to
-//!   begin a statement.
+//! - A directive that is not known ends with `;` or its block in braces, or with its line where the next line
+//!   seems to begin a statement.
 #![forbid(unsafe_code)]
 
 mod body;

@@ -11,13 +11,14 @@ use crate::span::{Position, Span};
 pub struct Module<'a> {
     /// The text that was parsed: all spans are offsets into it.
     pub text: &'a str,
-    /// Functions with and without a body, in text order. One name may stand here as prototypes and once defined.
+    /// Functions with and without a body, in text order. One name may stand here as prototypes and once
+    /// defined.
     pub functions: Vec<Function<'a>>,
     /// Everything at module scope, in text order. Between two items the text holds blanks only.
     pub items: Vec<Item<'a>>,
     /// Where module-scope declarations may be inserted: right behind the line of the last of `.version`,
-    /// `.target` and `.address_size`, or behind the directive where its line holds more. Begin what is inserted
-    /// with a line end: the text may end here without one.
+    /// `.target` and `.address_size`, or behind the directive where its line holds more. Begin what is
+    /// inserted with a line end: the text may end here without one.
     pub header_end: usize,
     pub(crate) version: (u32, u32),
     pub(crate) targets: Vec<&'a str>,
@@ -87,7 +88,8 @@ impl<'a> Module<'a> {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] where the text does not begin with `.version` and `.target`, or something is not closed.
+    /// [`ParseError`] where the text does not begin with `.version` and `.target`, or something is not
+    /// closed.
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
         parse::module(text)
     }

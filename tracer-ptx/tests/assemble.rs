@@ -1,5 +1,6 @@
-//! Edited PTX is PTX: a probe at the entry of each basic block, a parameter more for each kernel and a variable more
-//! for each module, and NVIDIA's assembler takes it. Skips, and says so, where there is no assembler.
+//! Edited PTX is PTX: a probe at the entry of each basic block, a parameter more for each kernel and a
+//! variable more for each module, and NVIDIA's assembler takes it. Skips, and says so, where there is no
+//! assembler.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! A megabyte of what a careless reader takes quadratic time for. Each takes milliseconds here; a quadratic step
-//! would take minutes, so the limit is a loose one.
+//! A megabyte of what a careless reader takes quadratic time for. Each takes milliseconds here; a quadratic
+//! step would take minutes, so the limit is a loose one.
 
 use std::time::{Duration, Instant};
 

@@ -4,10 +4,10 @@
 //! cargo run --release -p warptrace-workloads --example record_streams -- FOLDER [NAME ...]
 //! ```
 //!
-//! Each program goes to `FOLDER/NAME.streams`: the number of streams, then for each warp of each launch the bytes of its
-//! events and the events in the CUT form, five bytes each (all numbers are 32 bits, little-endian). Without names every
-//! program is recorded. New York's road network and the mesh are read from the real inputs (`WARPTRACE_INPUTS`, or
-//! `../shared/inputs` beside the checkout).
+//! Each program goes to `FOLDER/NAME.streams`: the number of streams, then for each warp of each launch the
+//! bytes of its events and the events in the CUT form, five bytes each (all numbers are 32 bits,
+//! little-endian). Without names every program is recorded. New York's road network and the mesh are read
+//! from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout).
 
 use std::error::Error;
 use std::io::Write;
@@ -115,7 +115,7 @@ fn record(
     run: impl FnOnce(&mut dyn Launcher) -> Outcome,
 ) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut device = SimDevice::new(SimOptions { seed: SEED, ..SimOptions::default() });
-    let options = SessionOptions { pool_bytes: 1 << 30, ..SessionOptions::new(CodecSpec::Raw) };
+    let options = SessionOptions { memory_bytes: Some(4 << 30), ..SessionOptions::new(CodecSpec::Raw) };
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;

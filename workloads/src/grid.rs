@@ -22,15 +22,15 @@ impl Grid {
 
     /// Threads of a block where nobody asks for another number.
     const DEFAULT_BLOCK: u32 = 256;
-    /// Blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) that a multiprocessor holds at once, whatever the codec:
-    /// up to 64 registers a thread, and 1,024 threads as on the smallest cards.
+    /// Blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) that a multiprocessor holds at once, whatever the
+    /// codec: up to 64 registers a thread, and 1,024 threads as on the smallest cards.
     const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
 
     /// A grid of `blocks` blocks of `threads` threads.
     ///
     /// # Errors
-    /// [`WorkloadError::Option`] unless there is a block, a block has 32 to 1,024 threads, a multiple of 32, and
-    /// the grid has at most [`MAX_THREADS`](Self::MAX_THREADS).
+    /// [`WorkloadError::Option`] unless there is a block, a block has 32 to 1,024 threads, a multiple of 32,
+    /// and the grid has at most [`MAX_THREADS`](Self::MAX_THREADS).
     pub fn new(blocks: u32, threads: u32) -> Result<Self, WorkloadError> {
         let error = |value: String, allowed| Err(WorkloadError::Option { option: "grid", value, allowed });
         let written = format!("{blocks}x{threads}");

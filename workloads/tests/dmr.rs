@@ -43,8 +43,8 @@ fn generated() -> Vec<(String, Mesh)> {
     meshes
 }
 
-/// The mesh with every `stride`-th of its inner edges made a segment: many end inside the domain, and many meet at
-/// sharp angles.
+/// The mesh with every `stride`-th of its inner edges made a segment: many end inside the domain, and many
+/// meet at sharp angles.
 fn with_constraints(mesh: &Mesh, stride: usize) -> Mesh {
     let mut segments = mesh.segments().to_vec();
     let present: BTreeSet<[u32; 2]> = segments.iter().map(|&[a, b]| [a.min(b), a.max(b)]).collect();

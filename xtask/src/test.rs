@@ -13,12 +13,12 @@ pub(crate) struct Options {
     no_setup: bool,
 }
 
-/// All packages with the features that only tests need. The same in each step, or cargo would build what depends on
-/// them twice.
+/// All packages with the features that only tests need. The same in each step, or cargo would build what
+/// depends on them twice.
 const EVERYTHING: [&str; 3] = ["--workspace", "--features", "warptrace-ptx/interpreter"];
 
-/// Runs the chore. Everything is built in cargo's `dev` profile, so that each crate is compiled once for the tests
-/// and checked once for lints and docs.
+/// Runs the chore. Everything is built in cargo's `dev` profile, so that each crate is compiled once for the
+/// tests and checked once for lints and docs.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::default();
     if !options.no_setup {

@@ -1,11 +1,12 @@
 //! How to record, for every program.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
-use warptrace_host::{DeviceChoice, Placement, SessionOptions, SimOptions};
+use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, SessionOptions, SimOptions};
 
 use super::parse_numbers;
 
@@ -37,8 +38,8 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) dual: bool,
 
-    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the same
-    /// events, for less time
+    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the
+    /// same events, for less time
     #[arg(long)]
     pub(crate) counted: bool,
 
@@ -46,9 +47,26 @@ pub(crate) struct Recording {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) records: Records,
 
-    /// Device memory for the trace of one launch, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) pool_mib: u64,
+    /// Device memory that the tracer takes at most, all together, as in 64MiB, 1GiB, 512M or plain bytes
+    /// [default: 1GiB, or a quarter of the device's memory if that is less]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
+
+    /// What happens where events do not fit into device memory
+    #[arg(long, value_enum, default_value = "stop")]
+    pub(crate) policy: Memory,
+
+    /// With `--policy stream`: how many seconds a warp waits for memory before it loses what it would have
+    /// recorded
+    #[arg(long, value_name = "SECONDS", default_value_t = Policy::STALL.as_secs_f64())]
+    pub(crate) stall_limit: f64,
+
+    /// With --policy stream: write runs of events when they begin, too, not only when they end. When a kernel
+    /// that hangs is interrupted, the tool then says where each warp is, and at least how often it came
+    /// there, and the trace has these events. Costs a store for each run. (Counted loops are known when they
+    /// end only.)
+    #[arg(long)]
+    pub(crate) open_runs: bool,
 
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
@@ -76,6 +94,15 @@ pub(crate) enum Codec {
     Ecl,
     /// Whole events predicted from those before; only what was not expected is written
     Predict,
+}
+
+/// What happens where events do not fit into device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Memory {
+    /// They are lost and counted; of each warp a beginning is kept. Kernels never wait
+    Stop,
+    /// The host empties the logs while kernels run, and warps wait for it: nothing is lost
+    Stream,
 }
 
 /// Where a traced kernel keeps each lane's record.
@@ -109,6 +136,24 @@ impl Recording {
         }
     }
 
+    fn policy(&self) -> anyhow::Result<Policy> {
+        match self.policy {
+            Memory::Stop if self.open_runs => {
+                anyhow::bail!("--open-runs is for logs that the host empties: use it with --policy stream")
+            }
+            Memory::Stop => Ok(Policy::Stop),
+            Memory::Stream => {
+                let stall = Duration::try_from_secs_f64(self.stall_limit).map_err(|_| {
+                    anyhow::anyhow!(
+                        "--stall-limit {}: a number of seconds is needed, 0 or more",
+                        self.stall_limit
+                    )
+                })?;
+                Ok(Policy::Stream { stall, open_runs: self.open_runs })
+            }
+        }
+    }
+
     /// As a session takes it.
     pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
         let mut options = SessionOptions::new(self.codec()?);
@@ -120,8 +165,9 @@ impl Recording {
             Records::Shared => Some(Placement::Shared),
             Records::Local => Some(Placement::Local),
         };
+        options.policy = self.policy()?;
         options.chunk_bytes = self.chunk_bytes;
-        options.pool_bytes = self.pool_mib << 20;
+        options.memory_bytes = self.memory.map(|MemorySize(bytes)| bytes);
         options.compression = match self.zstd {
             0 => Compression::None,
             level => Compression::Zstd(level),

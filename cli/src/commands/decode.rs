@@ -20,6 +20,9 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
         eprintln!("warning: {}", trace.completeness());
     }
     let launches = chosen_launches(&trace, command)?;
+    if !launches.is_empty() && !launches.iter().any(|(info, _)| was_recorded(info, command)) {
+        eprintln!("note: nothing of this was chosen to be recorded: `warptrace info` says what was");
+    }
     match &command.output {
         Some(target) => {
             let file = File::create(target).with_context(|| format!("cannot create {}", target.display()))?;
@@ -84,6 +87,17 @@ fn chosen_launches(
     match (chosen.is_empty(), misfit) {
         (true, Some(misfit)) => bail!(misfit),
         _ => Ok(chosen),
+    }
+}
+
+/// Whether any warp of the launch that is to be printed was chosen when the trace was recorded.
+fn was_recorded(info: &LaunchInfo, command: &arguments::Decode) -> bool {
+    let is_named = |warp: &u32| command.warp.is_none_or(|named| named == *warp);
+    let mut warps = (0..info.warps_per_block()).filter(is_named);
+    let chosen = info.chosen();
+    match command.block.and_then(|block| info.warp_index(block, 0)) {
+        Some(first) => warps.any(|warp| info.is_chosen(first + warp)),
+        None => warps.any(|warp| chosen.index(chosen.first_block, warp).is_some()),
     }
 }
 

@@ -7,6 +7,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::file::{LaunchInfo, POLICY_STREAM};
+use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::output::{bytes, count, say};
 use crate::{arguments, output};
@@ -19,11 +22,27 @@ struct Launch {
     grid: [u32; 3],
     block: [u32; 3],
     warps: u32,
+    /// Warps that were chosen to be recorded: `warps`, unless only a part of the launch was.
+    recorded_warps: u32,
+    /// Which ones, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chosen: Option<Chosen>,
     chunks: u64,
     events: u64,
     lost: u64,
     device_bytes_raw: u64,
     file_bytes: u64,
+}
+
+/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
+/// warps each.
+#[derive(Serialize)]
+struct Chosen {
+    first_block: u32,
+    blocks: u32,
+    block_step: u32,
+    first_warp: u32,
+    block_warps: u32,
 }
 
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
@@ -49,6 +68,8 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
             grid: info.grid(),
             block: info.block(),
             warps: info.warps(),
+            recorded_warps: info.chosen().count(),
+            chosen: (!info.is_whole()).then(|| chosen(info)),
             chunks: totals.chunks,
             events: totals.events,
             lost,
@@ -57,6 +78,11 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
         });
     }
     Ok(launches)
+}
+
+fn chosen(info: &LaunchInfo) -> Chosen {
+    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = info.chosen();
+    Chosen { first_block, blocks, block_step, first_warp, block_warps }
 }
 
 fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
@@ -88,39 +114,36 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
     for (track, codec) in metadata.tracks.iter().enumerate() {
         say!("track {track}      {}", output::codec(*codec))?;
     }
-    say!(
-        "pool         {} chunks of {}, policy `{}`",
-        count(u64::from(metadata.pool_chunks)),
-        bytes(u64::from(metadata.chunk_bytes)),
-        metadata.policy
-    )?;
+    let chunk = bytes(u64::from(metadata.chunk_bytes));
+    let chunks = match metadata.policy.as_str() {
+        // There are none on the device.
+        POLICY_STREAM => format!("chunks of {chunk}"),
+        _ => format!("{} chunks of {chunk}", count(u64::from(metadata.pool_chunks))),
+    };
+    say!("pool         {chunks}, policy `{}`", metadata.policy)?;
+    if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| memory(trace, name)) {
+        say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
+    }
     for (name, value) in &metadata.properties {
-        say!("{name:<12} {value}")?;
-    }
-
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"]);
-    for launch in launches {
-        table.add_row([
-            launch.launch.to_string(),
-            launch.kernel.clone(),
-            shape(launch.grid),
-            shape(launch.block),
-            count(u64::from(launch.warps)),
-            count(launch.events),
-            count(launch.lost),
-            count(launch.chunks),
-            bytes(launch.file_bytes),
-        ]);
-    }
-    for column in [0, 4, 5, 6, 7, 8] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+        if ![MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str()) || memory(trace, name).is_none() {
+            say!("{name:<12} {value}")?;
         }
     }
-    say!("\n{table}")?;
+
+    say!("\n{}", launch_table(launches))?;
+    let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
+    let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {
+        (warps + u64::from(launch.warps), recorded + u64::from(launch.recorded_warps))
+    });
+    if recorded < warps {
+        say!(
+            "\nnot chosen to be recorded: {} of {} launches, {} of {} warps; what they did is not in the trace",
+            count(untraced),
+            count(launches.len() as u64),
+            count(warps - recorded),
+            count(warps)
+        )?;
+    }
 
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["location", "name", "what", "where"]);
@@ -134,6 +157,53 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
     }
     say!("\n{table}")?;
     Ok(())
+}
+
+/// A row for each launch. Where some warps were not chosen, a column says how many were.
+fn launch_table(launches: &[Launch]) -> Table {
+    let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
+    let mut table = Table::new();
+    let mut header =
+        vec!["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"];
+    let chosen_at = 5;
+    if has_choice {
+        header.insert(chosen_at, "recorded");
+    }
+    let left = 1..4;
+    let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
+    table.load_preset(presets::NOTHING).set_header(header);
+    for launch in launches {
+        let mut row = vec![
+            launch.launch.to_string(),
+            launch.kernel.clone(),
+            shape(launch.grid),
+            shape(launch.block),
+            count(u64::from(launch.warps)),
+            count(launch.events),
+            count(launch.lost),
+            count(launch.chunks),
+            bytes(launch.file_bytes),
+        ];
+        if has_choice {
+            let recorded = match launch.recorded_warps {
+                0 => "not chosen".to_owned(),
+                recorded => count(u64::from(recorded)),
+            };
+            row.insert(chosen_at, recorded);
+        }
+        table.add_row(row);
+    }
+    for column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// A property that counts bytes of device memory.
+fn memory(trace: &TraceFile, name: &str) -> Option<u64> {
+    trace.metadata().properties.iter().find(|(found, _)| found == name)?.1.parse().ok()
 }
 
 /// `64x1x1` as `64`, `8x4x1` as `8x4`.

@@ -8,9 +8,12 @@ use anyhow::Context;
 use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
-use warptrace_host::{Device, DeviceChoice, LaunchReport, Session, SessionOptions, SimOptions};
+use warptrace_host::{
+    Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions,
+};
 use warptrace_workloads::ptx;
 
+use super::interrupt;
 use crate::arguments::{self, Record, Recorded, Recording};
 use crate::output::say;
 use crate::programs::Program;
@@ -31,9 +34,14 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
 
 /// Runs a program under a session, checks its result, and says what was recorded.
 fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> {
-    let Recorded { program, recording } = command;
+    let Recorded { program, chosen, recording } = command;
+    let window = chosen.window();
     let properties = program.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
-    let options = recording.session(properties.collect())?;
+    let mut options = recording.session(properties.collect())?;
+    if !window.is_all() {
+        options.properties.push(("window".to_owned(), window.to_string()));
+        options.window = window;
+    }
     let input = program.input()?;
     let (bar, hook) = progress::blocks();
     let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
@@ -44,19 +52,19 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let checked = (!recording.no_check).then(|| program.check(&input, &outcome)).transpose();
     let written = program.write(&outcome)?;
 
-    let LaunchReport { lost, attempted, .. } = made.report;
+    let LaunchReport { lost, attempted, memory, .. } = made.report;
     if lost > 0 {
         eprintln!(
-            "warning: {} of {} events found no room in the pool; give it more with --pool-mib (now {})",
+            "warning: {} of {} events found no room in device memory; allow more with --memory (now {})",
             output::count(lost),
             output::count(attempted),
-            recording.pool_mib
+            MemorySize(memory.limit)
         );
     }
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
     say!("recorded   {} on {name}", program.info().name)?;
     say!("input      {}", program.describe(&input))?;
-    made.describe(options.codec)?;
+    made.describe(&options)?;
     if let Some(words) = result {
         say!("result     {words}")?;
     }
@@ -103,6 +111,11 @@ fn trace<P: Program>(
             let _ = std::fs::remove_file(path);
         }
     })?;
+    if let Policy::Stream { .. } = options.policy {
+        let asked = interrupt::watch().context("cannot watch for signals")?;
+        let (traced, name) = (program.info().traced(), path.display().to_string());
+        session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &traced, &name));
+    }
     let outcome = program.run(&mut session, input)?;
     let (file, summary, report) = session.finish()?;
     file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
@@ -110,11 +123,16 @@ fn trace<P: Program>(
 }
 
 impl Made {
-    fn describe(&self, codec: CodecSpec) -> std::io::Result<()> {
+    fn describe(&self, options: &SessionOptions) -> std::io::Result<()> {
         let Self { summary, report, whole } = self;
+        if !options.window.is_all() {
+            let (recorded, all) = (report.recorded_launches, report.launches);
+            let launches = format!("{} of {} launches", output::count(recorded), output::count(all));
+            say!("window     {}; {launches} recorded", options.window)?;
+        }
         say!("events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
-        let compared = match codec {
+        let compared = match options.codec {
             CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };
@@ -123,6 +141,13 @@ impl Made {
             "in file    {}, {} times less than raw",
             output::bytes(summary.bytes),
             output::times(raw, summary.bytes)
+        )?;
+        let memory = report.memory;
+        say!(
+            "memory     {} of {} on the device, {} of it filled at most",
+            output::bytes(memory.peak),
+            output::bytes(memory.limit),
+            output::bytes(memory.filled)
         )?;
         say!("kernels    {}", output::time(report.kernel))?;
         say!("encoding   {}", output::time(report.encoding))?;

@@ -15,8 +15,8 @@ use crate::output::count;
 /// Which graph.
 #[derive(Debug, Args)]
 pub(crate) struct GraphInput {
-    /// A file (.egr, DIMACS or PACE .gr, SNAP edge list, Matrix Market; plain, gzip or xz), or a generated graph like
-    /// one of the thesis's: `road:NODES`, `amazon:NODES`, `internet:NODES` or `rmat12`
+    /// A file (.egr, DIMACS or PACE .gr, SNAP edge list, Matrix Market; plain, gzip or xz), or a generated
+    /// graph like one of the thesis's: `road:NODES`, `amazon:NODES`, `internet:NODES` or `rmat12`
     #[arg(long, value_name = "FILE|GENERATOR", default_value = "road:4096")]
     graph: Source,
 

@@ -15,7 +15,8 @@ pub(crate) struct Mst {
     #[command(flatten)]
     input: GraphInput,
 
-    /// Give each edge a random weight from 1 to 1,000, by the seed, instead of its own; without weights all weigh 1
+    /// Give each edge a random weight from 1 to 1,000, by the seed, instead of its own; without weights all
+    /// weigh 1
     #[arg(long)]
     random_weights: bool,
 

@@ -23,7 +23,9 @@ fn a_bad_argument_says_what_to_type() {
         (&["record", "fractal", "-o", "x", "--region", "0,0,-1"], "side above 0"),
         (&["record", "fractal", "-o", "x", "--region", "0,0,inf"], "three numbers"),
         (&["record", "fractal", "-o", "x", "--zstd", "20"], "0..=19"),
-        (&["record", "fractal", "-o", "x", "--pool-mib", "0"], "1..="),
+        (&["record", "fractal", "-o", "x", "--memory", "lots"], "as in 64MiB, 1GiB or 512M"),
+        (&["record", "fractal", "-o", "x", "--memory", "64MB"], "as in 64MiB, 1GiB or 512M"),
+        (&["record", "fractal", "-o", "x", "--memory", "99999999TiB"], "2^64"),
         (&["record", "nbody", "-o", "x", "--bodies", "0"], "1..="),
         (&["record", "nbody", "-o", "x", "--steps", "0"], "1.."),
         (&["record", "nbody", "-o", "x", "--sources", "0"], "1.."),
@@ -61,6 +63,7 @@ fn a_bad_combination_leaves_an_existing_trace_alone() {
     for (more, part) in [
         (["--codec", "raw", "--ecl", "9,2,10"], "--codec ecl"),
         (["--codec", "ecl", "--predict", "6"], "--codec predict"),
+        (["--policy", "stop", "--open-runs", "--dual"], "--policy stream"),
         (["--zstd", "1", "--chunk-bytes", "1000"], "a power of two from 512 to 1048576"),
     ] {
         let (_, (code, output, errors)) = folder.record("a.wtrc", &more);

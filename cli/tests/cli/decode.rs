@@ -168,8 +168,8 @@ fn a_dual_trace_holds_the_same_events_twice() {
     }
 }
 
-/// The lines of events that lane `lane` of their warp took part in, without the events' numbers: events that share no lane may
-/// stand in another order.
+/// The lines of events that lane `lane` of their warp took part in, without the events' numbers: events that
+/// share no lane may stand in another order.
 fn of_lane(csv: &[String], lane: u32) -> Vec<String> {
     let mut kept = Vec::new();
     for line in &csv[1..] {

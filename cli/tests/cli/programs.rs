@@ -159,9 +159,11 @@ fn events_of(folder: &Folder, program: &str, more: &[&str]) -> String {
 #[test]
 fn events_are_as_many_as_the_formulas_say() {
     let folder = Folder::new();
-    // Eight warps, each with ENTER, 16 steps, and four quadrants that are stored: 128^2 / 2048 * (128 / 8 + 9).
+    // Eight warps, each with ENTER, 16 steps, and four quadrants that are stored: 128^2 / 2048 * (128 / 8 +
+    // 9).
     assert_eq!(events_of(&folder, "matmul", &["--size", "128"]), "200");
-    // One block of four warps, three of them with bodies and two with lanes without: 2 * 4 + 2 * 2 + 3 * (9 + 2).
+    // One block of four warps, three of them with bodies and two with lanes without: 2 * 4 + 2 * 2 + 3 * (9 +
+    // 2).
     assert_eq!(events_of(&folder, "nbody", &["--bodies", "70", "--sources", "9", "--steps", "1"]), "45");
 }
 

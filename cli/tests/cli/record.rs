@@ -17,6 +17,7 @@ fn records_and_says_what_it_did() {
             "events",
             "on device",
             "in file",
+            "memory",
             "kernels",
             "encoding",
             "copy",

@@ -42,7 +42,8 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Records the small picture into `name` with more arguments; answers its path and what the tool answered.
+    /// Records the small picture into `name` with more arguments; answers its path and what the tool
+    /// answered.
     pub(crate) fn record(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
         self.record_program("fractal", name, &[&SMALL[..], more].concat())
     }
@@ -57,9 +58,9 @@ impl Folder {
         let path = self.at(name);
         let mut arguments = vec!["record", program, "--device", "sim", "-o", text(&path)];
         arguments.extend(more);
-        if !more.contains(&"--pool-mib") {
-            // The simulator zeroes the whole pool, which these tests need little of.
-            arguments.extend(["--pool-mib", "16"]);
+        if !more.contains(&"--memory") {
+            // These tests need little, also on a small machine.
+            arguments.extend(["--memory", "64MiB"]);
         }
         let answer = run(&arguments);
         (path, answer)

@@ -28,8 +28,9 @@ pub(crate) struct Launch {
 /// How the chunks of a frame become bytes.
 pub(crate) type Layout = fn(&[Chunk]) -> Vec<u8>;
 
-/// A table of 16 bytes a chunk and the payloads; columns of numbers and the payloads; each distinct payload once, in
-/// the order of the chunks (what the library writes); each distinct payload once, sorted by length and bytes.
+/// A table of 16 bytes a chunk and the payloads; columns of numbers and the payloads; each distinct payload
+/// once, in the order of the chunks (what the library writes); each distinct payload once, sorted by length
+/// and bytes.
 pub(crate) const LAYOUTS: [Layout; 4] = [table, columns, distinct, sorted];
 
 /// Bytes of all frames, compressed.

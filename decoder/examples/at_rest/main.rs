@@ -4,9 +4,9 @@
 //! cargo run --release -p warptrace-decoder --example at_rest -- TRACE.wtrc ...
 //! ```
 //!
-//! Each trace is recorded with `raw`, so that other compressors can be given the same events. Its streams are encoded
-//! again with every codec, as warps would do in chunks of 4 KiB, laid out in the ways of [`layouts`], and written
-//! with the library.
+//! Each trace is recorded with `raw`, so that other compressors can be given the same events. Its streams are
+//! encoded again with every codec, as warps would do in chunks of 4 KiB, laid out in the ways of [`layouts`],
+//! and written with the library.
 
 mod layouts;
 

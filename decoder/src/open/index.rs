@@ -8,8 +8,8 @@ use warptrace_format::file::{
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
 
-/// Reads trailer and index. What the index lists must tile the file: between two listed sections there may only be
-/// sections that a reader may skip, so an index that leaves a frame out is refused.
+/// Reads trailer and index. What the index lists must tile the file: between two listed sections there may
+/// only be sections that a reader may skip, so an index that leaves a frame out is refused.
 pub(super) fn read(bytes: &Bytes<'_>, metadata: &Metadata, metadata_end: u64) -> Result<Contents, Refusal> {
     let trailer_at = bytes.length.saturating_sub(TRAILER_BYTES as u64).max(metadata_end);
     let trailer = Trailer::parse(&bytes.read(trailer_at, TRAILER_BYTES as u64)?, trailer_at)?;
@@ -104,7 +104,7 @@ impl IndexReader<'_> {
             return Err(unexpected(&header, entry.offset, "LNCH of the length that the index gives").into());
         }
         let body = self.bytes.body(SectionKind::Launch, &header, entry.offset)?;
-        let launch = LaunchInfo::decode(&body, body_offset(entry.offset))?;
+        let launch = LaunchInfo::decode(header.version, &body, body_offset(entry.offset))?;
         if launch.number() != entry.launch {
             return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());
         }

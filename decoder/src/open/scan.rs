@@ -9,8 +9,8 @@ use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpecte
 use crate::error::OpenError;
 use crate::file::{Completeness, PrefixReason};
 
-/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why` tells
-/// why the index could not be used.
+/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why`
+/// tells why the index could not be used.
 ///
 /// # Errors
 /// An I/O error; a sound section that this build must not skip.
@@ -105,7 +105,7 @@ impl Scan<'_> {
         match kind {
             SectionKind::Launch => {
                 let body = self.bytes.body(kind, header, at)?;
-                let launch = LaunchInfo::decode(&body, body_at)?;
+                let launch = LaunchInfo::decode(header.version, &body, body_at)?;
                 self.contents.add_launch(self.metadata, launch, at)?;
             }
             SectionKind::Frame => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warptrace_format::codec::Decoder;
-use warptrace_format::file::IndexEntry;
+use warptrace_format::file::{IndexEntry, LaunchInfo, POLICY_STREAM};
 use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
@@ -26,12 +26,16 @@ struct TrackSums {
     lost_warps: u64,
     unfinished: u64,
     first_unfinished: u32,
+    /// Warps that hold something although they were not chosen, and the first of them.
+    not_chosen: u64,
+    first_not_chosen: u32,
     /// The last range without accounting, which the next window may continue.
     missing: Option<Range<u32>>,
 }
 
 pub(super) struct LaunchCheck<'a> {
     rules: Rules<'a>,
+    info: Option<&'a LaunchInfo>,
     warps: u32,
     cursors: Vec<AccountCursor<'a>>,
     sums: Vec<TrackSums>,
@@ -43,9 +47,11 @@ impl<'a> LaunchCheck<'a> {
     pub(super) fn new(file: &'a TraceFile, launch: u32, known: &'a [bool]) -> Self {
         let codecs = &file.metadata().tracks[..];
         let tracks = 0..codecs.len() as u32;
+        let info = file.launch(launch);
         Self {
             rules: Rules { file, launch, codecs, known },
-            warps: file.launch(launch).map_or(0, |info| info.warps()),
+            info,
+            warps: info.map_or(0, LaunchInfo::warps),
             cursors: tracks.map(|track| AccountCursor::new(file, launch, track)).collect(),
             sums: codecs.iter().map(|_| TrackSums::default()).collect(),
             bad_frames: BTreeSet::new(),
@@ -55,6 +61,11 @@ impl<'a> LaunchCheck<'a> {
     /// Checks the launch; `checked` is told of each further number of events.
     pub(super) fn run(mut self, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
         let file = self.rules.file;
+        if let Some(info) = self.info {
+            report.recorded_launches += u64::from(info.is_recorded());
+            report.launch_warps += u64::from(info.warps());
+            report.chosen_warps += u64::from(info.chosen().count());
+        }
         let tracks: Vec<u32> = (0..self.rules.codecs.len() as u32).collect();
         let frames: usize = tracks.iter().map(|&track| file.frames(self.rules.launch, track).len()).sum();
         let mut windows = Windows::new(file, self.rules.launch, tracks, 0..self.warps);
@@ -111,7 +122,8 @@ impl<'a> LaunchCheck<'a> {
         for (track, explained) in explained.iter_mut().enumerate() {
             self.check_accounts(track, window.warps.clone(), &checks, explained, report);
         }
-        checks.iter().for_each(|check| compare_tracks(self.rules.launch, check, &explained, report));
+        let (launch, gaps) = (self.rules.launch, self.rules.file.metadata().policy == POLICY_STREAM);
+        checks.iter().for_each(|check| compare_tracks(launch, check, &explained, gaps, report));
         checked(events);
     }
 
@@ -130,8 +142,9 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps that
-    /// may hold less than they should there, because events were lost or because nothing is known about them.
+    /// Compares the accounting of `warps` on one track with what was found. Adds to `explained` the warps
+    /// that may hold less than they should there, because events were lost or because nothing is known about
+    /// them.
     fn check_accounts(
         &mut self,
         track: usize,
@@ -143,10 +156,15 @@ impl<'a> LaunchCheck<'a> {
         let sums = &mut self.sums[track];
         let mut checks = checks.iter().peekable();
         let stream = (self.rules.launch, track as u32);
+        let chosen_before = |warp| self.info.map_or(0, |info| info.chosen_before(warp));
+        let is_chosen = |warp| self.info.is_some_and(|info| info.is_chosen(warp));
         while !warps.is_empty() {
             let unknown = match self.cursors[track].next(warps.clone()) {
                 Accounted::Missing(range) => {
-                    sums.add_missing(range.clone(), stream, report);
+                    // Of warps that were not chosen there need be none.
+                    if let Some(chosen) = self.info.and_then(|info| chosen_within(info, &range)) {
+                        sums.add_missing(chosen, stream, report);
+                    }
                     range
                 }
                 Accounted::Damaged(range, error) => {
@@ -161,14 +179,21 @@ impl<'a> LaunchCheck<'a> {
                         if account.lost > 0 || account.finished == 0 {
                             explained.insert(warp);
                         }
+                        if account.attempted > 0 && !is_chosen(warp) {
+                            sums.add_not_chosen(warp);
+                        }
                     }
-                    report.accounts += accounts.len() as u64;
-                    warps.start = first + accounts.len() as u32;
+                    let end = first + accounts.len() as u32;
+                    report.accounts += u64::from(chosen_before(end) - chosen_before(first));
+                    warps.start = end;
                     continue;
                 }
             };
             while let Some(check) = checks.next_if(|check| unknown.contains(&check.warp)) {
                 explained.insert(check.warp);
+                if check.tracks[track].events > 0 && !is_chosen(check.warp) {
+                    sums.add_not_chosen(check.warp);
+                }
             }
             warps.start = unknown.end;
         }
@@ -195,6 +220,10 @@ impl<'a> LaunchCheck<'a> {
                 report.unfinished_warps += warps;
                 report.add(Problem::Unfinished { launch, track, warps, first });
             }
+            if sums.not_chosen > 0 {
+                let (warps, first) = (sums.not_chosen, sums.first_not_chosen);
+                report.add(Problem::NotChosen { launch, track, warps, first });
+            }
         }
     }
 }
@@ -216,6 +245,13 @@ impl TrackSums {
             let (first, last) = (range.start, range.end - 1);
             report.add(Problem::MissingAccounting { launch, track, first, last });
         }
+    }
+
+    fn add_not_chosen(&mut self, warp: u32) {
+        if self.not_chosen == 0 {
+            self.first_not_chosen = warp;
+        }
+        self.not_chosen += 1;
     }
 
     fn add_account(
@@ -252,6 +288,13 @@ impl TrackSums {
     }
 }
 
+/// The part of a range from its first chosen warp to its last; `None` if none of it was chosen.
+fn chosen_within(info: &LaunchInfo, range: &Range<u32>) -> Option<Range<u32>> {
+    let indices = info.chosen_before(range.start)..info.chosen_before(range.end);
+    let last = indices.end.checked_sub(1).filter(|last| *last >= indices.start)?;
+    Some(info.chosen_warp(indices.start)?..info.chosen_warp(last)? + 1)
+}
+
 /// Reports an account whose events do not add up.
 pub(super) fn check_balance(
     (launch, track): (u32, u32),
@@ -265,8 +308,15 @@ pub(super) fn check_balance(
     }
 }
 
-/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack events.
-fn compare_tracks(launch: u32, check: &WarpCheck, explained: &[BTreeSet<u32>], report: &mut VerifyReport) {
+/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack
+/// events; with `gaps` they may lack some in the middle, and cannot be compared.
+fn compare_tracks(
+    launch: u32,
+    check: &WarpCheck,
+    explained: &[BTreeSet<u32>],
+    gaps: bool,
+    report: &mut VerifyReport,
+) {
     let (Some(twin), [trace, raw]) = (&mut report.twin, &check.tracks[..]) else { return };
     let (Some((verdict, matched)), [trace_lacks, twin_lacks]) = (&check.comparison, explained) else {
         return;
@@ -280,6 +330,10 @@ fn compare_tracks(launch: u32, check: &WarpCheck, explained: &[BTreeSet<u32>], r
         twin: *event,
         expected: expected.clone(),
     };
+    if gaps && (trace_lacks.contains(&warp) || twin_lacks.contains(&warp)) {
+        twin.unreadable_warps += 1;
+        return;
+    }
     let (trace_left, twin_left) = match verdict {
         Verdict::Differs(misfit) => {
             twin.different_warps += 1;

@@ -1,17 +1,17 @@
 //! Accounting sections that cover a warp more than once.
 //!
-//! The walk over accounts ([`crate::accounts`]) takes one account of each warp and leaves the others out. Here the others
-//! are found, so that a trace cannot say two things about a warp without a report.
+//! The walk over accounts ([`crate::accounts`]) takes one account of each warp and leaves the others out.
+//! Here the others are found, so that a trace cannot say two things about a warp without a report.
 
 use super::launch::check_balance;
 use super::report::{Problem, VerifyReport};
 use crate::file::TraceFile;
 
-/// Reports each accounting section that covers warps which sections before it cover, in order of warp, and what does
-/// not add up in its accounts of them.
+/// Reports each accounting section that covers warps which sections before it cover, in order of warp, and
+/// what does not add up in its accounts of them.
 ///
-/// When the report's list of problems is full, sections are counted but not read: an index can list far more warps twice
-/// than the file has bytes.
+/// When the report's list of problems is full, sections are counted but not read: an index can list far more
+/// warps twice than the file has bytes.
 pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: &mut VerifyReport) {
     // The first warp that no section so far covers. Sections are sorted by their first warp.
     let mut covered = 0;

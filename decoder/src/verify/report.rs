@@ -104,13 +104,27 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest warp, or
-        /// that stands later in the file.
+        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest
+        /// warp, or that stands later in the file.
         offset: u64,
         /// First of the warps that were covered before.
         first: u32,
         /// Last of them.
         last: u32,
+    },
+    /// Warps that were not chosen to be recorded hold events, or accounts of some.
+    #[error(
+        "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
+    )]
+    NotChosen {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Such warps.
+        warps: u64,
+        /// The first of them.
+        first: u32,
     },
     /// A warp's accounting does not add up.
     #[error(
@@ -151,7 +165,7 @@ pub enum Problem {
     /// Events were lost, and counted.
     #[error(
         "launch {launch}, track {track}: {events} events of {warps} warps were lost; \
-         record again with a larger pool"
+         record again with more memory"
     )]
     Lost {
         /// The launch.
@@ -196,7 +210,8 @@ pub enum Problem {
         /// What its lanes come to in track 0 instead: those that are known to disagree.
         expected: Vec<LanesNext>,
     },
-    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded memory.
+    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded
+    /// memory.
     #[error(
         "launch {launch}, warp {warp}: {waiting} runs of track 0 stand before event {event} of track 1, and none \
          of them shares a lane with it; the tracks are too far apart to be compared"
@@ -238,7 +253,8 @@ pub struct TwinReport {
     pub prefix_warps: u64,
     /// Warps whose tracks differ.
     pub different_warps: u64,
-    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far apart.
+    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far
+    /// apart.
     pub unreadable_warps: u64,
     /// Pairs of events that were found to be one, in both tracks.
     pub events: u64,
@@ -254,6 +270,12 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Launches.
     pub launches: u64,
+    /// Of these, those of which warps were chosen to be recorded.
+    pub recorded_launches: u64,
+    /// Warps of all launches.
+    pub launch_warps: u64,
+    /// Of these, those that were chosen.
+    pub chosen_warps: u64,
     /// Frames that could be read.
     pub frames: u64,
     /// Chunks decoded, in all tracks.
@@ -262,7 +284,7 @@ pub struct VerifyReport {
     pub events: u64,
     /// Warps with events in track 0.
     pub warps: u64,
-    /// Warps whose accounting was checked, in all tracks.
+    /// Chosen warps whose accounting was checked, in all tracks.
     pub accounts: u64,
     /// Events that were lost, in all tracks.
     pub lost_events: u64,
@@ -282,6 +304,9 @@ impl VerifyReport {
             completeness: completeness.clone(),
             bytes,
             launches: 0,
+            recorded_launches: 0,
+            launch_warps: 0,
+            chosen_warps: 0,
             frames: 0,
             chunks: 0,
             events: 0,
@@ -308,8 +333,8 @@ impl VerifyReport {
         self.problems.len() == MAX_PROBLEMS
     }
 
-    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was lost,
-    /// every warp finished, and the tracks of a dual recording are equal.
+    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was
+    /// lost, every warp finished, and the tracks of a dual recording are equal.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
@@ -325,6 +350,14 @@ impl fmt::Display for VerifyReport {
         writeln!(out, "file      {} bytes, {}", self.bytes, self.completeness)?;
         let Self { launches, frames, chunks, .. } = self;
         writeln!(out, "contents  launches: {launches}, frames: {frames}, chunks: {chunks}")?;
+        if self.chosen_warps < self.launch_warps {
+            let Self { recorded_launches, chosen_warps, launch_warps, .. } = self;
+            writeln!(
+                out,
+                "chosen    launches: {recorded_launches} of {launches}, warps: {chosen_warps} of {launch_warps}; \
+                 the others were not to be recorded"
+            )?;
+        }
         writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;
         let Self { accounts, lost_events, unfinished_warps, .. } = self;
         writeln!(

@@ -1,22 +1,24 @@
-//! Whether a trace and its raw twin hold the same events of a warp, up to the order of events that share no lane.
+//! Whether a trace and its raw twin hold the same events of a warp, up to the order of events that share no
+//! lane.
 //!
-//! In the trace a run stands where it began, and events of other lanes may have happened while it was repeated; in the
-//! twin they stand in between. What both tracks promise is the sequence of events that each lane took part in. So the
-//! two are the same if these sequences are, lane by lane; that gives both the same events and the same partial order
-//! of them (Mazurkiewicz 1977: equal traces over the dependence "shares a lane").
+//! In the trace a run stands where it began, and events of other lanes may have happened while it was
+//! repeated; in the twin they stand in between. What both tracks promise is the sequence of events that each
+//! lane took part in. So the two are the same if these sequences are, lane by lane; that gives both the same
+//! events and the same partial order of them (Mazurkiewicz 1977: equal traces over the dependence "shares a
+//! lane").
 //!
-//! The trace's runs come one by one, and the twin is read as far as they reach. A run of which the twin has not
-//! everything yet waits in the queue of each of its lanes. The twin's next event fits if one and the same run with its
-//! location and mask is the first in the queue of every lane of its mask, and takes one of that run's events. Where both
-//! tracks stand in the same order nothing ever waits.
+//! The trace's runs come one by one, and the twin is read as far as they reach. A run of which the twin has
+//! not everything yet waits in the queue of each of its lanes. The twin's next event fits if one and the same
+//! run with its location and mask is the first in the queue of every lane of its mask, and takes one of that
+//! run's events. Where both tracks stand in the same order nothing ever waits.
 
 use warptrace_format::Event;
 
 mod waiting;
 use waiting::Waiting;
 
-/// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs one for each
-/// group of lanes that are apart, and the few that it had begun behind them.
+/// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs
+/// one for each group of lanes that are apart, and the few that it had begun behind them.
 const MAX_WAITING: usize = 1 << 16;
 
 /// An event, so many times in a row.
@@ -175,8 +177,8 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
         }
     }
 
-    /// The twin's next event, and its lanes that have another next in the trace. Those of which no run waits disagree
-    /// only if the trace has ended: else theirs is still to come.
+    /// The twin's next event, and its lanes that have another next in the trace. Those of which no run waits
+    /// disagree only if the trace has ended: else theirs is still to come.
     fn misfit(&self, event: Event) -> Misfit {
         let mut expected: Vec<LanesNext> = Vec::new();
         for lane in (0..32).filter(|lane| event.mask >> lane & 1 == 1) {

@@ -100,6 +100,7 @@ impl Recorder {
             from = to;
         }
         let accounts: Vec<_> = (0..launch.warps())
+            .filter(|&warp| launch.is_chosen(warp))
             .map(|warp| {
                 let recorded = streams.get(&warp).map_or(0, |events| events.len() as u64);
                 let chunks = chunks.get(&warp).map_or(0, |chunks| chunks.len() as u32);
@@ -134,8 +135,8 @@ impl Recorder {
     }
 }
 
-/// Two launches, two tracks, few events: every kind of section in less than 3 KB. The block of 40 threads has a
-/// second warp of 8 lanes.
+/// Two launches, two tracks, few events: every kind of section in less than 3 KB. The block of 40 threads has
+/// a second warp of 8 lanes.
 pub fn small() -> (Vec<u8>, Recording) {
     let first = LaunchInfo::new(3, 0, [2, 1, 1], [40, 1, 1], 0).unwrap();
     let second = LaunchInfo::new(4, 1, [1, 2, 1], [32, 1, 1], 64).unwrap();

@@ -23,7 +23,8 @@ const NBODY_BLOCK: u32 = 128;
 struct Pair {
     /// In Rust.
     case: Case,
-    /// Arguments of the CUDA program before the number of runs: what it is to compute, and the threads of a block.
+    /// Arguments of the CUDA program before the number of runs: what it is to compute, and the threads of a
+    /// block.
     arguments: Vec<u32>,
     /// The argument after the number of runs, if there is one.
     last: Option<u32>,

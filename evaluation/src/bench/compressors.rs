@@ -96,8 +96,8 @@ impl Compressor {
     }
 }
 
-/// The beginning of the raw trace in `path`, at most `limit` bytes: five bytes an event (location, then the mask,
-/// lowest byte first), launch by launch, and warp by warp in each.
+/// The beginning of the raw trace in `path`, at most `limit` bytes: five bytes an event (location, then the
+/// mask, lowest byte first), launch by launch, and warp by warp in each.
 pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     let trace = TraceFile::open(path)?;
     let mut bytes = Vec::new();
@@ -120,8 +120,9 @@ pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs every compressor on every input, `jobs` at a time, and gives (input, compressor, bytes and time) to `done`
-/// as they end; of those for which the deadline came first, `None`. Each runs on one core, and its own time is taken.
+/// Runs every compressor on every input, `jobs` at a time, and gives (input, compressor, bytes and time) to
+/// `done` as they end; of those for which the deadline came first, `None`. Each runs on one core, and its own
+/// time is taken.
 pub(super) fn run_all(
     inputs: &[&[u8]],
     jobs: usize,

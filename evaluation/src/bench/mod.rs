@@ -26,7 +26,8 @@ use crate::subject::Case;
 use crate::subjects::{self, Selection};
 use crate::{arguments, codecs, progress, table};
 
-/// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are noise.
+/// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are
+/// noise.
 const MIN_SAMPLE_KERNEL: Duration = Duration::from_millis(20);
 /// All runs of a sample take at most so long, unless one run does.
 const MAX_SAMPLE: Duration = Duration::from_millis(250);
@@ -106,8 +107,10 @@ fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Runs a case untraced and with each codec, in turns so that what drifts hits all alike. A turn has a sample of each: a
-/// run, or as many short ones as it takes for a mean that repeats. There are fewer turns than `runs`, but at least one, if the deadline passes. Answers the raw trace of the last turn and its number of events.
+/// Runs a case untraced and with each codec, in turns so that what drifts hits all alike. A turn has a sample
+/// of each: a run, or as many short ones as it takes for a mean that repeats. There are fewer turns than
+/// `runs`, but at least one, if the deadline passes. Answers the raw trace of the last turn and its number of
+/// events.
 fn measure(
     bench: &mut Bench,
     case: &Case,
@@ -120,10 +123,12 @@ fn measure(
     let name = case.name();
     let mut raw = (bench.folder().join(format!("{RAW}.wtrc")), 0);
     let is_gpu = machine::is_gpu(&*bench.device);
-    // Runs of a sample, untraced and with each codec. On the simulator, whose times say nothing, one is enough.
+    // Runs of a sample, untraced and with each codec. On the simulator, whose times say nothing, one is
+    // enough.
     let mut samples = vec![1; codecs.len() + 1];
     let enough = |times: &Times| if is_gpu { averaged(times.kernel, times.whole) } else { 1 };
-    // Turn 0 warms up: it loads the kernels, finds pools that are large enough, and fills the host's caches.
+    // Turn 0 warms up: it loads the kernels, finds out how much memory is enough, and fills the host's
+    // caches.
     for turn in 0..=runs {
         if turn > 1 && is_past(deadline) {
             println!("{name}: {} samples, the time limit is reached", turn - 1);

@@ -30,8 +30,8 @@ impl Program<'_> {
         }
     }
 
-    /// The geometric mean over the inputs, and over programs if there are several; `None` unless each input has the
-    /// value.
+    /// The geometric mean over the inputs, and over programs if there are several; `None` unless each input
+    /// has the value.
     pub(crate) fn mean(&self, value: impl Fn(&Subject) -> Option<f64>) -> Option<f64> {
         let of_program = |inputs: &Vec<&Subject>| {
             geometric_mean(&inputs.iter().map(|subject| value(subject)).collect::<Option<Vec<f64>>>()?)
@@ -47,8 +47,8 @@ impl Program<'_> {
     }
 }
 
-/// The thesis's programs, in the order of the lines; all of them together if there are several; and the others, which
-/// are not in that mean.
+/// The thesis's programs, in the order of the lines; all of them together if there are several; and the
+/// others, which are not in that mean.
 pub(crate) fn programs(measurements: &Measurements) -> Vec<Program<'_>> {
     let mut programs: Vec<Program<'_>> = Vec::new();
     for subject in &measurements.subjects {
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn each_program_counts_once_and_a_missing_value_is_not_passed_over() {
-        // Overheads 2 and 8 of one program, 16 of the other: 4 and 16, together 8. A third is not the thesis's.
+        // Overheads 2 and 8 of one program, 16 of the other: 4 and 16, together 8. A third is not the
+        // thesis's.
         let mut rows = vec![
             row("matmul", "zero", UNTRACED, 1.0),
             row("matmul", "zero", "ecl", 5.0),

@@ -60,7 +60,7 @@ pub(crate) struct Row {
     pub(crate) bytes: u64,
     /// The trace's file.
     pub(crate) file_bytes: u64,
-    /// Allocating and giving back the pool.
+    /// Allocating and giving back device memory.
     pub(crate) setup_s: f64,
     /// All kernels of the program; the compressor's time.
     pub(crate) kernel_s: f64,

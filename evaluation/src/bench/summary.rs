@@ -71,8 +71,8 @@ impl Subject {
         self.rows.iter().find(|row| row.kind == Kind::Compressor && row.codec == name)
     }
 
-    /// Whole time with another compressor: the program recorded raw, then compressed. Of a trace of which only the
-    /// beginning was compressed the time is scaled up; [`Row::is_prefix`] tells.
+    /// Whole time with another compressor: the program recorded raw, then compressed. Of a trace of which
+    /// only the beginning was compressed the time is scaled up; [`Row::is_prefix`] tells.
     pub(crate) fn time_with(&self, compressor: &Row) -> Option<f64> {
         let raw = self.median(RAW, |row| row.whole_s)?;
         Some(raw + compressor.whole_s * compressor.trace_bytes() as f64 / compressor.raw_bytes as f64)

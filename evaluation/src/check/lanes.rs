@@ -22,8 +22,8 @@ const WARPS_AT_ONCE: u32 = 2048;
 /// Seed of the simulated run that a simulated run is compared with, which has another.
 const OTHER_SEED: u64 = 1;
 
-/// Runs a small case on this device and on the simulator with each codec, and compares their lanes with each other and,
-/// where the program has a reference, with the CPU.
+/// Runs a small case on this device and on the simulator with each codec, and compares their lanes with each
+/// other and, where the program has a reference, with the CPU.
 pub(super) fn check_twins(
     bench: &mut Bench,
     case: &Case,

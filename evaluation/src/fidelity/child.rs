@@ -7,7 +7,9 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use warptrace_device::KernelCall;
-use warptrace_host::{Device, LaunchShape, LaunchTime, Launcher, Session, SessionError, Untraced};
+use warptrace_host::{
+    Device, LaunchShape, LaunchTime, Launcher, MemorySize, Session, SessionError, Untraced,
+};
 
 use super::{MAX_LAUNCHES, modes};
 use crate::arguments::FidelityRun;
@@ -59,7 +61,8 @@ impl Launcher for Noting<'_> {
     }
 }
 
-/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a folder.
+/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a
+/// folder.
 pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
     let cases = subjects::fidelity(&[])?;
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
@@ -79,8 +82,8 @@ pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
             Story { launches: noting.launches, lost: 0 }
         }
         Some(codec) => {
-            let pool_mib = arguments.pool_mib.unwrap_or(mode.pool_mib);
-            let options = record::session_options(codec, mode.dual, pool_mib << 20);
+            let MemorySize(memory) = arguments.memory.unwrap_or(mode.memory);
+            let options = record::session_options(codec, mode.dual, memory);
             let path = arguments.out.join(TRACE);
             let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
             let output = BufWriter::with_capacity(1 << 20, file);

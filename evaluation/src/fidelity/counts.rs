@@ -39,7 +39,8 @@ impl AddAssign for Passed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     passed: BTreeMap<Point, Passed>,
-    /// Points whose events are an upper bound: a mark there is conditional, and was counted for warps without a lane, too.
+    /// Points whose events are an upper bound: a mark there is conditional, and was counted for warps without
+    /// a lane, too.
     bounds: BTreeSet<Point>,
 }
 
@@ -99,7 +100,8 @@ impl Counts {
         self.passed.iter().filter(|(point, _)| is_exact(point)).map(|(_, passed)| passed.events).sum()
     }
 
-    /// The trace points with other events in `self` than in `other`, with both, in order. Upper bounds are passed over.
+    /// The trace points with other events in `self` than in `other`, with both, in order. Upper bounds are
+    /// passed over.
     pub(crate) fn event_differences(&self, other: &Self) -> Vec<(Point, u64, u64)> {
         let mut differences = self.differences(other, |passed| passed.events);
         differences.retain(|(point, ..)| !self.bounds.contains(point) && !other.bounds.contains(point));
@@ -122,8 +124,9 @@ impl Counts {
             .collect()
     }
 
-    /// The sum of the absolute differences of events over all trace points, over the events of `self`: 0 if both have the
-    /// same number of events at each. Infinite if `self` has none and `other` has. Upper bounds are passed over.
+    /// The sum of the absolute differences of events over all trace points, over the events of `self`: 0 if
+    /// both have the same number of events at each. Infinite if `self` has none and `other` has. Upper bounds
+    /// are passed over.
     pub(crate) fn distance(&self, other: &Self) -> f64 {
         let differences = self.event_differences(other);
         let different: u64 = differences.iter().map(|(_, one, two)| one.abs_diff(*two)).sum();

@@ -1,4 +1,5 @@
-//! What the counts of a program say: whether the trace is that of the traced kernel, and how far that is from the untraced one.
+//! What the counts of a program say: whether the trace is that of the traced kernel, and how far that is from
+//! the untraced one.
 
 use super::counts::{Counts, Point};
 use super::modes::Mode;
@@ -54,13 +55,14 @@ impl Findings {
         pairs.max_by(f64::total_cmp)
     }
 
-    /// How far the trace is from the untraced run: the sum of the absolute differences of events over all trace points, over
-    /// the untraced run's events.
+    /// How far the trace is from the untraced run: the sum of the absolute differences of events over all
+    /// trace points, over the untraced run's events.
     pub(super) fn distance(&self, decoded: &Counts) -> f64 {
         self.reference().distance(decoded)
     }
 
-    /// Whether a trace is as near to the reference as untraced runs are to each other; `None` if that is not known.
+    /// Whether a trace is as near to the reference as untraced runs are to each other; `None` if that is not
+    /// known.
     pub(super) fn is_within_spread(&self, decoded: &Counts) -> Option<bool> {
         self.spread().map(|spread| self.distance(decoded) <= spread)
     }

@@ -6,8 +6,9 @@
 //!                          └── trace ── decoder ─ counts ┘
 //! ```
 //!
-//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once for each event, in
-//! the untraced and in the traced kernel. Each run is a process of its own, this program under Nsight Compute ([`child`]).
+//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once
+//! for each event, in the untraced and in the traced kernel. Each run is a process of its own, this program
+//! under Nsight Compute ([`child`]).
 
 mod child;
 mod counts;
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use warptrace_decoder::TraceFile;
+use warptrace_host::MemorySize;
 use warptrace_workloads::ProgramInfo;
 
 pub(crate) use self::child::run as run_child;
@@ -43,14 +45,16 @@ use crate::{progress, subjects, table};
 
 /// Set for runs whose kernels are to be marked; devices read it.
 const MARKS: &str = "WARPTRACE_MARKS";
-/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps run.
+/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps
+/// run.
 const SYNCHRONOUS_RUNS: u32 = 2;
 /// A run that takes longer is ended.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
-/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take minutes.
+/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take
+/// minutes.
 const MAX_LAUNCHES: usize = 50;
-/// Largest memory for chunks that is tried where events were lost, in MiB.
-const MAX_POOL_MIB: u64 = 16 << 10;
+/// Most memory that is tried where events were lost.
+const MAX_MEMORY: MemorySize = MemorySize(64 << 30);
 
 /// Compares all programs and writes the tables; answers whether every trace is that of its kernel.
 pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
@@ -136,7 +140,7 @@ impl Comparison<'_> {
                 break;
             }
             let mode = modes::untraced();
-            match self.profile(case, program, &mode, mode.pool_mib) {
+            match self.profile(case, program, &mode, mode.memory) {
                 Ok(profiled) => findings.untraced.push(profiled.counts),
                 Err(error) => return self.failed(format!("{}, {}", case.name(), mode.name), error),
             }
@@ -178,12 +182,12 @@ impl Comparison<'_> {
 
     /// Records a program once, again with more memory if events were lost.
     fn record(&self, case: &Case, program: &ProgramInfo, mode: Mode) -> anyhow::Result<Recording> {
-        let mut pool_mib = mode.pool_mib;
+        let mut memory = mode.memory;
         loop {
-            let Profiled { counts: traced, story } = self.profile(case, program, &mode, pool_mib)?;
-            if story.lost > 0 && pool_mib < MAX_POOL_MIB {
-                pool_mib = (pool_mib * 4).min(MAX_POOL_MIB);
-                println!("{}: {}: events were lost; again with {pool_mib} MiB", case.name(), mode.name);
+            let Profiled { counts: traced, story } = self.profile(case, program, &mode, memory)?;
+            if story.lost > 0 && memory < MAX_MEMORY {
+                memory = MemorySize(memory.0 * 4).min(MAX_MEMORY);
+                println!("{}: {}: events were lost; again with {memory}", case.name(), mode.name);
                 continue;
             }
             let trace = TraceFile::open(self.folder.join(TRACE))?;
@@ -206,7 +210,7 @@ impl Comparison<'_> {
         case: &Case,
         program: &ProgramInfo,
         mode: &Mode,
-        pool_mib: u64,
+        memory: MemorySize,
     ) -> anyhow::Result<Profiled> {
         let arguments: Vec<OsString> = vec![
             "fidelity-run".into(),
@@ -214,8 +218,8 @@ impl Comparison<'_> {
             mode.name.clone().into(),
             "--device".into(),
             self.arguments.device.to_string().into(),
-            "--pool-mib".into(),
-            pool_mib.to_string().into(),
+            "--memory".into(),
+            memory.0.to_string().into(),
             "--out".into(),
             self.folder.into(),
         ];

@@ -1,12 +1,14 @@
 //! The ways to run a program whose counts are compared.
 
+use warptrace_host::MemorySize;
+
 use crate::codecs::{CODECS, Codec, MAIN, RAW, UNTRACED};
 use crate::subject::Case;
 
-/// Device memory for chunks, in MiB; logs take a multiple of it.
-const POOL_MIB: u64 = 1024;
+/// Device memory that the tracer may take.
+const MEMORY: MemorySize = MemorySize(4 << 30);
 /// The same for the recording with other memory.
-const OTHER_POOL_MIB: u64 = 4096;
+const OTHER_MEMORY: MemorySize = MemorySize(16 << 30);
 /// The program that is also recorded with other memory: what its warps do is the easiest to disturb.
 const WITH_OTHER_MEMORY: &str = "stress";
 
@@ -19,14 +21,14 @@ pub(crate) struct Mode {
     pub(crate) codec: Option<&'static Codec>,
     /// Whether a raw twin is recorded beside it.
     pub(crate) dual: bool,
-    /// Device memory for chunks, in MiB.
-    pub(crate) pool_mib: u64,
+    /// Device memory that the tracer may take.
+    pub(crate) memory: MemorySize,
 }
 
 impl Mode {
     fn of(codec: Option<&'static Codec>) -> Self {
         let name = codec.map_or(UNTRACED, |codec| codec.name).to_owned();
-        Self { name, codec, dual: false, pool_mib: POOL_MIB }
+        Self { name, codec, dual: false, memory: MEMORY }
     }
 
     /// Whether loops are counted.
@@ -51,8 +53,8 @@ pub(crate) fn recordings(case: &Case) -> Vec<Mode> {
     let dual = Mode { name: "predict beside raw".to_owned(), dual: true, ..of("predict") };
     let mut modes = vec![of("predict"), of(MAIN), of(RAW), of("predict, counted loops"), dual];
     if case.program == WITH_OTHER_MEMORY {
-        let name = format!("predict, {} GiB for chunks", OTHER_POOL_MIB >> 10);
-        modes.push(Mode { name, pool_mib: OTHER_POOL_MIB, ..of("predict") });
+        let name = format!("predict, {OTHER_MEMORY} of memory");
+        modes.push(Mode { name, memory: OTHER_MEMORY, ..of("predict") });
     }
     modes
 }
@@ -87,7 +89,7 @@ mod tests {
             assert_eq!(modes.len(), if case.program == "stress" { 6 } else { 5 }, "{}", case.name());
             for mode in modes {
                 let found = named(&case, &mode.name).unwrap();
-                assert_eq!((found.codec, found.dual, found.pool_mib), (mode.codec, mode.dual, mode.pool_mib));
+                assert_eq!((found.codec, found.dual, found.memory), (mode.codec, mode.dual, mode.memory));
                 assert!(found.codec.is_some());
             }
             assert_eq!(named(&case, UNTRACED).unwrap().tracks(), 0);

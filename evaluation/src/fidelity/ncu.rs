@@ -1,9 +1,10 @@
 //! Runs a program under Nsight Compute, and reads what its marks counted.
 //!
-//! Two metrics are asked for by name rather than the section `SourceCounters`, which has twenty others: ncu then runs each
-//! kernel twice instead of five times. It restores device memory (and pinned host memory) before the second, so that a traced
-//! kernel leaves one run's logs, and both metrics are those of that run: what the kernel itself counted in memory equals them
-//! even where each run differs (tried with ncu 2025.3.1 on an H200).
+//! Two metrics are asked for by name rather than the section `SourceCounters`, which has twenty others: ncu
+//! then runs each kernel twice instead of five times. It restores device memory (and pinned host memory)
+//! before the second, so that a traced kernel leaves one run's logs, and both metrics are those of that run:
+//! what the kernel itself counted in memory equals them even where each run differs (tried with ncu 2025.3.1
+//! on an H200).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -92,7 +93,8 @@ pub(crate) struct Ncu {
 }
 
 impl Ncu {
-    /// Finds ncu: the one that was named, or the first on the PATH, or in the usual folders the one of the highest name.
+    /// Finds ncu: the one that was named, or the first on the PATH, or in the usual folders the one of the
+    /// highest name.
     ///
     /// # Errors
     /// If it is not there.
@@ -124,8 +126,8 @@ impl Ncu {
         &self.path
     }
 
-    /// Runs `program` with its arguments, `variable` set to 1, and profiles its first `launches` launches of `kernels`, or of
-    /// their traced copies. Its messages go to files in `folder`.
+    /// Runs `program` with its arguments, `variable` set to 1, and profiles its first `launches` launches of
+    /// `kernels`, or of their traced copies. Its messages go to files in `folder`.
     ///
     /// # Errors
     /// If ncu or the program fails, takes longer than `limit`, or what ncu prints cannot be read.
@@ -236,7 +238,8 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
         if Instant::now() >= deadline {
             #[cfg(unix)]
             if let Ok(group) = i32::try_from(child.id()) {
-                // SAFETY: no memory is involved. The child has not been waited for, so its group is still its own.
+                // SAFETY: no memory is involved. The child has not been waited for, so its group is still its
+                // own.
                 unsafe { libc::kill(-group, libc::SIGKILL) };
             }
             // Ends the child where there are no groups; elsewhere it has ended.

@@ -1,4 +1,5 @@
-//! The source page that Nsight Compute prints as CSV: a table for each profiled launch, a line for each instruction.
+//! The source page that Nsight Compute prints as CSV: a table for each profiled launch, a line for each
+//! instruction.
 //!
 //! ```text
 //! ==PROF== Connected to process 532 (/tmp/program)
@@ -7,12 +8,14 @@
 //! "0x7f5f1f7a0050","      PMTRIG 0x1","192","6144"
 //! ```
 //!
-//! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. All marks of a location in a launch are
-//! summed: code may stand at several addresses. Columns are found by their names, whatever others there are, whether they are
-//! called as the metrics are or as the section `SourceCounters` calls them. Everything that is no table is passed over.
+//! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. All marks of a location in
+//! a launch are summed: code may stand at several addresses. Columns are found by their names, whatever
+//! others there are, whether they are called as the metrics are or as the section `SourceCounters` calls
+//! them. Everything that is no table is passed over.
 //!
-//! The assembler may make a mark conditional rather than branch around it (`@P0 PMTRIG 0x5`). It is counted then for each warp that
-//! comes by, so its events are an upper bound; its lanes are those whose predicate held.
+//! The assembler may make a mark conditional rather than branch around it (`@P0 PMTRIG 0x5`). It is counted
+//! then for each warp that comes by, so its events are an upper bound; its lanes are those whose predicate
+//! held.
 
 use warptrace_ptx::splice::TRACED_SUFFIX;
 

@@ -1,5 +1,5 @@
-//! The figures' numbers. The thesis's figure numbers are kept; a figure shows the same quantity, on our programs and
-//! inputs, with every codec of the table. The overviews show each program once.
+//! The figures' numbers. The thesis's figure numbers are kept; a figure shows the same quantity, on our
+//! programs and inputs, with every codec of the table. The overviews show each program once.
 
 use plotters::style::RGBColor;
 

@@ -1,4 +1,5 @@
-//! Draws a chart. Everything is placed in pixels: labels wrap, and nothing is cut or lies over something else.
+//! Draws a chart. Everything is placed in pixels: labels wrap, and nothing is cut or lies over something
+//! else.
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
@@ -209,8 +210,8 @@ impl<B: DrawingBackend> Plotter<'_, B> {
         Ok(())
     }
 
-    /// The lines of a label: its first word, the program, and then a line for each part up to a comma, or more where
-    /// a part is too wide.
+    /// The lines of a label: its first word, the program, and then a line for each part up to a comma, or
+    /// more where a part is too wide.
     fn wrap(&self, label: &str, font: &Text) -> anyhow::Result<Vec<String>> {
         let (program, input) = label.split_once(' ').unwrap_or((label, ""));
         let mut lines = vec![program.to_owned()];

@@ -1,4 +1,5 @@
-//! `figures`: the thesis's figures 5 to 10, and overviews by program, from a table that `bench` wrote, as SVG and PNG.
+//! `figures`: the thesis's figures 5 to 10, and overviews by program, from a table that `bench` wrote, as SVG
+//! and PNG.
 
 mod chart;
 mod content;

@@ -51,7 +51,8 @@ impl Text {
 /// Draws into an area.
 pub(super) struct Paint<'a, B: DrawingBackend> {
     pub(super) area: &'a DrawingArea<B, Shift>,
-    /// Pixels of the area for one of the chart's. Small text in a bitmap is set unevenly, so bitmaps are larger.
+    /// Pixels of the area for one of the chart's. Small text in a bitmap is set unevenly, so bitmaps are
+    /// larger.
     pub(super) scale: i32,
 }
 

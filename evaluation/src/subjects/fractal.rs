@@ -73,7 +73,8 @@ impl Subject for Fractal {
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
-        // Lanes are asked for in parallel. A task that computed the paths then would wait for others, which wait for it.
+        // Lanes are asked for in parallel. A task that computed the paths then would wait for others, which
+        // wait for it.
         self.paths();
         Some(self)
     }

@@ -60,8 +60,8 @@ pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     selected(lists, selection.programs)
 }
 
-/// What is compared with hardware counters, of the chosen `programs`, or of all if none is chosen. The inputs are small: a
-/// profiler runs each kernel twice, and slower.
+/// What is compared with hardware counters, of the chosen `programs`, or of all if none is chosen. The inputs
+/// are small: a profiler runs each kernel twice, and slower.
 pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
     let lists = vec![
         (fractal::NAME, vec![fractal::case(1024, 512)]),
@@ -85,8 +85,8 @@ fn selected(lists: Vec<(&'static str, Vec<Case>)>, programs: &[String]) -> anyho
     Ok(lists.into_iter().filter(|(name, _)| is_chosen(name)).flat_map(|(_, cases)| cases).collect())
 }
 
-/// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run on the
-/// simulator as well and compared lane by lane. (MIS and MST are asynchronous.)
+/// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run
+/// on the simulator as well and compared lane by lane. (MIS and MST are asynchronous.)
 pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
     let Selection { quick, programs, .. } = *selection;
     let mut cases = vec![

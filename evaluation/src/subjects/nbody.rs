@@ -53,8 +53,8 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![few.like("N-body, 50,000 bodies"), many.like("N-body, 60,000 bodies"), sources]
 }
 
-/// The sizes of the cases. The thesis's fill less than half of a large GPU; the third has whole blocks enough for all
-/// of it, and as much to do.
+/// The sizes of the cases. The thesis's fill less than half of a large GPU; the third has whole blocks enough
+/// for all of it, and as much to do.
 pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     if quick {
         [Size::all_on_all(500), Size::all_on_all(800), Size::few_on_all(1_024, 200)]

@@ -1,4 +1,5 @@
-//! Stress: warps that fall apart in every way. It computes nothing that anybody wants, and is the hardest to record.
+//! Stress: warps that fall apart in every way. It computes nothing that anybody wants, and is the hardest to
+//! record.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -14,7 +15,8 @@ use crate::table::count;
 
 pub(super) const NAME: &str = "stress";
 
-/// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than 10^9.
+/// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than
+/// 10^9.
 const FULL: StressOptions = StressOptions::new(1 << 19, 64);
 
 /// The last block has warps without a walk, and one with lanes without.
@@ -106,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    /// The fewest events that a warp can have: in each round, which its lanes begin together, each location takes as
-    /// many events as the lane that passes it most often.
+    /// The fewest events that a warp can have: in each round, which its lanes begin together, each location
+    /// takes as many events as the lane that passes it most often.
     fn fewest_events(options: &StressOptions, warp: u64) -> u64 {
         let mut most: BTreeMap<(u32, u16), u64> = BTreeMap::new();
         for thread in warp * 32..(warp + 1) * 32 {

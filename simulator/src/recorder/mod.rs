@@ -1,21 +1,29 @@
 //! Records the events of a warp as traced kernels on a GPU do, into the same log memory.
 //!
-//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which the run
-//! began. An event repeats a run if the records of all its lanes hold that mask and location and their counts have
-//! room; then each lane adds to its own. Otherwise each lane ends its run, and the event becomes the run of all its
-//! lanes. A run that ends is appended to the log of its *keeper*, the lowest lane of its mask, by the keeper. So no
-//! lane writes what another lane reads, whichever groups of the warp run in between.
+//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which
+//! the run began. An event repeats a run if the records of all its lanes hold that mask and location and
+//! their counts have room; then each lane adds to its own. Otherwise each lane ends its run, and the event
+//! becomes the run of all its lanes. A run that ends is appended to the log of its *keeper*, the lowest lane
+//! of its mask, by the keeper. So no lane writes what another lane reads, whichever groups of the warp run in
+//! between.
+//!
+//! Streamed logs may have the runs that lanes are in, too (`warptrace_format::stream`, "Open runs").
 //!
 //! The time is a counter of the warp's events.
 
+mod kept;
+mod live;
+mod stream;
 mod track;
 
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
-use warptrace_format::log::{Entry, LOCATION_SHIFT, LaunchLogs, MAX_KEY_COUNT};
+use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
+use warptrace_format::stream::passes_power;
 
-use self::track::TrackLogs;
+use self::track::Track;
 use crate::context::LANES;
+use crate::launch::LogMemory;
 use crate::warp::bits;
 
 /// Number of the twin's track.
@@ -33,6 +41,12 @@ struct Record {
 }
 
 impl Record {
+    /// As it is in a log.
+    fn entry(self) -> Entry {
+        let Self { mask, key, time } = self;
+        Entry { mask, location: (key >> LOCATION_SHIFT) as u16, count: key & MAX_KEY_COUNT, time }
+    }
+
     /// Whether `count` more events at `location` by the lanes of `mask` continue the run.
     fn takes(self, location: u16, mask: u32, count: u32) -> bool {
         let same = self.mask == mask && self.key >> LOCATION_SHIFT == u32::from(location);
@@ -46,9 +60,9 @@ pub(crate) struct WarpRecorder {
     clock: u32,
     records: [Record; LANES],
     /// The logs of the trace; none if the launch is not traced.
-    trace: Option<TrackLogs>,
+    trace: Option<Box<dyn Track>>,
     /// The logs of its raw twin.
-    twin: Option<TrackLogs>,
+    twin: Option<Box<dyn Track>>,
 }
 
 impl WarpRecorder {
@@ -57,23 +71,19 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
     }
 
-    /// A recorder for the warp with this index in its launch. It records nothing if the launch is not traced, or has
-    /// another shape than `logs` was made for.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It
+    /// records nothing if there is no such warp.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced), for as long as the recorder is used. No other recorder is
-    /// for the same warp.
-    pub(crate) unsafe fn new(logs: &LaunchLogs, recording: Recording, warp: u64) -> Self {
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
+    /// for as long as the recorder is used. No other recorder is for the same warp.
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
-        if let Ok(warp) = u32::try_from(warp)
-            && warp < logs.warps
-        {
+        // SAFETY: the caller's promise.
+        recorder.trace = unsafe { track::open(memory, 0, warp) };
+        if recording.dual {
             // SAFETY: the caller's promise.
-            recorder.trace = Some(unsafe { TrackLogs::new(logs, 0, warp) });
-            if recording.dual {
-                // SAFETY: the caller's promise.
-                recorder.twin = Some(unsafe { TrackLogs::new(logs, TWIN, warp) });
-            }
+            recorder.twin = unsafe { track::open(memory, TWIN, warp) };
         }
         recorder
     }
@@ -86,24 +96,28 @@ impl WarpRecorder {
         self.clock = self.clock.wrapping_add(1);
         self.record_run(location, mask, count);
         if let Some(twin) = &mut self.twin {
-            append_run(twin, mask, location, count, self.clock);
+            twin.append_run(mask, location, count, self.clock);
         }
     }
 
     fn record_run(&mut self, location: u16, mask: u32, count: u32) {
         if bits(mask).all(|lane| self.records[lane].takes(location, mask, count)) {
+            let before = self.records[mask.trailing_zeros() as usize].key & MAX_KEY_COUNT;
             for lane in bits(mask) {
                 self.records[lane].key += count;
+            }
+            if passes_power(before, before + count) {
+                self.write_open(mask);
             }
             return;
         }
         for lane in bits(mask) {
-            self.end_run(lane);
+            self.end_run(lane, mask);
         }
         if count > MAX_KEY_COUNT {
             // No record counts so far: the run is complete at once.
             if let Some(trace) = &mut self.trace {
-                append_run(trace, mask, location, count, self.clock);
+                trace.append_run(mask, location, count, self.clock);
             }
             return;
         }
@@ -111,36 +125,36 @@ impl WarpRecorder {
             let key = u32::from(location) << LOCATION_SHIFT | count;
             self.records[lane] = Record { mask, key, time: self.clock };
         }
+        self.write_open(mask);
     }
 
-    /// Ends the lane's run: if the lane keeps it, appends it to the lane's log.
-    fn end_run(&mut self, lane: usize) {
-        let Record { mask, key, time } = std::mem::take(&mut self.records[lane]);
-        if mask != 0
-            && mask.trailing_zeros() == lane as u32
-            && let Some(trace) = &mut self.trace
-        {
-            let (location, count) = ((key >> LOCATION_SHIFT) as u16, key & MAX_KEY_COUNT);
-            trace.append(lane as u32, Entry { mask, location, count, time }.to_words());
+    /// Writes the run of these lanes, which goes on, to where it will be appended, if logs have such runs.
+    fn write_open(&mut self, mask: u32) {
+        let record = self.records[mask.trailing_zeros() as usize];
+        if let Some(trace) = &mut self.trace {
+            trace.write_open(record.entry());
+        }
+    }
+
+    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the
+    /// lane keeps it, or, where there are copies, is the lowest of those that leave it.
+    fn end_run(&mut self, lane: usize, group: u32) {
+        let record = std::mem::take(&mut self.records[lane]);
+        let mask = record.mask;
+        let Some(trace) = self.trace.as_mut().filter(|_| mask != 0) else { return };
+        let leaving = if trace.has_copies() { mask & group } else { mask };
+        if leaving.trailing_zeros() == lane as u32 {
+            trace.append(lane as u32, record.entry(), false);
         }
     }
 
     /// Closes the logs of a lane that leaves the kernel.
     pub(crate) fn leave(&mut self, lane: usize) {
         debug_assert!(lane < WARP_LANES as usize);
-        self.end_run(lane);
+        // Nothing of this lane comes later: others need no copy.
+        self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
             track.close(lane as u32);
         }
-    }
-}
-
-/// Appends a run to its keeper's log, in as many entries as its count takes.
-fn append_run(logs: &mut TrackLogs, mask: u32, location: u16, count: u32, time: u32) {
-    let mut remaining = count;
-    while remaining != 0 {
-        let count = remaining.min(MAX_KEY_COUNT);
-        logs.append(mask.trailing_zeros(), Entry { mask, location, count, time }.to_words());
-        remaining -= count;
     }
 }

@@ -1,116 +1,52 @@
-//! The logs of one track of a warp: entries into segments, further segments from log memory.
+//! The logs of one track of a warp, however the host reads them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use warptrace_format::log::{Entry, MAX_KEY_COUNT};
 
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs, first_segment};
-use warptrace_format::pool::{Claims, WarpAccount};
-
-use crate::context::LANES;
-
-/// Where a lane's log goes on.
-#[derive(Clone, Copy, Default)]
-struct WritePointer {
-    /// Index of the next entry.
-    next: u32,
-    /// Index of the last entry of the segment, which holds its link.
-    link: u32,
-    /// There is no memory for another segment: the log takes nothing more.
-    stopped: bool,
-}
+use super::kept::KeptTrack;
+use super::stream::StreamedTrack;
+use crate::launch::LogMemory;
 
 /// The logs of one track of a warp.
-pub(super) struct TrackLogs {
-    logs: LaunchLogs,
-    /// Address of the account.
-    account: u64,
-    /// Index of the first entry of the slice.
-    slice: u32,
-    pointers: [WritePointer; LANES],
+pub(super) trait Track {
+    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it. `is_sole`:
+    /// no lane appends a copy.
+    fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
+
+    /// Writes a run that has not ended to where its keeper will append it, if logs have such runs.
+    fn write_open(&mut self, _: Entry) {}
+
+    /// Whether lanes that leave a run before its keeper append a copy of it.
+    fn has_copies(&self) -> bool;
+
+    /// Closes the log of a lane that leaves the kernel.
+    fn close(&mut self, lane: u32);
+
+    /// Appends a run to its keeper's log, in as many entries as its count takes.
+    fn append_run(&mut self, mask: u32, location: u16, count: u32, time: u32) {
+        let mut remaining = count;
+        while remaining != 0 {
+            let count = remaining.min(MAX_KEY_COUNT);
+            self.append(mask.trailing_zeros(), Entry { mask, location, count, time }, true);
+            remaining -= count;
+        }
+    }
 }
 
-impl TrackLogs {
-    /// Empty logs in the slice of a warp's track.
-    ///
-    /// # Safety
-    /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long as these
-    /// logs are used. Nobody else touches this slice, the segments that are claimed for it, or, but atomically, the
-    /// account and the counters of claims.
-    pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
-        let slice = logs.slice(track, warp);
-        let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
-        let mut pointers = [WritePointer::default(); LANES];
-        for (lane, pointer) in pointers.iter_mut().enumerate() {
-            let first = first_segment(slice, lane as u32, logs.first_entries);
-            *pointer = WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false };
+/// The logs of a track of the warp with this index among those that record; `None` if there is no such warp.
+///
+/// # Safety
+/// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for as
+/// long as the logs are used. No others are for the same track of this warp.
+pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<Box<dyn Track>> {
+    match memory {
+        LogMemory::Kept(logs) if warp < logs.warps => {
+            // SAFETY: the caller's promise.
+            Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))
         }
-        let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
-        Self { logs: *logs, account, slice, pointers }
-    }
-
-    /// Appends an entry to a lane's log; counts its events as lost if there is no memory for it.
-    pub(super) fn append(&mut self, lane: u32, words: [u32; 4]) {
-        let mut pointer = self.pointers[lane as usize];
-        let entry = Entry::from_words(words);
-        if pointer.stopped {
-            return self.lose(entry);
+        LogMemory::Streamed { logs, open } if warp < logs.warps => {
+            // SAFETY: the caller's promise.
+            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, track, warp) }))
         }
-        if pointer.next == pointer.link {
-            let Some(segment) = self.claim() else {
-                self.pointers[lane as usize].stopped = true;
-                self.write_head(lane, pointer.next, entry.time | 1);
-                return self.lose(entry);
-            };
-            self.write(pointer.link, [segment, 0, 0, 0]);
-            pointer.next = segment;
-            pointer.link = segment + (self.logs.segment_entries - 1);
-        }
-        self.write(pointer.next, words);
-        pointer.next += 1;
-        self.pointers[lane as usize] = pointer;
-    }
-
-    /// Writes down where the lane's log ends. A log that was stopped has said so before.
-    pub(super) fn close(&mut self, lane: u32) {
-        let pointer = self.pointers[lane as usize];
-        if !pointer.stopped {
-            self.write_head(lane, pointer.next, 0);
-        }
-    }
-
-    /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
-    fn claim(&self) -> Option<u32> {
-        let entries = u64::from(self.logs.segment_entries);
-        let counter = self.logs.claims + core::mem::offset_of!(Claims, log_entries) as u64;
-        let first = u64::from(self.logs.claims_from).saturating_add(self.add(counter, entries));
-        let fits = first.saturating_add(entries) <= u64::from(self.logs.claims_end);
-        fits.then_some(first as u32)
-    }
-
-    /// Counts a run as lost.
-    fn lose(&self, entry: Entry) {
-        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, u64::from(entry.count));
-        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, u64::from(entry.count));
-    }
-
-    /// Adds to a number that others may add to as well; answers what it was.
-    fn add(&self, address: u64, more: u64) -> u64 {
-        let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
-        // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics only
-        // (contract of `new`).
-        unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
-    }
-
-    fn write_head(&self, lane: u32, end: u32, lost_from: u32) {
-        let offset = u64::from(self.slice) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
-        let head = std::ptr::with_exposed_provenance_mut::<[u32; 2]>((self.logs.logs + offset) as usize);
-        // SAFETY: the lane's head in this slice (contract of `new`); aligned, as log memory is.
-        unsafe { head.write([end, lost_from]) };
-    }
-
-    fn write(&self, index: u32, words: [u32; 4]) {
-        let address = self.logs.logs + u64::from(index) * u64::from(ENTRY_BYTES);
-        let entry = std::ptr::with_exposed_provenance_mut::<[u32; 4]>(address as usize);
-        // SAFETY: an entry of a segment of this slice, or of one that was claimed for it (contract of `new`).
-        unsafe { entry.write(words) };
+        _ => None,
     }
 }

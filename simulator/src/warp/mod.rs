@@ -5,8 +5,8 @@
 //! at the lowest program point executes its operation, and its lanes run on (Collange, "Stack-less SIMT
 //! reconvergence at low cost", 2011: min-PC). In structured code the lanes that are behind thus catch up with
 //! those that wait for them, which is where a GPU reconverges. Lanes that have jumped back to a loop's start
-//! let those that are still inside go first (see `loops`). A group is: same point, same operation, and where the
-//! operation has a mask, same mask; it may execute once every live lane of the mask is in it.
+//! let those that are still inside go first (see `loops`). A group is: same point, same operation, and where
+//! the operation has a mask, same mask; it may execute once every live lane of the mask is in it.
 //!
 //! # Spinning
 //! Min-PC alone would starve the lane that a spinning lane of its own warp waits for. After
@@ -179,8 +179,8 @@ impl Warp {
         }
     }
 
-    /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare` steps
-    /// itself; answers how many it did.
+    /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare`
+    /// steps itself; answers how many it did.
     #[inline]
     fn run_lanes(
         &mut self,

@@ -1,13 +1,14 @@
-//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels on simulated
-//! lanes.
+//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels
+//! on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
 use warptrace_format::Event;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, Decoder};
-use warptrace_format::log::{ENTRY_BYTES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Launch, Recording, Simulator};
 
@@ -18,7 +19,7 @@ pub(crate) const LAUNCH: u32 = 7;
 /// What memory holds that nobody has written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
-/// 2 KiB, aligned as log memory is.
+/// 2 KiB, aligned as the longest segments that are claimed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C, align(2048))]
 struct Line([u32; 512]);
@@ -100,6 +101,9 @@ pub(crate) struct DeviceMemory {
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
+    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads;
+    /// none: all.
+    pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,
     accounts: Guarded,
@@ -114,18 +118,28 @@ pub(crate) struct Stream {
 }
 
 /// What is in chunks and accounts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Encoded {
     /// Track by track, warp by warp.
     pub(crate) streams: Vec<Stream>,
     /// Header and payload of each chunk that holds events, by track, warp and sequence.
     pub(crate) chunks: Vec<(ChunkHeader, Vec<u8>)>,
-    pub(crate) claims: Claims,
+    /// The claims of each round.
+    pub(crate) rounds: Vec<Claims>,
 }
 
 impl Encoded {
     pub(crate) fn lost(&self) -> u64 {
         self.streams.iter().map(|stream| stream.account.lost).sum()
+    }
+
+    /// Asserts that this is the same, in whatever rounds it was made.
+    pub(crate) fn assert_same(&self, other: &Self) {
+        for (one, other) in self.chunks.iter().zip(&other.chunks) {
+            assert_eq!(one, other, "a chunk");
+        }
+        assert_eq!(self.chunks.len(), other.chunks.len(), "chunks");
+        assert!(self.streams == other.streams, "accounts");
     }
 }
 
@@ -137,6 +151,7 @@ impl DeviceMemory {
             warps,
             tracks,
             block_threads,
+            chosen: ChosenWarps::NONE,
             logs: Guarded::new(0),
             chunks: Guarded::new((room.chunks * room.chunk_bytes) as usize),
             accounts: Guarded::zeroed(streams * size_of::<WarpAccount>()),
@@ -146,10 +161,14 @@ impl DeviceMemory {
         memory
     }
 
-    /// Index of the first entry after the slices.
+    /// Where heads and first segments are.
+    fn fixed(&self) -> Fixed {
+        Fixed::place(RESERVED_ENTRIES.into(), u64::from(self.warps * self.tracks), self.room.first)
+    }
+
+    /// Index of the first entry after the first segments.
     pub(crate) fn claims_from(&self) -> u32 {
-        let end = RESERVED_ENTRIES + self.warps * self.tracks * slice_entries(self.room.first);
-        end.next_multiple_of(128)
+        self.fixed().end as u32
     }
 
     pub(crate) fn merged_from(&self) -> u32 {
@@ -166,21 +185,23 @@ impl DeviceMemory {
             logs: self.logs.address(),
             claims: self.claims.address(),
             accounts: self.accounts.address(),
-            slices: RESERVED_ENTRIES,
+            heads: self.fixed().heads as u32,
             warps: self.warps,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
             claims_from: self.claims_from(),
             claims_end: self.merged_from(),
             launch: LAUNCH,
-            reserved: [0; 3],
+            first_segments: self.fixed().first_segments as u32,
+            chosen: self.chosen,
+            ..LaunchLogs::default()
         }
     }
 
     pub(crate) fn logged_launch(&mut self) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts.address(),
-            slices: RESERVED_ENTRIES,
+            heads: self.fixed().heads as u32,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
             warps: self.warps,
@@ -188,7 +209,8 @@ impl DeviceMemory {
             launch: LAUNCH,
             first_stream: 0,
             tracks: self.tracks,
-            reserved: [0; 2],
+            first_segments: self.fixed().first_segments as u32,
+            reserved: 0,
         }
     }
 
@@ -208,7 +230,14 @@ impl DeviceMemory {
         let bytes = self.claims.contents();
         let word = |at: usize| u32::from_le_bytes(bytes[at..][..4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        Claims { log_entries: long(0), merged_entries: long(8), chunks: word(16), serial: word(20) }
+        Claims {
+            log_entries: long(0),
+            merged_entries: long(8),
+            chunks: word(16),
+            serial: word(20),
+            waiting: word(24),
+            reserved: word(28),
+        }
     }
 
     pub(crate) fn accounts(&mut self) -> Vec<WarpAccount> {
@@ -244,7 +273,10 @@ impl DeviceMemory {
 
     /// Merges and encodes by the kernels.
     pub(crate) fn encode_by_kernels(&mut self, codec: CodecSpec) -> Encoded {
-        let before = self.logs.contents();
+        self.encode_in_rounds(codec, |memory| memory.round_by_kernels(codec))
+    }
+
+    fn round_by_kernels(&mut self, codec: CodecSpec) {
         // Fewer blocks than streams, so that each does several.
         let streams = self.warps * self.tracks;
         let mut table = self.merge_by_kernel(codec, streams.div_ceil(3), 32);
@@ -262,17 +294,14 @@ impl DeviceMemory {
                 run(&encode_serial_call(&pool, at, 1, claimed, CodecSpec::Raw), claimed.div_ceil(64), 8);
             }
         }
-        self.encoded(&before, codec)
     }
 
     /// Merges and encodes natively.
     pub(crate) fn encode_natively(&mut self, codec: CodecSpec, schedule: Schedule) -> Encoded {
-        let before = self.logs.contents();
-        self.run_natively(codec, schedule);
-        self.encoded(&before, codec)
+        self.encode_in_rounds(codec, |memory| memory.run_natively(codec, schedule))
     }
 
-    /// The same, whatever comes of it.
+    /// One round, whatever comes of it.
     pub(crate) fn run_natively(&mut self, codec: CodecSpec, schedule: Schedule) {
         let (pool, launch) = (self.pool(), self.logged_launch());
         // SAFETY: all memory has the sizes given, and nobody else uses it.
@@ -282,19 +311,34 @@ impl DeviceMemory {
         self.logs.contents();
     }
 
-    /// What there is now in chunks and accounts. Logs are as they were before.
-    pub(crate) fn encoded(&mut self, logs_before: &[u8], codec: CodecSpec) -> Encoded {
-        let kernels = self.merged_from() as usize * ENTRY_BYTES as usize;
-        assert!(self.logs.contents()[..kernels] == logs_before[..kernels], "merging writes into no log");
-        let claims = self.claims();
-        let used = claims.chunks.min(self.room.chunks) as usize * self.room.chunk_bytes as usize;
-        let bytes = self.chunks.contents();
-        assert!(untouched(&bytes[used..]), "no chunk is written that nobody has claimed");
-        let chunks = self.chunks_of(&bytes[..used]);
-        Encoded { streams: self.streams_of(&chunks, codec), chunks, claims }
+    /// Merges and encodes in as many rounds as it takes, as a host does. Logs stay as they were.
+    fn encode_in_rounds(&mut self, codec: CodecSpec, mut round: impl FnMut(&mut Self)) -> Encoded {
+        let logs = self.merged_from() as usize * ENTRY_BYTES as usize;
+        let before = self.logs.contents();
+        let (mut chunks, mut rounds) = (Vec::new(), Vec::new());
+        loop {
+            round(self);
+            assert!(self.logs.contents()[..logs] == before[..logs], "merging writes into no log");
+            let claims = self.claims();
+            rounds.push(claims);
+            let used = claims.chunks.min(self.room.chunks) as usize * self.room.chunk_bytes as usize;
+            let bytes = self.chunks.contents();
+            assert!(untouched(&bytes[used..]), "no chunk is written that nobody has claimed");
+            chunks.extend(self.chunks_of(&bytes[..used]));
+            let unfinished = self.accounts().iter().filter(|account| account.finished == 0).count();
+            assert_eq!(claims.waiting as usize, unfinished, "who waits is not finished");
+            if claims.waiting == 0 {
+                break;
+            }
+            assert!(used != 0, "each round records something");
+            self.chunks = Guarded::new(bytes.len());
+            self.claims.write(&[&claims.log_entries.to_le_bytes()[..], &[0; 24]].concat());
+        }
+        chunks.sort_by_key(|(header, _)| (header.track, header.warp, header.sequence));
+        Encoded { streams: self.streams_of(&chunks, codec), chunks, rounds }
     }
 
-    /// The chunks that hold events, in the order of track, warp and sequence.
+    /// The chunks that hold events.
     fn chunks_of(&self, bytes: &[u8]) -> Vec<(ChunkHeader, Vec<u8>)> {
         let mut chunks = Vec::new();
         for chunk in bytes.chunks(self.room.chunk_bytes as usize) {
@@ -306,7 +350,6 @@ impl DeviceMemory {
             assert!(header.events != 0, "each claimed chunk is used");
             chunks.push((header, payload.to_vec()));
         }
-        chunks.sort_by_key(|(header, _)| (header.track, header.warp, header.sequence));
         chunks
     }
 
@@ -349,7 +392,7 @@ impl Table {
     pub(crate) fn new(launch: &LoggedLaunch) -> Self {
         let mut memory = Guarded::new(size_of::<LoggedLaunch>());
         let words = [
-            launch.slices,
+            launch.heads,
             launch.first_entries,
             launch.segment_entries,
             launch.warps,
@@ -357,7 +400,7 @@ impl Table {
             launch.launch,
             launch.first_stream,
             launch.tracks,
-            0,
+            launch.first_segments,
             0,
         ];
         let bytes = [launch.accounts.to_le_bytes().to_vec(), words.map(u32::to_le_bytes).concat()].concat();

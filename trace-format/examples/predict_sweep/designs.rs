@@ -1,4 +1,5 @@
-//! Designs as counters of bytes: they say how long a stream becomes, with the codec's own tables where those apply.
+//! Designs as counters of bytes: they say how long a stream becomes, with the codec's own tables where those
+//! apply.
 
 use warptrace_format::Event;
 use warptrace_format::codec::predict::stack::{Relation, Stack};

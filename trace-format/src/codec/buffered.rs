@@ -45,7 +45,8 @@ impl Decoder {
     /// Decodes one chunk's payload and gives its `events` events to `sink` in order.
     ///
     /// # Errors
-    /// As [`EclDecoder::decode`] and [`PredictDecoder::decode`]; events before the fault may have been given to `sink`.
+    /// As [`EclDecoder::decode`] and [`PredictDecoder::decode`]; events before the fault may have been given
+    /// to `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -62,9 +63,10 @@ impl Decoder {
     /// As [`decode`](Self::decode), but gives runs and cycles of events as one item each: expanded
     /// ([`Item::for_each`]), they are the same events.
     ///
-    /// For `predict` the cost is that of the compressed bytes: what repeats is found in the decoder's state, without
-    /// going through it. For the other codecs each event is decoded, and repetitions of up to 16 events are found on
-    /// the way. Which of several ways to cut a stream into items is chosen may change between versions.
+    /// For `predict` the cost is that of the compressed bytes: what repeats is found in the decoder's state,
+    /// without going through it. For the other codecs each event is decoded, and repetitions of up to 16
+    /// events are found on the way. Which of several ways to cut a stream into items is chosen may change
+    /// between versions.
     ///
     /// # Errors
     /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
@@ -123,8 +125,8 @@ impl Decoder {
     }
 }
 
-/// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, as a warp would: for each chunk the
-/// number of its events and its payload.
+/// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, as a warp would: for each chunk
+/// the number of its events and its payload.
 ///
 /// # Panics
 /// If `chunk_capacity` cannot hold one event (16 bytes are always enough), an event's location is beyond

@@ -112,8 +112,8 @@ pub fn decode_arbitrary(data: &[u8]) {
     }
 }
 
-/// The part of [`decode_arbitrary`] for `predict`, which has no second decoder: what it accepts must encode and come
-/// back, and its three ways to decode must agree.
+/// The part of [`decode_arbitrary`] for `predict`, which has no second decoder: what it accepts must encode
+/// and come back, and its three ways to decode must agree.
 fn decode_arbitrary_predict(params: PredictParams, announced: u32, payload: &[u8]) {
     let mut decoder = PredictDecoder::new(params);
     for events in [announced, announced % 64, announced] {

@@ -91,9 +91,9 @@ const PLACES: usize = 32;
 
 /// Finds runs and short cycles among events that come one by one, in constant time an event.
 ///
-/// An event is compared with the one that its body would have next. Outside of a repetition it looks where the same
-/// event was last: when as many events in a row as that is away had their like at the same distance, a body has been
-/// repeated once.
+/// An event is compared with the one that its body would have next. Outside of a repetition it looks where
+/// the same event was last: when as many events in a row as that is away had their like at the same distance,
+/// a body has been repeated once.
 pub(crate) struct Coalescer {
     /// Events that were not given on, the oldest first. In a repetition they end with one body.
     pending: Vec<Event>,

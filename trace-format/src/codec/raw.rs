@@ -81,10 +81,11 @@ impl RawState {
         self.length += PAYLOAD_EVENT_BYTES;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers how often.
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers
+    /// how often.
     ///
-    /// [`has_room`](Self::has_room) has said that it fits once. Whole words are written where the payload has them; it
-    /// is 4-byte aligned.
+    /// [`has_room`](Self::has_room) has said that it fits once. Whole words are written where the payload has
+    /// them; it is 4-byte aligned.
     #[inline(always)]
     pub fn push_run<O: Memory>(&mut self, out: &mut O, event: Event, count: u32, capacity: u32) -> u32 {
         let room = (capacity - self.length) / PAYLOAD_EVENT_BYTES;

@@ -22,7 +22,8 @@
 //! unfinished   0 when the warp's last lane left the kernel and the stream was flushed, else 1
 //! ```
 //!
-//! A column begins with a number: 0, and the value of all warps follows once; 1, and the value of each follows.
+//! A column begins with a number: 0, and the value of all warps follows once; 1, and the value of each
+//! follows.
 
 use super::error::FormatError;
 use super::fields::{Fields, push_crc, push_varint, unzigzag, zigzag};

@@ -33,7 +33,8 @@ use super::section::SectionKind;
 
 /// Bytes of the fixed part of an index section's body.
 pub const INDEX_HEADER_BYTES: usize = 16;
-/// Most bytes of an entry before compression: three numbers of 64 bits, one of 2 and five of 32 (one of them with a sign).
+/// Most bytes of an entry before compression: three numbers of 64 bits, one of 2 and five of 32 (one of them
+/// with a sign).
 const MOST_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
 const KINDS: [SectionKind; 3] = [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts];
@@ -67,7 +68,8 @@ impl IndexEntry {
         self.offset.saturating_add(self.length)
     }
 
-    /// Finds a field that means nothing for this kind of section and is not 0: its name in the file, and its value there.
+    /// Finds a field that means nothing for this kind of section and is not 0: its name in the file, and its
+    /// value there.
     fn unused(&self) -> Option<(&'static str, u64)> {
         let more_warps = self.last_warp.wrapping_sub(self.first_warp);
         let of_warps = [
@@ -89,8 +91,9 @@ impl IndexEntry {
 /// The body of one index section: `entries` are the ones from number `first` on.
 ///
 /// # Errors
-/// No entry or too many of them, sections that overlap or are of a kind that an index does not list, a range of warps
-/// that ends before it begins, a field that means nothing for the entry's kind and is not 0; the compressor failed.
+/// No entry or too many of them, sections that overlap or are of a kind that an index does not list, a range
+/// of warps that ends before it begins, a field that means nothing for the entry's kind and is not 0; the
+/// compressor failed.
 pub fn encode_index(
     first: u32,
     entries: &[IndexEntry],
@@ -162,12 +165,12 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatE
     Ok((first, count, stored_as))
 }
 
-/// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries. Offsets in
-/// errors about entries count from their start as if they were stored uncompressed.
+/// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries.
+/// Offsets in errors about entries count from their start as if they were stored uncompressed.
 ///
 /// # Errors
-/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range, a field
-/// that means nothing for the entry's kind and is not 0.
+/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range,
+/// a field that means nothing for the entry's kind and is not 0.
 pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), FormatError> {
     let section = SectionKind::Index.name();
     let header = &body[..body.len().min(INDEX_HEADER_BYTES)];

@@ -9,15 +9,30 @@
 //!     32     4  dynamic shared memory  bytes
 //!     36     4  reserved               zero
 //! ```
+//!
+//! Where not every warp was chosen to be recorded, the section has version 2, and these follow; all zero if
+//! the launch ran untraced:
+//!
+//! ```text
+//!     40     4  first block            linear index of the first block that was recorded
+//!     44     4  blocks                 how many were
+//!     48     4  step                   from one of them to the next
+//!     52     4  first warp             in each of these blocks, the first warp that was recorded
+//!     56     4  warps                  how many were, one after the other
+//! ```
 
 use super::error::FormatError;
 use super::fields::Fields;
 use super::limits::MAX_BLOCK_THREADS;
+use super::section::{SectionKind, encode_section_version};
+use crate::chosen::ChosenWarps;
 
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;
-/// Bytes of a launch section's body.
+/// Bytes of a launch section's body in version 1.
 pub const LAUNCH_BYTES: usize = 40;
+/// Version of the section of a launch of which not every warp was chosen.
+pub(super) const CHOSEN_VERSION: u16 = 2;
 
 const SECTION: &str = "LNCH";
 
@@ -64,6 +79,18 @@ pub enum LaunchError {
         /// Warps of the launch.
         warps: u128,
     },
+    /// Warps are said to be chosen that the launch does not have.
+    #[error("launch {launch}: {chosen:?} is no choice among {blocks} blocks of {warps_per_block} warps")]
+    Chosen {
+        /// Launch number.
+        launch: u32,
+        /// What is said to be chosen.
+        chosen: ChosenWarps,
+        /// Blocks of the launch.
+        blocks: u32,
+        /// Warps in one block.
+        warps_per_block: u32,
+    },
 }
 
 /// The name of a stream: one warp of one launch.
@@ -102,6 +129,7 @@ pub struct LaunchInfo {
     grid: [u32; 3],
     block: [u32; 3],
     dynamic_shared_bytes: u32,
+    chosen: ChosenWarps,
 }
 
 fn product(size: [u32; 3]) -> u128 {
@@ -109,8 +137,9 @@ fn product(size: [u32; 3]) -> u128 {
 }
 
 impl LaunchInfo {
-    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of `block`
-    /// threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block.
+    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of
+    /// `block` threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block. Every
+    /// warp is recorded.
     ///
     /// # Errors
     /// A dimension of 0, a block of more than [`MAX_BLOCK_THREADS`] threads, more than 2^32 - 1 warps.
@@ -130,14 +159,28 @@ impl LaunchInfo {
         if threads > u128::from(MAX_BLOCK_THREADS) {
             return Err(LaunchError::BlockTooLarge { launch: number, block, threads });
         }
-        let launch = Self { number, kernel, grid, block, dynamic_shared_bytes };
+        let chosen = ChosenWarps::NONE;
+        let launch = Self { number, kernel, grid, block, dynamic_shared_bytes, chosen };
         // Three factors below 2^32 and one of at most 32: no overflow in 128 bits.
         let warps = product(grid) * u128::from(launch.warps_per_block());
         if warps > u128::from(u32::MAX) {
             let warps_per_block = launch.warps_per_block();
             return Err(LaunchError::TooManyWarps { launch: number, grid, warps_per_block, warps });
         }
-        Ok(launch)
+        Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
+    }
+
+    /// The same launch, of which only these warps were chosen to be recorded. Of a launch without chosen
+    /// warps the program's own kernel ran, untraced.
+    ///
+    /// # Errors
+    /// The launch does not have these warps.
+    pub fn with_chosen(self, chosen: ChosenWarps) -> Result<Self, LaunchError> {
+        let (launch, blocks, warps_per_block) = (self.number, self.blocks(), self.warps_per_block());
+        if !chosen.fits(blocks, warps_per_block) {
+            return Err(LaunchError::Chosen { launch, chosen, blocks, warps_per_block });
+        }
+        Ok(Self { chosen, ..self })
     }
 
     /// Number of the launch, unique in its file.
@@ -221,23 +264,63 @@ impl LaunchInfo {
         Some(u32::MAX >> (WARP_LANES - lanes))
     }
 
-    /// The body of the launch's section.
-    pub fn encode(&self) -> [u8; LAUNCH_BYTES] {
+    /// The warps that were chosen to be recorded.
+    pub const fn chosen(&self) -> ChosenWarps {
+        self.chosen
+    }
+
+    /// Whether any warp was chosen; if not, the launch ran untraced.
+    pub const fn is_recorded(&self) -> bool {
+        !self.chosen.is_none()
+    }
+
+    /// Whether every warp was chosen.
+    pub const fn is_whole(&self) -> bool {
+        self.chosen.count() == self.warps()
+    }
+
+    /// Whether the warp with linear index `warp` was chosen; false if the launch has no such warp.
+    pub const fn is_chosen(&self, warp: u32) -> bool {
+        let warps_per_block = self.warps_per_block();
+        self.chosen.index(warp / warps_per_block, warp % warps_per_block).is_some()
+    }
+
+    /// The linear index of the `index`-th chosen warp, counted from 0; `None` if fewer were chosen.
+    pub const fn chosen_warp(&self, index: u32) -> Option<u32> {
+        if self.is_whole() {
+            return if index < self.warps() { Some(index) } else { None };
+        }
+        self.chosen.warp(index, self.warps_per_block())
+    }
+
+    /// How many of the warps with a linear index below `warp` were chosen.
+    pub const fn chosen_before(&self, warp: u32) -> u32 {
+        self.chosen.before(warp, self.warps_per_block())
+    }
+
+    /// Version of the launch's section: 1 if every warp was chosen, else 2.
+    pub const fn version(&self) -> u16 {
+        if self.is_whole() { SectionKind::Launch.version() } else { CHOSEN_VERSION }
+    }
+
+    /// The launch's section, header and body.
+    pub fn encode_section(&self) -> Vec<u8> {
         let [gx, gy, gz] = self.grid;
         let [bx, by, bz] = self.block;
         let words = [self.number, self.kernel, gx, gy, gz, bx, by, bz, self.dynamic_shared_bytes, 0];
-        let mut bytes = [0; LAUNCH_BYTES];
-        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
-            field.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = self.chosen;
+        let chosen = [first_block, blocks, block_step, first_warp, block_warps];
+        let chosen = if self.is_whole() { &[][..] } else { &chosen[..] };
+        let body: Vec<u8> = words.iter().chain(chosen).flat_map(|word| word.to_le_bytes()).collect();
+        encode_section_version(SectionKind::Launch, self.version(), &[&body])
     }
 
-    /// Reads the body of a launch section; `at` is the body's file offset.
+    /// Reads the body of a launch section of this version; `at` is the body's file offset.
     ///
     /// # Errors
-    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses.
-    pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
+    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses, chosen
+    /// warps that it does not have.
+    pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let number = fields.u32("number")?;
         let kernel = fields.u32("kernel")?;
@@ -245,8 +328,23 @@ impl LaunchInfo {
         let block = [fields.u32("block.x")?, fields.u32("block.y")?, fields.u32("block.z")?];
         let dynamic_shared_bytes = fields.u32("dynamic shared memory")?;
         fields.zero::<4>("reserved")?;
+        let chosen = match version {
+            CHOSEN_VERSION => Some(ChosenWarps {
+                first_block: fields.u32("first block")?,
+                blocks: fields.u32("blocks")?,
+                block_step: fields.u32("step")?,
+                first_warp: fields.u32("first warp")?,
+                block_warps: fields.u32("warps")?,
+            }),
+            _ => None,
+        };
         fields.end()?;
-        Self::new(number, kernel, grid, block, dynamic_shared_bytes).map_err(|error| FormatError::Contents {
+        let launch = Self::new(number, kernel, grid, block, dynamic_shared_bytes);
+        let launch = launch.and_then(|launch| match chosen {
+            Some(chosen) => launch.with_chosen(chosen),
+            None => Ok(launch),
+        });
+        launch.map_err(|error| FormatError::Contents {
             section: SECTION,
             offset: at,
             message: error.to_string(),
@@ -257,11 +355,14 @@ impl LaunchInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::SECTION_HEADER_BYTES;
 
     #[test]
     fn body_bytes_are_frozen() {
         let launch = LaunchInfo::new(7, 1, [2, 3, 4], [33, 1, 1], 9).unwrap();
-        let bytes = launch.encode();
+        let section = launch.encode_section();
+        let (header, bytes) = section.split_at(SECTION_HEADER_BYTES);
+        assert_eq!((header[..4].as_ref(), header[4], bytes.len()), (b"LNCH".as_ref(), 1, LAUNCH_BYTES));
         assert_eq!(
             bytes,
             [
@@ -269,9 +370,46 @@ mod tests {
                 0, 9, 0, 0, 0, 0, 0, 0, 0
             ]
         );
-        assert_eq!(LaunchInfo::decode(&bytes, 0), Ok(launch));
-        assert!(LaunchInfo::decode(&bytes[..39], 0).is_err());
-        assert!(LaunchInfo::decode(&[&bytes[..], &[0]].concat(), 0).is_err());
+        assert_eq!(LaunchInfo::decode(1, bytes, 0), Ok(launch));
+        assert!(LaunchInfo::decode(1, &bytes[..39], 0).is_err());
+        assert!(LaunchInfo::decode(1, &[bytes, &[0]].concat(), 0).is_err());
+        assert!(LaunchInfo::decode(2, bytes, 0).is_err());
+    }
+
+    #[test]
+    fn the_bytes_of_chosen_warps_are_frozen() {
+        let whole = LaunchInfo::new(7, 1, [2, 3, 4], [33, 1, 1], 9).unwrap();
+        let chosen = ChosenWarps { first_block: 1, blocks: 5, block_step: 4, first_warp: 1, block_warps: 1 };
+        let launch = whole.with_chosen(chosen).unwrap();
+        let section = launch.encode_section();
+        let (header, bytes) = section.split_at(SECTION_HEADER_BYTES);
+        assert_eq!((header[..4].as_ref(), header[4], launch.version()), (b"LNCH".as_ref(), 2, 2));
+        assert_eq!(bytes[..40], whole.encode_section()[SECTION_HEADER_BYTES..]);
+        assert_eq!(bytes[40..], [1, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(LaunchInfo::decode(2, bytes, 0), Ok(launch));
+        assert!(LaunchInfo::decode(1, bytes, 0).is_err());
+        assert!(LaunchInfo::decode(2, &bytes[..59], 0).is_err());
+        // Seven blocks from block 1 on, four apart: the last would be block 25 of 24.
+        let more = [&bytes[..44], &[7], &bytes[45..]].concat();
+        let error = LaunchInfo::decode(2, &more, 0).unwrap_err().to_string();
+        assert!(error.contains("is no choice among 24 blocks of 2 warps"), "{error}");
+        let untraced = whole.with_chosen(ChosenWarps::NONE).unwrap();
+        let section = untraced.encode_section();
+        assert_eq!(section[SECTION_HEADER_BYTES + 40..], [0; 20]);
+        let read = LaunchInfo::decode(2, &section[SECTION_HEADER_BYTES..], 0);
+        assert_eq!(read, Ok(untraced));
+        assert!(!untraced.is_recorded() && launch.is_recorded() && !launch.is_whole() && whole.is_whole());
+    }
+
+    #[test]
+    fn chosen_warps_are_found_by_their_index() {
+        let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 1, block_warps: 2 };
+        let launch = LaunchInfo::new(0, 0, [4, 1, 1], [96, 1, 1], 0).unwrap().with_chosen(chosen).unwrap();
+        let warps: Vec<u32> = (0..12).filter(|&warp| launch.is_chosen(warp)).collect();
+        assert_eq!(warps, [4, 5, 10, 11]);
+        assert_eq!([0, 3, 4].map(|index| launch.chosen_warp(index)), [Some(4), Some(11), None]);
+        assert_eq!([0, 4, 5, 6, 10, 12].map(|warp| launch.chosen_before(warp)), [0, 0, 1, 2, 2, 4]);
+        assert!(!launch.is_chosen(12) && !launch.is_chosen(u32::MAX));
     }
 
     #[test]

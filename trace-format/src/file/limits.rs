@@ -11,8 +11,8 @@ pub const MAX_KERNELS: usize = 4096;
 pub const MAX_LOCATIONS: usize = 65_535;
 /// Free-form properties that a file may carry.
 pub const MAX_PROPERTIES: usize = 4096;
-/// Largest frame in bytes (16 MiB): its table and its distinct payloads before compression, and also 16 bytes and the
-/// payload for each chunk, so that a frame of equal chunks does not unfold to more.
+/// Largest frame in bytes (16 MiB): its table and its distinct payloads before compression, and also 16 bytes
+/// and the payload for each chunk, so that a frame of equal chunks does not unfold to more.
 pub const MAX_FRAME_BYTES: u32 = 16 << 20;
 /// Chunks of a frame.
 pub const MAX_FRAME_CHUNKS: u32 = 1 << 18;

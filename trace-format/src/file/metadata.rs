@@ -1,9 +1,10 @@
 //! What was recorded, where and how: the `META` section.
 //!
-//! The body is this module's [`Metadata`] in [postcard's wire format](https://postcard.jamesmunns.com/wire-format):
-//! fields in the order of declaration, unsigned integers as varints of seven bits a byte (lowest first), strings
-//! and sequences behind their length, options behind a byte 0 or 1, enum variants by number in the order of
-//! declaration. The encoding does not describe itself, so any change of a field is a new version of the section.
+//! The body is this module's [`Metadata`] in [postcard's wire
+//! format](https://postcard.jamesmunns.com/wire-format): fields in the order of declaration, unsigned
+//! integers as varints of seven bits a byte (lowest first), strings and sequences behind their length,
+//! options behind a byte 0 or 1, enum variants by number in the order of declaration. The encoding does not
+//! describe itself, so any change of a field is a new version of the section.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -118,6 +119,12 @@ impl LocationInfo {
     }
 }
 
+/// The policy of recordings that keep a beginning of each warp where memory is used up.
+pub const POLICY_STOP: &str = "stop";
+/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait in vain
+/// may be in the middle.
+pub const POLICY_STREAM: &str = "stream";
+
 /// Everything about a recording that is not a launch or an event.
 ///
 /// ```
@@ -169,7 +176,7 @@ impl Metadata {
             tracks,
             chunk_bytes: crate::chunk::DEFAULT_CHUNK_BYTES,
             pool_chunks: 0,
-            policy: "stop".into(),
+            policy: POLICY_STOP.into(),
             locations: Vec::new(),
             properties: Vec::new(),
             created_unix_seconds: None,
@@ -310,8 +317,8 @@ impl Metadata {
     }
 }
 
-/// Deserialises a sequence of at most `N` elements. The announced length reserves nothing: a few bytes cannot make
-/// the reader allocate more than `N` elements.
+/// Deserialises a sequence of at most `N` elements. The announced length reserves nothing: a few bytes cannot
+/// make the reader allocate more than `N` elements.
 fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

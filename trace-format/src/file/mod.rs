@@ -17,17 +17,18 @@
 //! ```
 //!
 //! Everything after the preamble is a section: a 24-byte header ([`SectionHeader`]) with tag, version, flags,
-//! length and checksums, then the body. All integers are little-endian. `docs/format.md` is the specification;
-//! this module is its only implementation: each part's layout, encoder and parser stand in one file.
+//! length and checksums, then the body. All integers are little-endian. `docs/format.md` is the
+//! specification; this module is its only implementation: each part's layout, encoder and parser stand in one
+//! file.
 //!
 //! # Reading is total
-//! Every parser takes any bytes and gives a value or a [`FormatError`] that names section, field, file offset and
-//! value. No parser allocates more than the constants in [`limits`] allow, whatever a length field says.
+//! Every parser takes any bytes and gives a value or a [`FormatError`] that names section, field, file offset
+//! and value. No parser allocates more than the constants in [`limits`] allow, whatever a length field says.
 //!
 //! # Evolution
-//! A reader lists the versions that it understands ([`READABLE_VERSIONS`] for the file as a whole, one list for
-//! each section kind). A section whose meaning changes gets a new version number; a section that old readers may
-//! ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
+//! A reader lists the versions that it understands ([`READABLE_VERSIONS`] for the file as a whole, one list
+//! for each section kind). A section whose meaning changes gets a new version number; a section that old
+//! readers may ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
 
 mod accounts;
 mod error;
@@ -50,7 +51,7 @@ pub use frame::{
 };
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
-pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata};
+pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{

@@ -12,8 +12,8 @@
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
 
-/// The first eight bytes of every trace. As in PNG, a byte above 127, a CR LF and a LF make transfers that strip
-/// the eighth bit or translate line ends visible at once, and 1a stops `type` on a DOS prompt.
+/// The first eight bytes of every trace. As in PNG, a byte above 127, a CR LF and a LF make transfers that
+/// strip the eighth bit or translate line ends visible at once, and 1a stops `type` on a DOS prompt.
 pub const MAGIC: [u8; 8] = *b"\x89WTR\r\n\x1a\n";
 /// The version that this build writes.
 pub const FILE_VERSION: u16 = 1;
@@ -37,8 +37,8 @@ pub fn encode_preamble() -> [u8; PREAMBLE_BYTES] {
 /// Checks the start of a file. `bytes` may be longer than the preamble.
 ///
 /// # Errors
-/// Wrong magic (with a hint when the file looks damaged by a text-mode transfer), a version that this build does
-/// not read, flags or reserved bytes that are not zero, a wrong checksum, too few bytes.
+/// Wrong magic (with a hint when the file looks damaged by a text-mode transfer), a version that this build
+/// does not read, flags or reserved bytes that are not zero, a wrong checksum, too few bytes.
 pub fn check_preamble(bytes: &[u8]) -> Result<(), FormatError> {
     let start = &bytes[..bytes.len().min(PREAMBLE_BYTES)];
     let magic = &start[..start.len().min(MAGIC.len())];

@@ -14,6 +14,7 @@ use std::fmt;
 
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
+use super::launch::CHOSEN_VERSION;
 use super::limits::MAX_SECTION_BYTES;
 
 /// Bytes of a section's header.
@@ -89,7 +90,8 @@ impl SectionKind {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
-    /// The section version that this build writes.
+    /// The section version that this build writes. (A launch of which not every warp was chosen has a
+    /// [version of its own](super::LaunchInfo::version).)
     pub const fn version(self) -> u16 {
         match self {
             Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => 1,
@@ -99,9 +101,8 @@ impl SectionKind {
     /// The section versions that this build reads.
     pub const fn readable_versions(self) -> &'static [u16] {
         match self {
-            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => {
-                &[1]
-            }
+            Self::Launch => &[1, CHOSEN_VERSION],
+            Self::Metadata | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => &[1],
         }
     }
 }
@@ -124,15 +125,15 @@ pub struct SectionHeader {
 impl SectionHeader {
     /// The header of a section of `kind` with this body.
     pub fn for_body(kind: SectionKind, body: &[u8]) -> Self {
-        Self::for_parts(kind, &[body])
+        Self::for_parts(kind, kind.version(), &[body])
     }
 
-    fn for_parts(kind: SectionKind, body: &[&[u8]]) -> Self {
+    fn for_parts(kind: SectionKind, version: u16, body: &[&[u8]]) -> Self {
         let mut body_crc = crc32fast::Hasher::new();
         body.iter().for_each(|part| body_crc.update(part));
         let length = body.iter().map(|part| part.len() as u64).sum();
         let body_crc = body_crc.finalize();
-        Self { tag: kind.tag(), version: kind.version(), flags: 0, length, body_crc }
+        Self { tag: kind.tag(), version, flags: 0, length, body_crc }
     }
 
     /// The header's bytes.
@@ -216,9 +217,14 @@ pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
 
 /// As [`encode_section`] for a body in parts, one behind the other.
 pub(super) fn encode_section_of(kind: SectionKind, body: &[&[u8]]) -> Vec<u8> {
+    encode_section_version(kind, kind.version(), body)
+}
+
+/// As [`encode_section_of`] in this version of the section.
+pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[u8]]) -> Vec<u8> {
     let length = body.iter().map(|part| part.len()).sum::<usize>();
     let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + length);
-    section.extend_from_slice(&SectionHeader::for_parts(kind, body).encode());
+    section.extend_from_slice(&SectionHeader::for_parts(kind, version, body).encode());
     body.iter().for_each(|part| section.extend_from_slice(part));
     section
 }
@@ -264,12 +270,12 @@ mod tests {
     #[test]
     fn tags_and_versions_are_frozen() {
         let frozen = SectionKind::ALL.map(|kind| (kind.tag().0, kind.version(), kind.readable_versions()));
-        let one: &[u16] = &[1];
+        let (one, two): (&[u16], &[u16]) = (&[1], &[1, 2]);
         assert_eq!(
             frozen,
             [
                 (*b"META", 1, one),
-                (*b"LNCH", 1, one),
+                (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"ACCT", 1, one),
                 (*b"INDX", 1, one),

@@ -15,10 +15,11 @@ pub type Site = &'static Location<'static>;
 pub enum WarpOp {
     /// Answer: the mask of the group (what `activemask` gives at a point of convergence).
     Converge,
-    /// As `Converge`, for lanes that have left a loop: the site is that of the loop's trace point, where others may still
-    /// come. So the simulator lets those go first.
+    /// As `Converge`, for lanes that have left a loop: the site is that of the loop's trace point, where
+    /// others may still come. So the simulator lets those go first.
     Rejoin,
-    /// `__syncwarp(mask)`: waits until every lane of `mask` that has not left the kernel is there. Answer: mask.
+    /// `__syncwarp(mask)`: waits until every lane of `mask` that has not left the kernel is there. Answer:
+    /// mask.
     SyncWarp {
         /// Lanes that take part.
         mask: u32,
@@ -64,17 +65,17 @@ pub trait Lane {
     fn grid_size(&self) -> [u32; 3];
     /// Takes part in an operation; may switch to other lanes before it returns.
     fn warp_op(&self, op: WarpOp, site: Site) -> u32;
-    /// Block shared memory for the static named by `key` (its address): the same pointer for every lane of the
-    /// block, 16-byte aligned, valid until the block ends. Each block finds it filled with 0xa5, because a GPU
-    /// does not initialise it either.
+    /// Block shared memory for the static named by `key` (its address): the same pointer for every lane of
+    /// the block, 16-byte aligned, valid until the block ends. Each block finds it filled with 0xa5, because
+    /// a GPU does not initialise it either.
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
     /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
     /// What the launch records.
     fn recording(&self) -> Recording;
-    /// Records that the lanes of `mask` came to `location` `count` times in a row, on all tracks. One lane of them calls it for all,
-    /// and no other lane of the warp runs before it returns. Records nothing if the launch is not traced, or if
-    /// `location`, `mask` or `count` is 0.
+    /// Records that the lanes of `mask` came to `location` `count` times in a row, on all tracks. One lane of
+    /// them calls it for all, and no other lane of the warp runs before it returns. Records nothing if the
+    /// launch is not traced, or if `location`, `mask` or `count` is 0.
     fn record(&self, location: u16, mask: u32, count: u32);
     /// Ends the launch with an error that names block, warp and lane.
     fn fail(&self, message: &str, site: Site) -> !;
@@ -87,7 +88,8 @@ pub struct Recording {
     pub codec: warptrace_format::codec::CodecSpec,
     /// Whether track 1 records the same events raw.
     pub dual: bool,
-    /// Whether the iterations of a loop are counted and recorded at its end (see [`trace_loop`](crate::trace_loop)).
+    /// Whether the iterations of a loop are counted and recorded at its end (see
+    /// [`trace_loop`](crate::trace_loop)).
     pub counted: bool,
 }
 

@@ -77,7 +77,8 @@ pub(crate) fn is_leader(mask: u32) -> bool {
     mask & (own | (own - 1)) == own
 }
 
-/// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their own.
+/// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their
+/// own.
 #[inline(always)]
 #[track_caller]
 pub fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {

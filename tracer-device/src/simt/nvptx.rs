@@ -97,8 +97,8 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
     unsafe { llvm_match_any_sync(mask, value) }
 }
 
-/// Says that this lane waits for memory that another thread will write, perhaps one of its own warp: sleeps for a moment, so that
-/// other groups of the warp get their turn.
+/// Says that this lane waits for memory that another thread will write, perhaps one of its own warp: sleeps
+/// for a moment, so that other groups of the warp get their turn.
 #[inline(always)]
 pub fn spin_hint() {
     // SAFETY: nothing but time passes.

@@ -30,8 +30,8 @@ pub const fn serial_shared_bytes(codec: Codec) -> u32 {
     (HEADER_BYTES + 4 * words as u32 + table_bytes.div_ceil(16) * 16) | 16
 }
 
-/// Encodes the stretch that waits in the chunk with this index, if one does that is to be encoded so. From one thread,
-/// with [`state_bytes`] of memory and tables of its own.
+/// Encodes the stretch that waits in the chunk with this index, if one does that is to be encoded so. From
+/// one thread, with [`state_bytes`] of memory and tables of its own.
 #[inline(always)]
 pub(crate) fn encode_serially<E: Encoder>(
     pool: &PoolDescriptor,

@@ -8,7 +8,7 @@
 //!      8     4  events in the current chunk
 //!     12     4  sequence number of the current (or next) chunk
 //!     16     8  events in closed chunks
-//!     24     8  lost events
+//!     24     8  not used
 //!     32     …  the codec's words
 //! ```
 
@@ -25,11 +25,10 @@ const PAYLOAD: u32 = 0;
 const EVENTS: u32 = 8;
 const SEQUENCE: u32 = 12;
 const RECORDED: u32 = 16;
-const LOST: u32 = 24;
 /// Bytes of the state before the codec's words.
 pub(super) const HEADER_BYTES: u32 = 32;
 
-/// The pool was full when the stream asked: it asks no more, and counts what it loses.
+/// The pool was full when the stream asked: what is left of it waits for another round.
 const STOPPED: u64 = 1;
 
 /// Merged runs, one behind the other.
@@ -77,7 +76,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         encoder.store(&mut self.state, HEADER_BYTES);
     }
 
-    /// Records a stretch of runs. Where the pool is full, their events are counted as lost.
+    /// Records a stretch of runs, up to where the pool is full.
     #[inline(always)]
     pub(super) fn record<E: Encoder<Params = P>>(mut self, stretch: Stretch) {
         let mut done = 0;
@@ -86,7 +85,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
             let address = stretch.address + u64::from(RUN_BYTES) * u64::from(done);
             let rest = Stretch { address, runs: stretch.runs - done };
             if payload == STOPPED {
-                return self.lose(rest);
+                return;
             }
             let mut encoder = E::load(&self.state, HEADER_BYTES);
             let (runs, events) = self.push_runs(&mut encoder, payload, rest);
@@ -100,8 +99,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of the next
-    /// run may be encoded as well: its count is then what remains of it.
+    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of
+    /// the next run may be encoded as well: its count is then what remains of it.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,
@@ -112,8 +111,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES;
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
         let (mut done, mut events) = (0, 0_u32);
-        // Two are on their way while one is encoded, which takes less time than a read. After the last one, the first
-        // is read in vain.
+        // Two are on their way while one is encoded, which takes less time than a read. After the last one,
+        // the first is read in vain.
         let read = |log: &GlobalMemory, number: u32| {
             log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
         };
@@ -133,18 +132,6 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
             done += 1;
         }
         (done, events)
-    }
-
-    /// Counts the events of runs as lost.
-    #[inline(always)]
-    fn lose(mut self, stretch: Stretch) {
-        let (mut number, mut lost) = (0, get64(&self.state, LOST));
-        while number < stretch.runs {
-            let run = GlobalMemory::new(stretch.address + u64::from(RUN_BYTES) * u64::from(number));
-            lost = lost.wrapping_add(merged_count(run.get128(0)));
-            number += 1;
-        }
-        set64(&mut self.state, LOST, lost);
     }
 
     /// Closes the chunk and claims another.
@@ -177,14 +164,17 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         self.state.set32(SEQUENCE, sequence + 1);
     }
 
-    /// Ends the stream, which began at `sequence`, and adds what it has recorded and lost to the account at an
-    /// address.
+    /// Ends the stretch, which began at `sequence`, and adds what is recorded of it to the account at an
+    /// address. Only a stretch that is all of its stream can have been stopped.
     #[inline(always)]
     pub(super) fn finish<E: Encoder<Params = P>>(self, account: u64, sequence: u32) {
         self.close::<E>();
         let recorded = get64(&self.state, RECORDED);
-        let lost = get64(&self.state, LOST);
         let chunks = self.state.get32(SEQUENCE) - sequence;
-        chunks::add_to_account(account, [0, recorded, lost], chunks);
+        chunks::add_to_account(account, [0, recorded, 0], chunks);
+        if get64(&self.state, PAYLOAD) == STOPPED {
+            chunks::set_finished(account, false);
+            chunks::count_waiting(self.pool);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::chunks::{self, Waiting};
 use crate::codec::Codec;
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_count, predict_runs, room};
-use crate::warp::{ALL, by_first, sum_up_to};
+use crate::warp::{ALL, by_first, sum_of_events_up_to, sum_up_to};
 
 /// Stretches that follow each other, one for each lane.
 struct Stretches {
@@ -32,8 +32,16 @@ const fn waiting_for(codec: Codec, fits: bool) -> Waiting {
     }
 }
 
-/// Cuts the merged runs of a stream, claims a chunk for each stretch, and writes into it what waits for it. Answers
-/// for each lane its share of the events for which there was no chunk. From all lanes of the warp.
+/// How far a stream was cut.
+pub(super) struct Cut {
+    /// Whether a stretch of it waits in a chunk.
+    pub(super) is_begun: bool,
+    /// Whether all of it waits in chunks, or was recorded before.
+    pub(super) is_whole: bool,
+}
+
+/// Cuts those merged runs of a stream that are not recorded yet, claims a chunk for each stretch, and writes
+/// into it what waits for it, as far as there are chunks. From all lanes of the warp.
 ///
 /// Where a run may not fit into a chunk, all runs are one stretch, and who encodes it claims further chunks.
 #[inline(always)]
@@ -43,10 +51,13 @@ pub(super) fn cut(
     merged: &MergedRuns,
     fits: bool,
     codec: Codec,
-) -> u64 {
+) -> Cut {
     let lane = simt::lane();
     let waiting = waiting_for(codec, fits);
     let (mut done, mut sequence) = (0, stream.sequence);
+    if sequence != 0 {
+        done = pass_over(pool, merged, chunks::account_recorded(stream.account));
+    }
     while done < merged.kept {
         let stretches = if fits {
             next_stretches(pool, merged, codec, done)
@@ -71,12 +82,36 @@ pub(super) fn cut(
             break;
         }
     }
-    let (mut lost, mut position) = (0, done + lane);
-    while position < merged.kept {
-        lost += merged_count(at_entry(pool.logs, merged.first + position).get128(0));
-        position += WARP_LANES;
+    Cut { is_begun: sequence != stream.sequence, is_whole: done >= merged.kept }
+}
+
+/// Passes over the first runs, which have so many events: answers how many runs they are. Of a run that was
+/// recorded in part, the count becomes what remains. From all lanes of the warp.
+#[inline(always)]
+fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
+    let lane = simt::lane();
+    let (mut done, mut remaining) = (0, recorded);
+    while done < merged.kept {
+        let mut run = at_entry(pool.logs, merged.first + (done + lane).min(merged.kept - 1));
+        let is_there = done + lane < merged.kept;
+        let count = if is_there { merged_count(run.get128(0)) } else { 0 };
+        let up_to = sum_of_events_up_to(count);
+        let whole = simt::ballot(ALL, is_there && up_to <= remaining).count_ones();
+        let part = remaining.wrapping_sub(up_to - count);
+        if lane == whole && is_there && part != 0 {
+            let rest = count - part;
+            run.set64(8, [rest as u32, (rest >> 32) as u32]);
+        }
+        done += whole;
+        if whole < WARP_LANES {
+            break;
+        }
+        let [low, high] =
+            [up_to as u32, (up_to >> 32) as u32].map(|half| simt::shuffle(ALL, half, WARP_LANES - 1));
+        remaining -= u64::from(low) | u64::from(high) << 32;
     }
-    lost
+    simt::sync_warp(ALL);
+    done
 }
 
 /// Cuts the next stretches from the run `done` on: as many as there are lanes, or until no run remains.
@@ -106,7 +141,8 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done
     stretches
 }
 
-/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a warp.
+/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a
+/// warp.
 #[inline(always)]
 fn fitting(pool: &PoolDescriptor, codec: Codec, index: u32, remaining: u32) -> u32 {
     let (room, lane) = (room(pool.chunk_bytes), simt::lane());

@@ -1,20 +1,22 @@
 //! The runs of a stream's logs, read by a warp.
 //!
-//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment by
-//! segment: the first segment of each log, which lie one behind the other in the slice, then the second of each log
-//! that has one, and so on. Of each such row of segments the lanes read neighbouring entries, four of each lane on their way at a
-//! time, and the links to the next row with them.
+//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment
+//! by segment: the first segment of each log, which lie one behind the other, then the second of each log
+//! that has one, and so on; a long segment in pieces. Of each such row of pieces the lanes read neighbouring
+//! entries, four of each lane on their way at a time, and the links to the next row with them.
 
 use warptrace_device::simt;
 use warptrace_format::Memory;
-use warptrace_format::log::{Entry, first_segment};
+use warptrace_format::log::{Entry, MAX_SEGMENT_ENTRIES};
 use warptrace_format::pool::PoolDescriptor;
 
-use crate::lane_log::{DeviceLogs, LogMemory, Slice, follow};
+use crate::lane_log::{DeviceLogs, LogMemory, StreamLogs, follow};
 use crate::memory::SharedMemory;
-use crate::warp::ALL;
+use crate::warp::{ALL, maximum};
 
-/// Bytes of a slot: index of the segment's first entry, its entries, position of its next run.
+/// Entries of a piece, at most.
+const MAX_PIECE: u32 = MAX_SEGMENT_ENTRIES;
+/// Bytes of a slot: index of the piece's first entry, its entries, position of its next run.
 const SLOT_BYTES: u32 = 16;
 const POSITION: u32 = 8;
 /// Entries that a warp reads ahead: four of each lane.
@@ -24,21 +26,21 @@ const AHEAD: u32 = 4 * simt::WARP_LANES;
 #[derive(Clone, Copy)]
 pub(super) struct Logs {
     memory: DeviceLogs,
-    slice: Slice,
+    stream: StreamLogs,
     /// Entries of the lane's log.
     entries: u32,
 }
 
 impl Logs {
-    /// The logs in a slice, of which the lane's has so many entries.
+    /// The logs of a stream, of which the lane's has so many entries.
     #[inline(always)]
-    pub(super) fn new(pool: &PoolDescriptor, slice: Slice, entries: u32) -> Self {
-        Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, slice, entries }
+    pub(super) fn new(pool: &PoolDescriptor, stream: StreamLogs, entries: u32) -> Self {
+        Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, entries }
     }
 
-    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log have the
-    /// positions from `start` on. Which lane hands over which does not matter. Answers the position after the last
-    /// run of the lane's own log. From all lanes of the warp; `slots` are its own.
+    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log
+    /// have the positions from `start` on. Which lane hands over which does not matter. Answers the position
+    /// after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
     #[inline(always)]
     pub(super) fn for_each(
         &self,
@@ -47,61 +49,70 @@ impl Logs {
         mut take: impl FnMut(u32, u32, Entry),
     ) -> u32 {
         let (mut slots, lane) = (slots, simt::lane());
-        let mut segment = first_segment(self.slice.first, lane, self.slice.first_entries);
+        let mut piece = self.stream.first_segment(lane);
         let (mut remaining, mut position) = (self.entries, start);
-        let mut length = self.slice.first_entries;
+        // Entries of a segment that have not been read, without its link: the same for all logs that go on.
+        let mut length = self.stream.first_entries - 1;
         loop {
-            let here = remaining.min(length - 1);
+            let most = length.min(MAX_PIECE);
+            let here = remaining.min(most);
             let owners = simt::ballot(ALL, here != 0);
             if owners == 0 {
                 return position;
             }
+            let has_piece = here != 0;
             let rank = (owners & ((1 << lane) - 1)).count_ones();
-            let mut next = None;
-            if remaining > here {
-                next = follow(self.memory, segment + (length - 1), self.slice);
+            if has_piece {
+                slots.set128(SLOT_BYTES * rank, [piece, here, position, 0]);
             }
-            if here != 0 {
-                slots.set128(SLOT_BYTES * rank, [segment, here, position, 0]);
+            remaining -= here;
+            if most < length {
+                piece += most;
+                length -= most;
+            } else {
+                if remaining != 0 {
+                    match follow(self.memory, piece + length, self.stream) {
+                        Some(next) => piece = next,
+                        None => remaining = 0,
+                    }
+                }
+                length = self.stream.segment_entries - 1;
             }
             simt::sync_warp(ALL);
-            let row = Row { slots, length, segments: owners.count_ones() };
+            let row = Row { slots, length: maximum(here), pieces: owners.count_ones() };
             let mut first = 0;
             let mut ahead = row.read(self.memory, AHEAD - simt::WARP_LANES);
             let (mut a, mut b) = (row.read(self.memory, 0), row.read(self.memory, simt::WARP_LANES));
             let mut c = row.read(self.memory, 2 * simt::WARP_LANES);
-            while first < row.segments * length {
+            while first < row.pieces * row.length {
                 row.hand_over(first, a, &mut take);
                 (a, b, c) = (b, c, ahead);
                 ahead = row.read(self.memory, first + AHEAD);
                 first += simt::WARP_LANES;
             }
-            if here != 0 {
+            if has_piece {
                 position = slots.get32(SLOT_BYTES * rank + POSITION);
             }
             // The next row takes the slots.
             simt::sync_warp(ALL);
-            remaining = if next.is_some() { remaining - here } else { 0 };
-            segment = next.unwrap_or(segment);
-            length = self.slice.segment_entries;
         }
     }
 }
 
-/// One segment of each log that has another.
+/// One piece of each log that goes on.
 #[derive(Clone, Copy)]
 struct Row {
     slots: SharedMemory,
-    /// Entries of a segment, its link included.
+    /// Entries of the longest piece, at least one.
     length: u32,
-    /// How many segments there are, at least one.
-    segments: u32,
+    /// How many pieces there are, at least one.
+    pieces: u32,
 }
 
 /// The number of an entry in a row.
 #[derive(Clone, Copy)]
 struct Number {
-    /// Number of its segment.
+    /// Number of its piece.
     rank: u32,
     /// Whether there is such an entry.
     is_there: bool,
@@ -114,11 +125,11 @@ impl Row {
     #[inline(always)]
     fn find(self, number: u32) -> Number {
         // `max` rules the division by 0 out for the compiler.
-        let rank = (number / self.length.max(1)).min(self.segments - 1);
+        let rank = (number / self.length.max(1)).min(self.pieces - 1);
         let offset = number - rank * self.length;
-        let [segment, here] = self.slots.get64(SLOT_BYTES * rank);
+        let [piece, here] = self.slots.get64(SLOT_BYTES * rank);
         let is_there = offset < here;
-        Number { rank, is_there, index: if is_there { segment + offset } else { segment } }
+        Number { rank, is_there, index: if is_there { piece + offset } else { piece } }
     }
 
     /// Reads the entry with the number `first` and the lane's. If there is none, another is read in vain.
@@ -127,7 +138,8 @@ impl Row {
         memory.entry(self.find(first + simt::lane()).index)
     }
 
-    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of the warp.
+    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of
+    /// the warp.
     #[inline(always)]
     fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, Entry)) {
         let (mut slots, lane) = (self.slots, simt::lane());
@@ -135,7 +147,7 @@ impl Row {
         let entry = Entry::from_words(words);
         let is_run = is_there & entry.is_run();
         let runs = simt::ballot(ALL, is_run);
-        // The lanes that look at the same segment.
+        // The lanes that look at the same piece.
         let begin = (rank * self.length).saturating_sub(first);
         let end = (rank * self.length + self.length - first).min(simt::WARP_LANES);
         let same = runs & (ALL >> (simt::WARP_LANES - end)) & !((1 << begin) - 1);

@@ -1,19 +1,23 @@
 //! The logs of streams, merged into one sequence of runs each.
 //!
-//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key for each,
-//! log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once. Otherwise the keys
-//! are sorted (`sort`) by the warp, or, if they are more than its part of shared memory holds, by all warps of its
-//! block, one such stream after another. In the end the warp cuts the merged runs into stretches.
+//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key
+//! for each, log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once.
+//! Otherwise the keys are sorted (`sort`) by the warp, or, if they are more than its part of shared memory
+//! holds, by all warps of its block, one such stream after another. In the end the warp cuts the merged runs
+//! into stretches.
 //!
-//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped again, as
-//! they do in half a minute, one lane merges the logs, run by run (`serial`).
+//! Where memory for merged runs or chunks are used up, a stream waits for another round, in which it is
+//! merged again; what is recorded of it by then, which is a beginning, its account says.
 //!
-//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the block have
-//! nothing else to do. A short one is its warp's: most of its time are waits at the beginning and at the end, which
-//! the warps of a block have at the same time.
+//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped
+//! again, as they do in half a minute, one lane merges the logs, run by run (`serial`).
 //!
-//! The steps are functions that are not inlined, and hand on what they have found in the block's work area: in one
-//! function, with what each needs kept through all, the kernel took 146 registers.
+//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the
+//! block have nothing else to do. A short one is its warp's: most of its time are waits at the beginning and
+//! at the end, which the warps of a block have at the same time.
+//!
+//! The steps are functions that are not inlined, and hand on what they have found in the block's work area:
+//! in one function, with what each needs kept through all, the kernel took 146 registers.
 
 mod cut;
 mod logs;
@@ -26,7 +30,7 @@ use warptrace_format::Memory;
 use warptrace_format::log::Entry;
 use warptrace_format::pool::PoolDescriptor;
 
-use self::cut::cut;
+use self::cut::{Cut, cut};
 use self::logs::Logs;
 use self::serial::SerialMerge;
 use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
@@ -34,7 +38,7 @@ pub(crate) use self::work_area::MAX_WARPS;
 use self::work_area::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WorkArea};
 use crate::chunks;
 use crate::codec::Codec;
-use crate::lane_log::{DeviceLogs, LaneLog, Slice};
+use crate::lane_log::{DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_words, room};
@@ -101,8 +105,8 @@ impl Share {
     }
 }
 
-/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for them, and
-/// writes down what reading them needs. Answers for each lane the entries of its log.
+/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for
+/// them, and writes down what reading them needs. Answers for each lane the entries of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
     let (work, lane) = (WorkArea::of(simt::warp_in_block()), simt::lane());
@@ -117,45 +121,52 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
     // `max` rules the division by 0 out for the compiler.
     let warps = launch.warps.max(1);
     let (track, warp) = (in_launch / warps, in_launch % warps);
-    let slice = Slice {
-        first: launch.slice(track, warp),
-        first_entries: launch.first_entries,
-        segment_entries: launch.segment_entries,
-        lanes: launch.lanes(warp),
-    };
+    let logs = StreamLogs::of(&launch, in_launch, warp);
+    let account = account(&launch, in_launch);
+    // In an earlier round.
+    let is_there = is_there && !chunks::is_finished(account);
     if lane == 0 {
         work.set_next(Step::Nothing);
         if is_there {
-            let account = account(&launch, in_launch);
-            chunks::finish_account(account);
             let sequence = chunks::account_chunks(account);
-            work.set_stream(&Stream { account, slice, sequence, warp, launch: index, track });
+            work.set_stream(&Stream { account, logs, sequence, warp, launch: index, track });
         }
     }
     let mut entries = 0;
     if is_there {
-        entries = count_entries(&work_area::pool(), work, slice);
+        entries = count_entries(&work_area::pool(), work, logs, account);
     }
     simt::sync_warp(ALL);
     entries
 }
 
-/// Counts the entries of the logs in a slice, a lane for each log.
+/// Counts the entries of a stream's logs, a lane for each log, and claims memory for what is merged of them.
+/// Where that, or the chunks, are used up, the stream waits for another round; what is more than all there is
+/// for merged runs is lost.
 #[inline(always)]
-fn count_entries(pool: &PoolDescriptor, work: WorkArea, slice: Slice) -> u32 {
+fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, account: u64) -> u32 {
     let lane = simt::lane();
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-    let log = LaneLog::read(memory, slice, lane);
+    let log = LaneLog::read(memory, logs, lane);
     let lost_from = earliest(log.lost_from);
     let up_to = sum_up_to(log.entries);
     let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
     if keys == 0 {
+        if lane == 0 {
+            chunks::set_finished(account, true);
+        }
+        return 0;
+    }
+    let first = by_first(|| if chunks::are_used_up(pool) { NEVER } else { chunks::claim_merged(pool, keys) });
+    if first == NEVER && keys <= pool.merged_end.saturating_sub(pool.merged_from) {
+        if lane == 0 {
+            chunks::count_waiting(pool);
+        }
         return 0;
     }
     let having = simt::ballot(ALL, log.entries != 0);
     let lists = having.count_ones();
-    let first = by_first(|| chunks::claim_merged(pool, keys));
-    let first_time = log.cursor(slice).seek(memory, slice).map(|entry| entry.time);
+    let first_time = log.cursor(logs).seek(memory, logs).map(|entry| entry.time);
     let base = earliest(first_time).unwrap_or(0);
     // What is recorded is a beginning.
     let mut kept = Kept { base, before: NEVER };
@@ -181,8 +192,8 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, slice: Slice) -> u32 {
     log.entries
 }
 
-/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs; if only
-/// one log has entries, the merged runs themselves.
+/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs;
+/// if only one log has entries, the merged runs themselves.
 #[inline(never)]
 fn read_logs(entries: u32) {
     let work = WorkArea::of(simt::warp_in_block());
@@ -206,7 +217,7 @@ fn read_logs(entries: u32) {
     };
     let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
     let start = sum_up_to(entries) - entries;
-    let logs = Logs::new(&pool, stream.slice, entries);
+    let logs = Logs::new(&pool, stream.logs, entries);
     let mut end = logs.for_each(work.slots(), start, |position, index, entry| {
         // The last of all numbers is for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
@@ -283,10 +294,17 @@ fn finish() {
         let Share { kept, sums: anew } = merge_serially(&pool, work, &stream, &merged, codec);
         (merged.kept, sums) = (kept, anew);
     }
-    let lost = cut(&pool, &stream, &merged, sums.fits, codec);
-    let lost = sums.lost.wrapping_add(sum_of_events(lost));
+    let Cut { is_begun, is_whole } = cut(&pool, &stream, &merged, sums.fits, codec);
     if simt::lane() == 0 {
-        chunks::add_to_account(stream.account, [sums.attempted, 0, lost], 0);
+        // Once for a stream, whatever the number of its rounds.
+        if stream.sequence == 0 && (is_begun || is_whole) {
+            chunks::add_to_account(stream.account, [sums.attempted, 0, sums.lost], 0);
+        }
+        if is_whole {
+            chunks::set_finished(stream.account, true);
+        } else {
+            chunks::count_waiting(&pool);
+        }
     }
 }
 
@@ -304,7 +322,7 @@ fn merge_serially(
     simt::sync_warp(ALL);
     if simt::lane() == 0 {
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-        let mut merge = SerialMerge::open(work.slots(), memory, stream.slice);
+        let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
         let room = room(pool.chunk_bytes);
         let mut remaining = merged.keys;
         while remaining != 0 {

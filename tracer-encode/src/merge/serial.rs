@@ -1,13 +1,13 @@
 //! The logs of a stream, merged by one thread, whatever times they hold.
 //!
-//! The thread looks at the next run of each log and takes the earliest. As long as a log's next run comes before all
-//! others', it is taken without another look. Times are compared from the last run taken on, so that they may wrap
-//! again and again.
+//! The thread looks at the next run of each log and takes the earliest. As long as a log's next run comes
+//! before all others', it is taken without another look. Times are compared from the last run taken on, so
+//! that they may wrap again and again.
 
 use warptrace_format::Memory;
 use warptrace_format::log::{Entry, LANES};
 
-use crate::lane_log::{Cursor, LaneLog, LogMemory, Slice};
+use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs};
 use crate::warp::NEVER;
 
 /// What is kept of each log that has runs, in this order: the cursor at its next run, and the time of that.
@@ -21,7 +21,7 @@ pub(crate) const HEADS_BYTES: u32 = HEAD_BYTES * LANES;
 pub(crate) struct SerialMerge<H, L> {
     heads: H,
     memory: L,
-    slice: Slice,
+    stream: StreamLogs,
     /// Logs that have runs.
     logs: u32,
     /// Time of the run that was taken last.
@@ -35,20 +35,20 @@ pub(crate) struct SerialMerge<H, L> {
 }
 
 impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
-    /// Opens the logs in a slice. `heads` are [`HEADS_BYTES`] of memory.
+    /// Opens the logs of a stream. `heads` are [`HEADS_BYTES`] of memory.
     #[inline(always)]
-    pub(crate) fn open(mut heads: H, memory: L, slice: Slice) -> Self {
+    pub(crate) fn open(mut heads: H, memory: L, stream: StreamLogs) -> Self {
         let (mut logs, mut lost, mut first_lost) = (0, false, 0);
         let mut lane = 0;
         while lane < LANES {
-            let log = LaneLog::read(memory, slice, lane);
+            let log = LaneLog::read(memory, stream, lane);
             if let Some(time) = log.lost_from {
                 let is_earlier = !lost || (time.wrapping_sub(first_lost) as i32) < 0;
                 first_lost = if is_earlier { time } else { first_lost };
                 lost = true;
             }
-            let mut cursor = log.cursor(slice);
-            if let Some(entry) = cursor.seek(memory, slice) {
+            let mut cursor = log.cursor(stream);
+            if let Some(entry) = cursor.seek(memory, stream) {
                 heads.set128(HEAD_BYTES * logs, [cursor.index, cursor.link, cursor.remaining, entry.time]);
                 logs += 1;
             }
@@ -57,7 +57,7 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
         // Some time before all of them.
         let last = if logs == 0 { 0 } else { heads.get32(TIME).wrapping_sub(1 << 31) };
         let lost_from = if lost { Some(first_lost) } else { None };
-        Self { heads, memory, slice, logs, last, current: NEVER, other: 0, lost_from }
+        Self { heads, memory, stream, logs, last, current: NEVER, other: 0, lost_from }
     }
 
     /// Takes the next run.
@@ -77,7 +77,7 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
         self.last = time;
         let mut cursor = Cursor { index, link, remaining };
         cursor.advance();
-        match cursor.seek(self.memory, self.slice) {
+        match cursor.seek(self.memory, self.stream) {
             None => {
                 self.logs -= 1;
                 let moved = self.heads.get128(HEAD_BYTES * self.logs);

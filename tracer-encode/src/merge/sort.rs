@@ -1,15 +1,15 @@
 //! Sorted lists of keys, merged into one, and the runs brought into that order.
 //!
-//! Each run of a stream has a key of 8 bytes: when it began, since the earliest run, and the index of its entry. There
-//! is memory for two keys a run. So keys move from one half into the other and back, each time with half as many
-//! lists. Each thread of the team makes an equal part of the new lists, key by key; a binary search finds where its
-//! part begins in the two old ones. Keys of few runs are in shared memory; those of more in the memory that has been
-//! claimed for the merged runs.
+//! Each run of a stream has a key of 8 bytes: when it began, since the earliest run, and the index of its
+//! entry. There is memory for two keys a run. So keys move from one half into the other and back, each time
+//! with half as many lists. Each thread of the team makes an equal part of the new lists, key by key; a
+//! binary search finds where its part begins in the two old ones. Keys of few runs are in shared memory;
+//! those of more in the memory that has been claimed for the merged runs.
 //!
 //! Entries that hold no run have keys too, which come last; their lists are then sorted all the same.
 //!
-//! In the end the keys are in the second half, and the merged runs are written from the start on: a run overwrites no
-//! key but those of runs before it and its own.
+//! In the end the keys are in the second half, and the merged runs are written from the start on: a run
+//! overwrites no key but those of runs before it and its own.
 
 use warptrace_device::simt;
 use warptrace_format::Memory;
@@ -189,7 +189,8 @@ impl Pair {
         Self { list, start, middle, end: work.start(list + 2 * step) }
     }
 
-    /// The pair that holds a position. Lists become half as many `levels` times, and have done so `level` times.
+    /// The pair that holds a position. Lists become half as many `levels` times, and have done so `level`
+    /// times.
     #[inline(always)]
     fn of(work: WorkArea, levels: u32, level: u32, position: u32) -> Self {
         // Bit by bit: the last list that starts at that position or before it.
@@ -235,7 +236,8 @@ fn merge_part<K: Keys>(work: WorkArea, levels: u32, level: u32, from: K, to: K, 
             (one, other) = (pair.start, pair.middle);
             (first, second) = (get(one, pair.middle), get(other, pair.end));
         }
-        // Whether the lists are sorted is seen at their old positions, which are the same as the new ones of both.
+        // Whether the lists are sorted is seen at their old positions, which are the same as the new ones of
+        // both.
         if level == 0
             && position != pair.start
             && position != pair.middle

@@ -1,4 +1,5 @@
-//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared memory.
+//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared
+//! memory.
 //!
 //! For the block:
 //! ```text
@@ -26,7 +27,7 @@ use warptrace_format::pool::PoolDescriptor;
 use super::serial::HEADS_BYTES;
 use super::sort::KEY_BYTES;
 use crate::codec::Codec;
-use crate::lane_log::Slice;
+use crate::lane_log::StreamLogs;
 use crate::memory::SharedMemory;
 
 /// Warps of a block that merges, at most.
@@ -56,7 +57,8 @@ const _: () = assert!(size_of::<PoolDescriptor>() == 40);
 /// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
 pub(super) struct MergedRuns {
-    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for none.
+    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for
+    /// none.
     pub(super) first: u32,
     /// Keys that there are, those included that stand for no run.
     pub(super) keys: u32,
@@ -66,7 +68,8 @@ pub(super) struct MergedRuns {
     pub(super) kept: u32,
 }
 
-/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the first.
+/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the
+/// first.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) base: u32,
@@ -77,7 +80,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub(super) account: u64,
-    pub(super) slice: Slice,
+    pub(super) logs: StreamLogs,
     /// Sequence number of its next chunk.
     pub(super) sequence: u32,
     pub(super) warp: u32,
@@ -204,18 +207,18 @@ impl WorkArea {
     pub(super) fn stream(self) -> Stream {
         let [low, high, sequence, warp] = self.memory.get128(STREAM);
         let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
-        let [first_entries, segment_entries] = self.memory.get64(STREAM + 32);
+        let [first_entries, segment_entries, heads, _] = self.memory.get128(STREAM + 32);
         let account = u64::from(low) | u64::from(high) << 32;
-        let slice = Slice { first, first_entries, segment_entries, lanes };
-        Stream { account, slice, sequence, warp, launch, track }
+        let logs = StreamLogs { heads, first, first_entries, segment_entries, lanes };
+        Stream { account, logs, sequence, warp, launch, track }
     }
 
     #[inline(always)]
     pub(super) fn set_stream(mut self, stream: &Stream) {
-        let Stream { account, slice, sequence, warp, launch, track } = *stream;
+        let Stream { account, logs, sequence, warp, launch, track } = *stream;
         self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
-        self.memory.set128(STREAM + 16, [launch, track, slice.first, slice.lanes]);
-        self.memory.set64(STREAM + 32, [slice.first_entries, slice.segment_entries]);
+        self.memory.set128(STREAM + 16, [launch, track, logs.first, logs.lanes]);
+        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, 0]);
     }
 
     #[inline(always)]
@@ -248,8 +251,8 @@ impl WorkArea {
         self.memory.set32(UNSORTED, 0);
     }
 
-    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have seen it
-    /// yet.
+    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have
+    /// seen it yet.
     #[inline(always)]
     pub(super) fn set_unsorted(mut self) {
         self.memory.set32(UNSORTED, 1);

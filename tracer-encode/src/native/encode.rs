@@ -45,7 +45,8 @@ impl Tables {
     }
 }
 
-/// Encodes the merged runs of a stream and adds what comes of it to the stream's account.
+/// Encodes those merged runs of a stream that are not recorded yet, as far as there are chunks, and adds what
+/// comes of it to the stream's account.
 pub(super) fn encode<E: Encoder>(
     memory: &DeviceMemory<'_>,
     owned: Owned<'_>,
@@ -55,27 +56,54 @@ pub(super) fn encode<E: Encoder>(
     tables: &mut Tables,
 ) {
     let Owned { name, account } = owned;
-    account.attempted = account.attempted.wrapping_add(merged.attempted);
-    account.lost = account.lost.wrapping_add(merged.lost);
+    let is_first = account.chunks == 0;
     let is_serial = !(matches!(codec, Codec::Predict) && merged.fits);
     let launch = memory.launch(name).launch;
     let mut stream =
         Stream { memory, account, params, header: [name.warp, 0, 0, 0, launch, name.track, 0, 0], tables };
-    let mut remaining = merged.runs;
-    while !remaining.is_empty() {
+    let mut remaining = pass_over(merged.runs, stream.account.recorded);
+    let mut is_whole = true;
+    while is_whole && !remaining.is_empty() {
         let runs =
             if merged.fits { fitting(codec, remaining, memory.chunk_bytes()) } else { remaining.len() };
         let (stretch, rest) = remaining.split_at_mut(runs);
         remaining = rest;
         let Some(chunk) = memory.claim_chunk() else {
-            stream.lose(stretch);
-            return stream.lose(remaining);
+            is_whole = false;
+            break;
         };
         if is_serial {
             memory.count_serial();
         }
-        stream.write::<E>(chunk, stretch);
+        is_whole = stream.write::<E>(chunk, stretch);
     }
+    // Once for a stream, whatever the number of its rounds.
+    if is_first && (is_whole || account.chunks != 0) {
+        account.attempted = account.attempted.wrapping_add(merged.attempted);
+        account.lost = account.lost.wrapping_add(merged.lost);
+    }
+    if is_whole {
+        account.finished = 1;
+    } else {
+        memory.count_waiting();
+    }
+}
+
+/// Passes over the first runs, which have so many events; answers the others. Of a run that was recorded in
+/// part, the count becomes what remains.
+fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
+    let mut done = 0;
+    for run in runs.iter_mut() {
+        let count = merged_count(*run);
+        if count > recorded {
+            let rest = count - recorded;
+            (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+            break;
+        }
+        recorded -= count;
+        done += 1;
+    }
+    &mut runs[done..]
 }
 
 /// Counts how many of the runs are sure to fit into a chunk, of which each one does.
@@ -92,6 +120,47 @@ fn fitting(codec: Codec, runs: &[Words], chunk_bytes: u32) -> usize {
     runs.iter().take_while(fits).count()
 }
 
+/// What was encoded into a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Runs that are in it whole.
+    pub runs: usize,
+    /// Events that are in it.
+    pub events: u32,
+    /// Bytes of it.
+    pub length: u32,
+}
+
+/// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its
+/// count is then what remains of it.
+pub(super) fn fill<E: Encoder>(
+    params: E::Params,
+    tables: &mut Tables,
+    runs: &mut [Words],
+    payload: &mut [u8],
+) -> Filled {
+    let capacity = payload.len() as u32;
+    let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut tables.0));
+    let mut encoder = E::FRESH;
+    encoder.begin(params, &mut tables);
+    let (mut done, mut events) = (0, 0_u32);
+    for run in runs.iter_mut() {
+        let count = merged_count(*run);
+        let event = Event { location: run[1] as u16, mask: run[0] };
+        let wanted = u32::try_from(count).unwrap_or(u32::MAX);
+        let taken = encoder.push(params, &mut tables, &mut payload, event, wanted, capacity);
+        events = events.wrapping_add(taken);
+        if u64::from(taken) != count {
+            let rest = count - u64::from(taken);
+            (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+            break;
+        }
+        done += 1;
+    }
+    let length = if events == 0 { 0 } else { encoder.finish(params, &mut tables, &mut payload) };
+    Filled { runs: done, events, length }
+}
+
 /// A stream that is being written.
 struct Stream<'a, P> {
     memory: &'a DeviceMemory<'a>,
@@ -103,42 +172,26 @@ struct Stream<'a, P> {
 }
 
 impl<P: Copy> Stream<'_, P> {
-    /// Encodes a stretch into a chunk, and into further ones if that is full.
-    fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) {
+    /// Encodes a stretch into a chunk, and into further ones if that is full; answers whether all of it is
+    /// encoded.
+    fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) -> bool {
         let mut chunk = Some(chunk);
         while !stretch.is_empty() {
-            let Some(bytes) = chunk.take() else { return self.lose(stretch) };
+            let Some(bytes) = chunk.take() else { return false };
             let done = self.fill::<E>(bytes, stretch);
             stretch = &mut stretch[done..];
             if !stretch.is_empty() {
                 chunk = self.memory.claim_chunk();
             }
         }
+        true
     }
 
-    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be encoded as
-    /// well: its count is then what remains of it.
+    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be
+    /// encoded as well: its count is then what remains of it.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
-        let capacity = payload.len() as u32;
-        let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut self.tables.0));
-        let mut encoder = E::FRESH;
-        encoder.begin(self.params, &mut tables);
-        let (mut done, mut events) = (0, 0_u32);
-        for run in runs.iter_mut() {
-            let count = merged_count(*run);
-            let event = Event { location: run[1] as u16, mask: run[0] };
-            let wanted = u32::try_from(count).unwrap_or(u32::MAX);
-            let taken = encoder.push(self.params, &mut tables, &mut payload, event, wanted, capacity);
-            events = events.wrapping_add(taken);
-            if u64::from(taken) != count {
-                let rest = count - u64::from(taken);
-                (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
-                break;
-            }
-            done += 1;
-        }
-        let length = if events == 0 { 0 } else { encoder.finish(self.params, &mut tables, &mut payload) };
+        let Filled { runs: done, events, length } = fill::<E>(self.params, self.tables, runs, payload);
         let words = &mut self.header;
         (words[1], words[2], words[3]) = (self.account.chunks, events, length);
         for (bytes, word) in header.chunks_exact_mut(4).zip(words) {
@@ -149,11 +202,5 @@ impl<P: Copy> Stream<'_, P> {
             self.account.recorded += u64::from(events);
         }
         done
-    }
-
-    /// Counts the events of runs as lost.
-    fn lose(&mut self, runs: &[Words]) {
-        let lost = runs.iter().fold(0_u64, |sum, run| sum.wrapping_add(merged_count(*run)));
-        self.account.lost = self.account.lost.wrapping_add(lost);
     }
 }

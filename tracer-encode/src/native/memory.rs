@@ -5,7 +5,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
-use warptrace_format::log::{LANES, LoggedLaunch, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, MAX_TRACKS, PoolDescriptor, WarpAccount};
 
 use super::EncodeError;
@@ -42,9 +42,9 @@ impl<'a> DeviceMemory<'a> {
     /// Checks the descriptors.
     ///
     /// # Safety
-    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply: chunks, claims,
-    /// log memory up to `merged_end`, accounts of each launch. They do not overlap, and nobody else touches them as long
-    /// as this lives.
+    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply:
+    /// chunks, claims, log memory up to `merged_end`, accounts of each launch. They do not overlap, and
+    /// nobody else touches them as long as this lives.
     pub(super) unsafe fn new(
         pool: &PoolDescriptor,
         launches: &'a [LoggedLaunch],
@@ -89,8 +89,8 @@ impl<'a> DeviceMemory<'a> {
             let in_launch = number - info.first_stream;
             let name = StreamName { launch, track: in_launch / info.warps, warp: in_launch % info.warps };
             let accounts = with_exposed_provenance_mut::<WarpAccount>(info.accounts as usize);
-            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that comes up
-            // once (contract of this function).
+            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that
+            // comes up once (contract of this function).
             let account = unsafe { &mut *accounts.add(in_launch as usize) };
             Owned { name, account }
         };
@@ -117,7 +117,8 @@ impl<'a> DeviceMemory<'a> {
             return None;
         }
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to one task.
+        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to
+        // one task.
         Some(unsafe {
             let first = start.add(self.pool.merged_from as usize + before as usize);
             std::slice::from_raw_parts_mut(first, entries as usize)
@@ -133,13 +134,29 @@ impl<'a> DeviceMemory<'a> {
         }
         let bytes = self.pool.chunk_bytes as usize;
         let start = with_exposed_provenance_mut::<u8>(self.pool.chunks as usize);
-        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one task.
+        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one
+        // task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
     }
 
     /// Counts a stretch that a kernel would have one thread encode.
     pub(super) fn count_serial(&self) {
         self.counter32(core::mem::offset_of!(Claims, serial)).fetch_add(1, Relaxed);
+    }
+
+    /// Counts a stream that waits for another round.
+    pub(super) fn count_waiting(&self) {
+        self.counter32(core::mem::offset_of!(Claims, waiting)).fetch_add(1, Relaxed);
+    }
+
+    /// Whether all chunks have been claimed.
+    pub(super) fn chunks_are_used_up(&self) -> bool {
+        self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed) >= self.pool.chunk_count
+    }
+
+    /// Entries of log memory for merged runs.
+    pub(super) fn merged_entries(&self) -> u32 {
+        self.pool.merged_end - self.pool.merged_from
     }
 
     /// What has been claimed so far.
@@ -149,11 +166,14 @@ impl<'a> DeviceMemory<'a> {
             merged_entries: self.counter64(core::mem::offset_of!(Claims, merged_entries)).load(Relaxed),
             chunks: self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed),
             serial: self.counter32(core::mem::offset_of!(Claims, serial)).load(Relaxed),
+            waiting: self.counter32(core::mem::offset_of!(Claims, waiting)).load(Relaxed),
+            reserved: 0,
         }
     }
 
     fn counter64(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics only.
+        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics
+        // only.
         unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
     }
 
@@ -174,8 +194,8 @@ impl LogMemory for LogEntries<'_> {
     }
 
     #[inline(always)]
-    fn head(self, slice: u32, lane: u32) -> [u32; 2] {
-        let words = self.0[slice as usize + lane as usize / 2];
+    fn head(self, heads: u32, lane: u32) -> [u32; 2] {
+        let words = self.0[heads as usize + lane as usize / 2];
         if lane.is_multiple_of(2) { [words[0], words[1]] } else { [words[2], words[3]] }
     }
 
@@ -203,7 +223,7 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     let aligned = pool.claims.is_multiple_of(8) && pool.claims != 0;
     check(aligned, "claims", pool.claims, "a multiple of 8 is needed")?;
     let aligned = pool.logs.is_multiple_of(16) && pool.logs != 0;
-    check(aligned, "logs", pool.logs, "a multiple of 128 is needed")?;
+    check(aligned, "logs", pool.logs, "a multiple of 16 is needed")?;
     let from = pool.merged_from;
     check(
         (RESERVED_ENTRIES..=pool.merged_end).contains(&from),
@@ -245,13 +265,16 @@ fn check_launch(
     check(is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
     let aligned = launch.accounts.is_multiple_of(8) && launch.accounts != 0;
     check(aligned, "accounts", launch.accounts as u32, "accounts lie at a multiple of 8")?;
-    let total = u64::from(streams) + u64::from(launch.warps) * u64::from(tracks);
-    let inside = "all slices must lie in the part of log memory that is for logs";
-    check(launch.first_entries <= u32::MAX / (2 * LANES), "first_entries", launch.first_entries, inside)?;
-    let entries =
-        u64::from(launch.warps) * u64::from(tracks) * u64::from(slice_entries(launch.first_entries));
-    let end = u64::from(launch.slices).saturating_add(entries);
-    check(end <= u64::from(most), "slices", launch.slices, inside)?;
+    let own = u64::from(launch.warps) * u64::from(tracks);
+    let total = u64::from(streams) + own;
+    let inside = "heads and first segments must lie in the part of log memory that is for logs";
+    let lie_inside = |first: u32, each: u64| {
+        own.checked_mul(each)
+            .is_some_and(|entries| u64::from(first).saturating_add(entries) <= u64::from(most))
+    };
+    check(lie_inside(launch.heads, HEADS_ENTRIES.into()), "heads", launch.heads, inside)?;
+    let first_entries = u64::from(LANES) * u64::from(launch.first_entries);
+    check(lie_inside(launch.first_segments, first_entries), "first_segments", launch.first_segments, inside)?;
     u32::try_from(total).map_err(|_| EncodeError::Launch {
         index,
         launch: launch.launch,

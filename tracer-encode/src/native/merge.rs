@@ -5,7 +5,7 @@ use warptrace_format::log::{Entry, LANES};
 
 use super::memory::{DeviceMemory, StreamName, Words};
 use crate::codec::Codec;
-use crate::lane_log::{LaneLog, LogMemory, Slice};
+use crate::lane_log::{LaneLog, LogMemory, StreamLogs};
 use crate::merge::serial::{HEADS_BYTES, SerialMerge};
 use crate::merged::{max_bytes, merged_words, room};
 use crate::warp::NEVER;
@@ -59,32 +59,40 @@ fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     base.map(|base| base.wrapping_add(minimum))
 }
 
-/// Merges the logs of a stream; `None` if they hold nothing.
+/// What merging comes to.
+pub(super) enum Merging<'a> {
+    /// The logs hold nothing.
+    Nothing,
+    /// There is no memory for the runs now, or no chunk: another round will have some.
+    Waits,
+    /// The runs; none if they are more than all memory that there is for them.
+    Done(Merged<'a>),
+}
+
+/// Merges the logs of a stream.
 pub(super) fn merge<'a>(
     memory: &'a DeviceMemory<'_>,
     name: StreamName,
     codec: Codec,
     scratch: &mut Scratch,
-) -> Option<Merged<'a>> {
+) -> Merging<'a> {
     let launch = memory.launch(name);
-    let slice = Slice {
-        first: launch.slice(name.track, name.warp),
-        first_entries: launch.first_entries,
-        segment_entries: launch.segment_entries,
-        lanes: launch.lanes(name.warp),
-    };
+    let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
     let (logs, room) = (memory.logs(), room(memory.chunk_bytes()));
     let mut lanes = [LaneLog::default(); LANES as usize];
     for (lane, log) in lanes.iter_mut().enumerate() {
-        *log = LaneLog::read(logs, slice, lane as u32);
+        *log = LaneLog::read(logs, stream, lane as u32);
     }
     let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.entries));
     if keys == 0 {
-        return None;
+        return Merging::Nothing;
     }
-    let runs = memory.claim_merged(keys);
+    let runs = if memory.chunks_are_used_up() { None } else { memory.claim_merged(keys) };
+    if runs.is_none() && keys <= memory.merged_entries() {
+        return Merging::Waits;
+    }
     let lost_from = earliest(lanes.iter().filter_map(|log| log.lost_from));
-    let first_time = |log: &LaneLog| log.cursor(slice).seek(logs, slice).map(|entry| entry.time);
+    let first_time = |log: &LaneLog| log.cursor(stream).seek(logs, stream).map(|entry| entry.time);
     let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
     // What is recorded is a beginning: all that began less than `before` after the first.
     let mut before = NEVER;
@@ -99,8 +107,8 @@ pub(super) fn merge<'a>(
     scratch.keys.clear();
     let mut is_sorted = true;
     for log in &lanes {
-        let (mut cursor, mut last) = (log.cursor(slice), 0);
-        while let Some(entry) = cursor.seek(logs, slice) {
+        let (mut cursor, mut last) = (log.cursor(stream), 0);
+        while let Some(entry) = cursor.seek(logs, stream) {
             let since = entry.time.wrapping_sub(base).min(NEVER - 1);
             sums.count(entry, since < before, codec, room);
             scratch.keys.push(u64::from(since) << 32 | u64::from(cursor.index));
@@ -111,7 +119,10 @@ pub(super) fn merge<'a>(
     }
     let runs = match runs {
         Some(runs) if sums.kept != 0 => runs,
-        _ => return Some(Merged { runs: &mut [], attempted: sums.attempted, lost: sums.lost, fits: true }),
+        _ => {
+            let Sums { attempted, lost, .. } = sums;
+            return Merging::Done(Merged { runs: &mut [], attempted, lost, fits: true });
+        }
     };
     // One log is taken as it is, if what is lost of it is its end.
     let single = lanes.iter().filter(|log| log.entries != 0).count() == 1;
@@ -125,10 +136,10 @@ pub(super) fn merge<'a>(
             *run = merged_words(Entry::from_words(logs.entry(*key as u32)));
         }
     } else {
-        sums = merge_serially(logs, slice, runs, codec, room);
+        sums = merge_serially(logs, stream, runs, codec, room);
     }
     let Sums { kept, attempted, lost, fits } = sums;
-    Some(Merged { runs: &mut runs[..kept], attempted, lost, fits })
+    Merging::Done(Merged { runs: &mut runs[..kept], attempted, lost, fits })
 }
 
 /// Sorts keys by time; of the same time, the lower lane's come first, each lane's as they are.
@@ -138,9 +149,15 @@ fn sort(keys: &mut [u64]) {
 }
 
 /// Merges a stream whose times wrap more than once.
-fn merge_serially(logs: impl LogMemory, slice: Slice, runs: &mut [Words], codec: Codec, room: u32) -> Sums {
+fn merge_serially(
+    logs: impl LogMemory,
+    stream: StreamLogs,
+    runs: &mut [Words],
+    codec: Codec,
+    room: u32,
+) -> Sums {
     let mut heads = [0; HEADS_BYTES as usize];
-    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, slice);
+    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
     let mut sums = Sums::NOTHING;
     for _ in 0..runs.len() {
         let Some(entry) = merge.next() else { break };

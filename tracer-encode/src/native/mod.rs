@@ -1,8 +1,8 @@
 //! Merging and encoding on the host.
 //!
-//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts. Only which
-//! chunk of the pool a stream is given may differ, and, where the pool or log memory is too small for all, which streams
-//! lose events.
+//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts.
+//! Only which chunk of the pool a stream is given may differ, and, where the pool is too small for all, which
+//! streams wait for another round.
 
 mod encode;
 mod error;
@@ -16,11 +16,12 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
+pub use self::encode::Filled;
 pub use self::error::EncodeError;
 
 use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};
-use self::merge::Scratch;
+use self::merge::{Merging, Scratch};
 use crate::codec::Codec;
 
 /// In which order streams are encoded.
@@ -33,20 +34,25 @@ pub enum Schedule {
     Parallel,
 }
 
-/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with `codec`, track 1
-/// with `raw`. Adds to the accounts, and marks each warp as finished. Answers what has been claimed.
+/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
+/// `codec`, track 1 with `raw`. Adds to the accounts, and marks each warp as finished of which nothing is
+/// left. Answers what has been claimed.
 ///
-/// Each launch is to be encoded once. The merged runs are put into log memory, as on a device, so nothing is allocated
-/// but 8 bytes for each entry of a stream, for one stream a thread.
+/// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
+/// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was
+/// recorded of a stream before is a beginning of it, as long as its account says; nothing is recorded twice.
+/// The merged runs are put into log memory, as on a device, so nothing is allocated but 8 bytes for each
+/// entry of a stream, for one stream a thread.
 ///
 /// # Safety
-/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they imply: chunks,
-/// claims, log memory up to `merged_end`, and the accounts of each launch. They do not overlap, and nobody else touches
-/// them before this returns. (What the memory holds does not matter: damaged logs give events that never were, but lead
-/// nowhere else.)
+/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
+/// imply: chunks, claims, log memory up to `merged_end`, and the accounts of each launch. They do not
+/// overlap, and nobody else touches them before this returns. (What the memory holds does not matter: damaged
+/// logs give events that never were, but lead nowhere else.)
 ///
 /// # Errors
-/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is encoded then.
+/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is
+/// encoded then.
 pub unsafe fn encode(
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
@@ -59,8 +65,14 @@ pub unsafe fn encode(
     let of_trace = Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
     let task = |state: &mut State, owned: Owned<'_>| {
         let codec = of_trace.of_track(owned.name.track);
-        owned.account.finished = 1;
-        let Some(merged) = merge::merge(&memory, owned.name, codec, &mut state.scratch) else { return };
+        if owned.account.finished != 0 {
+            return;
+        }
+        let merged = match merge::merge(&memory, owned.name, codec, &mut state.scratch) {
+            Merging::Nothing => return owned.account.finished = 1,
+            Merging::Waits => return memory.count_waiting(),
+            Merging::Done(merged) => merged,
+        };
         match (codec, &mut state.trace) {
             (Codec::Ecl, Trace::Ecl(params, tables)) => {
                 encode::encode::<EclState>(&memory, owned, merged, codec, *params, tables);
@@ -74,6 +86,36 @@ pub unsafe fn encode(
     // SAFETY: it is called once.
     unsafe { memory.for_each_stream(schedule == Schedule::Parallel, || State::new(codec), task) };
     Ok(memory.claims())
+}
+
+/// A run that waits to be encoded: mask, location, and the count in two halves.
+pub type Run = [u32; 4];
+
+/// An event at a location by the lanes of a mask, so many times in a row.
+pub const fn run(mask: u32, location: u16, count: u64) -> Run {
+    [mask, location as u32, count as u32, (count >> 32) as u32]
+}
+
+/// Encodes runs into payloads of chunks, each from a fresh state.
+pub struct ChunkEncoder(State);
+
+impl ChunkEncoder {
+    /// An encoder of track 0 with `codec`, and of other tracks with `raw`.
+    ///
+    /// # Errors
+    /// If the codec's parameters are out of range, or it is not known.
+    pub fn new(codec: CodecSpec) -> Result<Self, EncodeError> {
+        codec.check()?;
+        Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
+        Ok(Self(State::new(codec)))
+    }
+
+    /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some
+    /// events may be in it as well: its count is then what remains. A payload of the smallest chunk has room
+    /// for something of any run.
+    pub fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+        self.0.fill(track, runs, payload)
+    }
 }
 
 /// What a thread keeps from stream to stream.
@@ -91,6 +133,19 @@ enum Trace {
 }
 
 impl State {
+    /// Encodes as many runs of a track as a payload has room for.
+    fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+        match &mut self.trace {
+            Trace::Ecl(params, tables) if track == 0 => {
+                encode::fill::<EclState>(*params, tables, runs, payload)
+            }
+            Trace::Predict(params, tables) if track == 0 => {
+                encode::fill::<PredictState>(*params, tables, runs, payload)
+            }
+            _ => encode::fill::<RawState>((), &mut self.raw, runs, payload),
+        }
+    }
+
     fn new(codec: CodecSpec) -> Self {
         let trace = match codec {
             CodecSpec::Ecl(params) => Trace::Ecl(params, Tables::new::<EclState>(params)),

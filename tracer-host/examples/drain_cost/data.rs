@@ -122,7 +122,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<Launch>> {
         let body = &file[at + SECTION_HEADER_BYTES..][..section.length as usize];
         match SectionKind::from_tag(section.tag) {
             Some(SectionKind::Launch) => {
-                let found = LaunchInfo::decode(body, at as u64).map_err(io::Error::other)?;
+                let found = LaunchInfo::decode(section.version, body, at as u64).map_err(io::Error::other)?;
                 let (grid, block) = (found.grid(), found.block());
                 let info = LaunchInfo::new(found.number(), 0, grid, block, 0).map_err(io::Error::other)?;
                 let accounts = vec![WarpAccount::default(); info.warps() as usize];

@@ -7,7 +7,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing,
 };
 
 use crate::data::{Launch, Numbers};
@@ -97,6 +98,10 @@ impl Device for Replay {
         132
     }
 
+    fn memory(&self) -> u64 {
+        1 << 40
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         let address = self.allocated;
         self.allocated += bytes.next_multiple_of(256) + 256;
@@ -127,6 +132,7 @@ impl Device for Replay {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        _: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let mut from = ((first - self.chunks) / u64::from(chunk_bytes)) as usize;
@@ -147,7 +153,11 @@ impl Device for Replay {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
+    fn prepare(
+        &mut self,
+        _: &[&str],
+        _: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -156,12 +166,14 @@ impl Device for Replay {
         _: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        _: Allocation,
     ) -> Result<Encoded, DeviceError> {
         // These are all launches since the last drain.
         self.drained = self.launched - launches.len();
         self.chunks = pool.chunks;
         self.accounts = launches.first().map_or(0, |first| first.accounts);
         let claims = Claims { chunks: self.chunk_count(), ..Claims::default() };
+        assert!(claims.chunks <= pool.chunk_count, "all chunks are there at once");
         Ok(Encoded { claims, time: Duration::ZERO })
     }
 
@@ -173,5 +185,50 @@ impl Device for Replay {
     ) -> Result<LaunchTime, DeviceError> {
         self.launched += 1;
         Ok(LaunchTime::default())
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        _: &[&str],
+        _: Recording,
+        _: Option<Placement>,
+        _: bool,
+        _: bool,
+    ) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        _: &KernelCall,
+        _: &LaunchShape,
+        _: &Streaming,
+        _: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+impl LiveMemory for Replay {
+    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn write_live(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+fn not_streamed() -> DeviceError {
+    DeviceError::Unsupported {
+        problem: "what a replay's kernels leave does not come from streamed logs".to_owned(),
     }
 }

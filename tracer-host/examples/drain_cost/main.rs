@@ -4,8 +4,8 @@
 //! cargo run --release -p warptrace-host --example drain_cost -- [TRACE.wtrc ...]
 //! ```
 //!
-//! Records what traces hold once more, from a device that has it ready; without traces, three kinds of launches that
-//! are made up. Prints Markdown: milliseconds, the median and the least of so many recordings.
+//! Records what traces hold once more, from a device that has it ready; without traces, three kinds of
+//! launches that are made up. Prints Markdown: milliseconds, the median and the least of so many recordings.
 
 mod data;
 mod device;
@@ -60,11 +60,13 @@ fn measure(name: &str, launches: &[Launch]) -> Outcome<()> {
     Ok(())
 }
 
-/// The report, the bytes of the file, and the time from the last launch's end to the end of the file, but without giving
-/// memory back.
+/// The report, the bytes of the file, and the time from the last launch's end to the end of the file, but
+/// without giving memory back.
 fn record(device: &mut Replay, launches: &[Launch]) -> Outcome<(LaunchReport, u64, Duration)> {
     let mut options = SessionOptions::new(CodecSpec::Predict(PredictParams::DEFAULT));
     options.tool = "drain_cost".to_owned();
+    // There is none; it is as much as all chunks of a trace need.
+    options.memory_bytes = Some(256 << 30);
     let program = TracedProgram { kernels: &[("k", "")], points: &[] };
     let output = std::io::BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     device.rewind();

@@ -7,10 +7,10 @@ use cudarc::driver::{result, sys};
 use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{DeviceError, Recording};
+use crate::{DeviceError, LaunchShape, Recording};
 
-/// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all kernels that are
-/// loaded. `warptrace-evaluation fidelity` sets it.
+/// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
+/// kernels that are loaded. `warptrace-evaluation fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
 /// The least that a traced kernel may have: a multiprocessor then holds 32 warps.
@@ -18,8 +18,8 @@ const MIN_REGISTER_LIMIT: u32 = 64;
 /// The most that a thread can have.
 const MAX_REGISTERS: u32 = 255;
 
-/// Answers how many registers a traced kernel may have whose untraced one takes so many: as many, and at least so many that
-/// a multiprocessor holds half of the warps that it can.
+/// Answers how many registers a traced kernel may have whose untraced one takes so many: as many, and at
+/// least so many that a multiprocessor holds half of the warps that it can.
 pub fn traced_registers(untraced: u32) -> u32 {
     untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
 }
@@ -29,12 +29,26 @@ pub fn traced_registers(untraced: u32) -> u32 {
 pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
+    chooses: bool,
+    streamed: bool,
+    open_runs: bool,
 }
 
 impl Way {
-    pub(super) fn of(recording: Recording, placement: Option<Placement>) -> Self {
+    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
         let Recording { counted, dual, .. } = recording;
-        Self { recording: splice::Recording { counted, dual }, placement }
+        let recording = splice::Recording { counted, dual };
+        Self { recording, placement, chooses, streamed: false, open_runs: false }
+    }
+
+    /// The same with streamed logs, and in these runs that have not ended, if `open_runs`.
+    pub(super) fn streamed(
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+        open_runs: bool,
+    ) -> Self {
+        Self { streamed: true, open_runs, ..Self::of(recording, placement, chooses) }
     }
 }
 
@@ -44,6 +58,17 @@ pub(super) struct Traced {
     pub(super) function: sys::CUfunction,
     /// Bytes that each warp of a block needs at the end of dynamic shared memory.
     pub(super) shared_bytes: u32,
+}
+
+impl Traced {
+    /// Bytes of dynamic shared memory that a launch needs, the kernel's own included.
+    pub(super) fn dynamic_shared(self, shape: &LaunchShape) -> u64 {
+        let own = u64::from(shape.dynamic_shared);
+        match self.shared_bytes {
+            0 => own,
+            each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
+        }
+    }
 }
 
 /// The kernels that a binary carries, as far as they are loaded.
@@ -70,8 +95,8 @@ impl Code {
         }
     }
 
-    /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where they are to be
-    /// recorded, a traced one.
+    /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where
+    /// they are to be recorded, a traced one.
     pub(super) fn load(&mut self, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
         let is_there = |kernel: &&str| match way {
             None => self.untraced.contains_key(*kernel),
@@ -88,17 +113,21 @@ impl Code {
         let options = Options {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
+            streamed: way.is_some_and(|way| way.streamed),
+            open_runs: way.is_some_and(|way| way.open_runs),
             placement: way.and_then(|way| way.placement),
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
+            chooses: way.is_some_and(|way| way.chooses),
         };
         let Spliced { text, kernels: traced } = splice(self.ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &text)?;
         self.modules.push(module);
         for kernel in kernels {
-            // From now on the untraced kernel is that of the module with the traced one: they share its variables.
+            // From now on the untraced kernel is that of the module with the traced one: they share its
+            // variables.
             self.untraced.insert(kernel.to_owned(), function(module, kernel)?);
         }
         if let Some(way) = way {

@@ -38,7 +38,8 @@ pub(super) fn words(error: DriverError) -> (String, String) {
     (text(error.error_name()), text(error.error_string()))
 }
 
-/// Compiling takes longer than this where the driver has not kept the result of an earlier time: worth a word.
+/// Compiling takes longer than this where the driver has not kept the result of an earlier time: worth a
+/// word.
 const WORTH_A_WORD: Duration = Duration::from_millis(700);
 
 /// Says on standard error that the driver compiles, if it has not ended after a while.
@@ -99,7 +100,8 @@ unsafe fn load(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
         [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the options and values are two each, the buffer is as long as said; the caller's promise for the image.
+    // SAFETY: the options and values are two each, the buffer is as long as said; the caller's promise for
+    // the image.
     let result = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,

@@ -27,15 +27,11 @@ const MIN_SERIAL_THREADS: u32 = 4;
 const MAX_SERIAL_THREADS: u32 = 32;
 /// Blocks that a multiprocessor can have at once.
 const MAX_BLOCKS: u32 = 32;
-/// The table of launches has at least so many bytes: 682 launches.
-const MIN_TABLE_BYTES: u64 = 32 << 10;
 
 /// The loaded module.
 pub(super) struct Encoding {
     module: sys::CUmodule,
     functions: HashMap<&'static str, sys::CUfunction>,
-    /// The table of launches.
-    table: Option<Allocation>,
 }
 
 /// The kernels' names.
@@ -48,7 +44,8 @@ const KERNELS: [&str; 5] = [
 ];
 
 impl Encoding {
-    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the driver compiles it.
+    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the
+    /// driver compiles it.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
         if PTX.is_empty() {
             return Err(DeviceError::NoDeviceCode);
@@ -56,7 +53,8 @@ impl Encoding {
         // Code runs on its own architecture and on later ones of the same generation.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
         let cubin = CUBINS.iter().filter(|(found, _)| fits(*found)).max_by_key(|(found, _)| *found);
-        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse it.)
+        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse
+        // it.)
         let loaded = cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", image) }.ok());
         let module = match loaded {
             Some(module) => module,
@@ -66,7 +64,7 @@ impl Encoding {
         for kernel in KERNELS {
             functions.insert(kernel, code::function(module, kernel)?);
         }
-        Ok(Self { module, functions, table: None })
+        Ok(Self { module, functions })
     }
 
     /// Unloads the module.
@@ -85,13 +83,20 @@ pub(super) fn encode(
     recording: Recording,
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
+    table: Allocation,
 ) -> Result<Encoded, DeviceError> {
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let streams = last.first_stream + last.tracks * last.warps;
     let codec = Codec::of(recording.codec).ok_or_else(|| DeviceError::Unsupported {
         problem: format!("no kernel encodes with `{}`", recording.codec.name()),
     })?;
-    let table = write_table(device, launches)?;
+    let bytes: Vec<u8> =
+        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
+    device.write(table.address, &bytes)?;
+    let table = table.address;
+    if device.encoding.is_none() {
+        device.encoding = Some(Encoding::load(device.architecture)?);
+    }
     let count = launches.len() as u32;
     let mut time = Duration::ZERO;
     // A warp for each stream.
@@ -123,33 +128,9 @@ pub(super) fn encode(
     Ok(Encoded { claims, time })
 }
 
-/// Writes the table of launches to the device; answers its address.
-fn write_table(device: &mut CudaDevice, launches: &[LoggedLaunch]) -> Result<u64, DeviceError> {
-    let bytes: Vec<u8> =
-        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
-    if device.encoding.is_none() {
-        device.encoding = Some(Encoding::load(device.architecture)?);
-    }
-    let table = device.encoding.as_ref().and_then(|encoding| encoding.table);
-    let table = match table {
-        Some(table) if table.bytes >= bytes.len() as u64 => table,
-        small => {
-            if let Some(small) = small {
-                device.free(small)?;
-            }
-            device.allocate((2 * bytes.len() as u64).max(MIN_TABLE_BYTES))?
-        }
-    };
-    if let Some(encoding) = &mut device.encoding {
-        encoding.table = Some(table);
-    }
-    device.write(table.address, &bytes)?;
-    Ok(table.address)
-}
-
 impl CudaDevice {
-    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run together as fill the
-    /// device.
+    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run
+    /// together as fill the device.
     fn serial_threads(&self, chunks: u32) -> u32 {
         let mut threads = MIN_SERIAL_THREADS;
         while threads < MAX_SERIAL_THREADS && chunks > threads * MAX_BLOCKS * self.multiprocessors {
@@ -158,8 +139,8 @@ impl CudaDevice {
         threads
     }
 
-    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread with so many bytes of
-    /// shared memory.
+    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread
+    /// with so many bytes of shared memory.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // Where that is not enough, each block does more.
         let most = MAX_BLOCKS * self.multiprocessors;
@@ -190,9 +171,9 @@ impl CudaDevice {
             dynamic_shared: u64::from(shape.dynamic_shared),
             claims: Some(pool.claims),
         };
-        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended, which nobody else
-        // uses; the table was written for them.
-        let ran = unsafe { self.run(launched) }?;
+        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended,
+        // which nobody else uses; the table was written for them.
+        let ran = unsafe { self.run(launched, None) }?;
         *time += ran.kernel;
         Ok(ran.claims)
     }

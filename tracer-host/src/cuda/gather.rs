@@ -1,8 +1,9 @@
 //! Collects the used parts of chunks on the device, so that one plain copy brings them to the host.
 //!
-//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a copy of
-//! rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of the device's memory.
-//! It is written in PTX, so that the host side needs no device compiler and no kernel of the program.
+//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a
+//! copy of rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of
+//! the device's memory. It is written in PTX, so that the host side needs no device compiler and no kernel of
+//! the program.
 
 use std::ffi::{CString, c_void};
 
@@ -11,20 +12,22 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
 use super::driver::{self, Called};
 use super::staging::{self, Staging};
-use crate::DeviceError;
+use crate::{Allocation, DeviceError};
 
-/// What one run of the kernel can pack.
-const BUFFER_BYTES: u64 = 64 << 20;
-/// Of that, what a run is planned to pack if chunks hold as much as those before.
-const PLANNED_BYTES: u64 = BUFFER_BYTES / 8 * 7;
+/// The part of its buffer that a run of the kernel is planned to fill if chunks hold as much as those before:
+/// so many eighths.
+const PLANNED_EIGHTHS: u64 = 7;
 /// Bytes in front of the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
+/// The most that one run packs: its counter has 32 bits.
+const MAX_BUFFER_BYTES: u64 = 1 << 31;
 /// Warps of a block; each takes one chunk.
 const BLOCK_WARPS: u32 = 8;
 
-/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in the buffer,
-/// and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells what is wrong with it. What would
-/// not fit is counted and left: the host sees that, and has fewer chunks packed.
+/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in
+/// the buffer, and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells
+/// what is wrong with it. What would not fit is counted and left: the host sees that, and has fewer chunks
+/// packed.
 const PTX: &str = r#"
 .version 7.0
 .target sm_70
@@ -100,11 +103,10 @@ end:
 
 const _: () = assert!(CHUNK_HEADER_BYTES == 32, "the kernel's text has the header's size in it");
 
-/// The kernel, and the buffer that it packs into.
+/// The kernel.
 pub(super) struct Gather {
     module: sys::CUmodule,
     function: sys::CUfunction,
-    buffer: u64,
     /// Bytes that a chunk took in the last run, or 0.
     each: u64,
 }
@@ -117,46 +119,59 @@ impl Gather {
         // SAFETY: the module was just loaded.
         let function =
             unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
-        let bytes = (CURSOR_BYTES + BUFFER_BYTES) as usize;
-        // SAFETY: a plain allocation, given back in `drop`.
-        let buffer = unsafe { result::malloc_sync(bytes) }.called_for("cuMemAlloc", NAME)?;
-        Ok(Self { module, function, buffer, each: 0 })
+        Ok(Self { module, function, each: 0 })
     }
 
-    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; answers how many it has gone through.
-    /// The caller has checked that they lie in one allocation.
+    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; answers how many it
+    /// has gone through. The caller has checked that they lie in one allocation, and `scratch` in another,
+    /// which has room for one.
     pub(super) fn collect(
         &mut self,
         staging: &mut Option<Staging>,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
+        (first, chunk_bytes, count): (u64, u32, u32),
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
-        // So many fit however full they are: at least one, since a chunk has at most 1 MiB.
-        let safe = (BUFFER_BYTES / u64::from(chunk_bytes)) as u32;
+        let buffer_bytes = scratch.bytes.saturating_sub(CURSOR_BYTES).min(MAX_BUFFER_BYTES);
+        // So many fit however full they are.
+        let safe = (buffer_bytes / u64::from(chunk_bytes)) as u32;
+        if safe == 0 {
+            return Err(DeviceError::Unsupported {
+                problem: format!(
+                    "chunks of {chunk_bytes} bytes do not fit into {buffer_bytes} bytes of scratch"
+                ),
+            });
+        }
         // For all of them, the counter of packed bytes does not overflow.
         let most = count.min(u32::MAX / chunk_bytes);
+        let planned_bytes = buffer_bytes / 8 * PLANNED_EIGHTHS;
         loop {
             let planned =
-                PLANNED_BYTES.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
+                planned_bytes.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
             let batch = planned.max(safe).min(most);
-            let packed = self.pack(first, chunk_bytes, batch)?;
+            let packed = self.pack(first, chunk_bytes, batch, [scratch.address, buffer_bytes])?;
             // Rounded up, so that the next run is of fewer chunks if these were too many.
             self.each = packed.div_ceil(u64::from(batch.max(1)));
-            if packed <= BUFFER_BYTES {
-                staging::append(staging, self.buffer + CURSOR_BYTES, packed as usize, to)?;
+            if packed <= buffer_bytes {
+                staging::append(staging, scratch.address + CURSOR_BYTES, packed as usize, to)?;
                 return Ok(batch);
             }
         }
     }
 
-    /// Packs into the buffer; answers the bytes of all used chunks, which have all been packed unless it is more than the buffer's.
-    fn pack(&mut self, mut first: u64, mut chunk_bytes: u32, mut count: u32) -> Result<u64, DeviceError> {
+    /// Packs into a buffer; answers the bytes of all used chunks, which have all been packed unless it is
+    /// more than the buffer's.
+    fn pack(
+        &mut self,
+        mut first: u64,
+        mut chunk_bytes: u32,
+        mut count: u32,
+        [buffer, bytes]: [u64; 2],
+    ) -> Result<u64, DeviceError> {
         const NAME: &str = "warptrace_gather";
         let stream = result::stream::null();
-        let (mut cursor, mut target) = (self.buffer, self.buffer + CURSOR_BYTES);
-        let mut capacity = BUFFER_BYTES as u32;
+        let (mut cursor, mut target) = (buffer, buffer + CURSOR_BYTES);
+        let mut capacity = bytes as u32;
         let mut arguments: [*mut c_void; 6] = [
             (&raw mut first).cast(),
             (&raw mut cursor).cast(),
@@ -167,10 +182,10 @@ impl Gather {
         ];
         let blocks = count.div_ceil(BLOCK_WARPS);
         let mut packed = [0u32];
-        // SAFETY: the buffer is this object's; the arguments are those of the kernel's text, in order and size; the
-        // kernel writes nothing behind its capacity; the last call waits for all.
+        // SAFETY: the buffer is the caller's to give; the arguments are those of the kernel's text, in order
+        // and size; the kernel writes nothing behind its capacity; the last call waits for all.
         unsafe {
-            result::memset_d8_async(self.buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
+            result::memset_d8_async(buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
             result::launch_kernel(
                 self.function,
                 (blocks, 1, 1),
@@ -180,7 +195,7 @@ impl Gather {
                 &mut arguments,
             )
             .called_for("cuLaunchKernel", NAME)?;
-            result::memcpy_dtoh_sync(&mut packed, self.buffer).called_for("cuMemcpyDtoH", NAME)?;
+            result::memcpy_dtoh_sync(&mut packed, buffer).called_for("cuMemcpyDtoH", NAME)?;
         }
         let limit = u64::from(count) * u64::from(chunk_bytes);
         debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);
@@ -193,7 +208,6 @@ impl Drop for Gather {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         // SAFETY: made in `new`, used by nobody else.
         unsafe {
-            let _ = result::free_sync(self.buffer);
             let _ = result::module::unload(self.module);
         }
     }

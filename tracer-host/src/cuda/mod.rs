@@ -1,17 +1,18 @@
 //! A GPU through the CUDA driver, which is loaded at run time.
 //!
-//! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every call
-//! of [`Device`] has finished when it returns.
+//! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every
+//! call of [`Device`] has finished when it returns.
 
 mod code;
 mod driver;
 mod encoding;
 mod gather;
+mod live;
 mod staging;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
 use warptrace_device::KernelCall;
@@ -26,9 +27,11 @@ pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;
+use self::live::{Beside, Live};
 use self::staging::Staging;
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing,
 };
 
 /// One GPU of this machine.
@@ -36,6 +39,9 @@ pub struct CudaDevice {
     ordinal: sys::CUdevice,
     info: DeviceInfo,
     multiprocessors: u32,
+    /// Threads that a multiprocessor holds.
+    threads_each: u32,
+    memory: u64,
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
@@ -45,6 +51,8 @@ pub struct CudaDevice {
     allocations: BTreeMap<u64, u64>,
     staging: Option<Staging>,
     gather: Option<Gather>,
+    /// Made with the first streamed kernel.
+    live: Option<Live>,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -143,12 +151,16 @@ impl CudaDevice {
             ordinal: device,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            // SAFETY: the device came from the driver.
+            memory: unsafe { result::device::total_mem(device) }.called("cuDeviceTotalMem")? as u64,
             architecture,
             code: Code::new(ptx, architecture),
             encoding: None,
             allocations: BTreeMap::new(),
             staging: None,
             gather: None,
+            live: None,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -158,17 +170,12 @@ impl CudaDevice {
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
-        let inside = self
-            .allocations
-            .range(..=address)
-            .next_back()
-            .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start));
-        if inside { Ok(()) } else { Err(DeviceError::OutOfBounds { address, bytes }) }
+        live::check_inside(&self.allocations, address, bytes)
     }
 }
 
-/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some for a kernel's own
-/// static part.
+/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some
+/// for a kernel's own static part.
 const ASKED_FOR_ABOVE: i32 = 16 << 10;
 
 /// Whether compiled kernels encode so.
@@ -200,12 +207,21 @@ struct Launched<'a> {
     claims: Option<u64>,
 }
 
+/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether
+/// it has ended.
+const FIRST_LOOK: Duration = Duration::from_micros(300);
+
 impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
-    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does with it.
-    unsafe fn run(&mut self, launched: Launched<'_>) -> Result<LaunchTime, DeviceError> {
+    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does
+    /// with it.
+    unsafe fn run(
+        &mut self,
+        launched: Launched<'_>,
+        serve: Option<&mut Serve<'_>>,
+    ) -> Result<LaunchTime, DeviceError> {
         let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
         let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
         if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
@@ -214,7 +230,8 @@ impl CudaDevice {
                 shape.grid, shape.block
             )));
         }
-        // The static part, a page that the system keeps, and this must fit together; the driver has the last word.
+        // The static part, a page that the system keeps, and this must fit together; the driver has the last
+        // word.
         let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
             problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
         })?;
@@ -227,8 +244,8 @@ impl CudaDevice {
         let [gx, gy, gz] = shape.grid;
         let [bx, by, bz] = shape.block;
         let stream = result::stream::null();
-        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody else's, and read after
-        // the event behind their copy.
+        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
+        // else's, and read after the event behind their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
             result::launch_kernel(
@@ -248,12 +265,33 @@ impl CudaDevice {
                 last = self.counted;
                 result::event::record(last, stream).called("cuEventRecord")?;
             }
+            let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
+            served?;
             let milliseconds =
                 result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
             let claims =
                 if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
             Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
+        }
+    }
+}
+
+impl CudaDevice {
+    /// Serves the logs of a kernel until the event behind it has come.
+    fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
+        let started = Instant::now();
+        loop {
+            // SAFETY: the event is alive.
+            match unsafe { sys::cuEventQuery(end) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                answer => return answer.result().called_for("cuEventQuery", kernel),
+            }
+            if started.elapsed() < FIRST_LOOK {
+                std::hint::spin_loop();
+                continue;
+            }
+            serve(&mut self.beside()?)?;
         }
     }
 }
@@ -270,6 +308,14 @@ impl Device for CudaDevice {
 
     fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    fn resident_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * u64::from(self.threads_each)
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
@@ -310,14 +356,16 @@ impl Device for CudaDevice {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
+        self.check_inside(scratch.address, scratch.bytes)?;
         let gather = match &mut self.gather {
             Some(gather) => gather,
             None => self.gather.insert(Gather::new()?),
         };
-        gather.collect(&mut self.staging, first, chunk_bytes, count, to)
+        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, to)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -330,9 +378,9 @@ impl Device for CudaDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
-        let Some((recording, placement)) = tracing else { return self.code.load(kernels, None) };
+        let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         check_codec(recording.codec)?;
         // What a drain needs takes milliseconds to make.
         if self.staging.is_none() {
@@ -344,7 +392,7 @@ impl Device for CudaDevice {
         if self.encoding.is_none() {
             self.encoding = Some(Encoding::load(self.architecture)?);
         }
-        self.code.load(kernels, Some(Way::of(recording, placement)))
+        self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
 
     fn encode(
@@ -352,9 +400,10 @@ impl Device for CudaDevice {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        table: Allocation,
     ) -> Result<Encoded, DeviceError> {
         check_codec(recording.codec)?;
-        encoding::encode(self, recording, pool, launches)
+        encoding::encode(self, recording, pool, launches, table)
     }
 
     unsafe fn launch(
@@ -369,19 +418,89 @@ impl Device for CudaDevice {
         let (function, claims) = match tracing {
             None => (self.code.untraced(kernel)?, None),
             Some(tracing) => {
-                let traced = self.code.traced(kernel, Way::of(tracing.recording, tracing.placement))?;
+                let &Tracing { recording, placement, chooses, .. } = tracing;
+                let traced = self.code.traced(kernel, Way::of(recording, placement, chooses))?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
-                if traced.shared_bytes != 0 {
-                    dynamic_shared = dynamic_shared.next_multiple_of(16)
-                        + shape.warps_per_block() * u64::from(traced.shared_bytes);
-                }
+                dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
             }
         };
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with; the last one is the
-        // descriptor that traced kernels take. The caller promises the memory behind them.
-        unsafe { self.run(launched) }
+        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with;
+        // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
+        // promises the memory behind them.
+        unsafe { self.run(launched, None) }
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+        open_runs: bool,
+    ) -> Result<(), DeviceError> {
+        self.beside()?;
+        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        self.beside()?;
+        let kernel = call.name();
+        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
+        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
+        let mut arguments = pointers(call);
+        arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
+        let launched = Launched {
+            function: traced.function,
+            kernel,
+            arguments,
+            shape,
+            dynamic_shared: traced.dynamic_shared(shape),
+            claims: None,
+        };
+        // SAFETY: as in `launch`.
+        unsafe { self.run(launched, Some(serve)) }
+    }
+}
+
+impl CudaDevice {
+    /// Device memory beside a kernel.
+    fn beside(&mut self) -> Result<Beside<'_>, DeviceError> {
+        let live = match &mut self.live {
+            Some(live) => live,
+            none => none.insert(Live::new()?),
+        };
+        Ok(Beside { allocations: &self.allocations, live })
+    }
+}
+
+impl LiveMemory for CudaDevice {
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        self.beside()?.start_read(ranges)
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        match &mut self.live {
+            Some(live) => live.finish_read(),
+            None => {
+                Err(DeviceError::Unsupported { problem: "no read beside a kernel is under way".to_owned() })
+            }
+        }
+    }
+
+    fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.beside()?.write_live(address, bytes)
     }
 }
 
@@ -390,6 +509,7 @@ impl Drop for CudaDevice {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         self.staging = None;
         self.gather = None;
+        self.live = None;
         for &address in self.allocations.keys() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };

@@ -12,11 +12,11 @@ use crate::{DeviceError, threads};
 
 /// Shorter copies go directly.
 const WORTH_STAGING: usize = 1 << 20;
-/// Size of each pinned buffer: much larger than what a copy costs whatever its length, and small enough that copies of a few
-/// megabytes have several pieces.
+/// Size of each pinned buffer: much larger than what a copy costs whatever its length, and small enough that
+/// copies of a few megabytes have several pieces.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Pieces that a copy has at least, so that the device fills a buffer while the host empties the other, and the least size of a
-/// piece that is worth what a copy costs.
+/// Pieces that a copy has at least, so that the device fills a buffer while the host empties the other, and
+/// the least size of a piece that is worth what a copy costs.
 const LEAST_PIECES: usize = 4;
 const LEAST_PIECE_BYTES: usize = 512 << 10;
 /// Bytes that one task copies out of a buffer.
@@ -29,8 +29,8 @@ pub(super) struct Staging {
     stream: sys::CUstream,
 }
 
-/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked; the buffers are made when they
-/// are first needed.
+/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked; the buffers are
+/// made when they are first needed.
 pub(super) fn read(staging: &mut Option<Staging>, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
     if bytes.len() < WORTH_STAGING {
         // SAFETY: the caller has checked the source; the call is synchronous.
@@ -69,7 +69,8 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Copies on several cores: one alone is slower than the link, and the more so where memory is touched for the first time.
+/// Copies on several cores: one alone is slower than the link, and the more so where memory is touched for
+/// the first time.
 fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     threads::install(|| {
         to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
@@ -110,8 +111,8 @@ impl Staging {
                 self.start(from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
-            // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this half is
-            // started only after this loop has given it away.
+            // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this
+            // half is started only after this loop has given it away.
             let found = unsafe {
                 result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
                 std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), length(piece))

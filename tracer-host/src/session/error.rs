@@ -2,8 +2,8 @@
 
 use warptrace_format::file::{LaunchError, MetadataError};
 
-use crate::DeviceError;
 use crate::writer::WriteError;
+use crate::{DeviceError, MemorySize};
 
 /// A session cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,24 @@ pub enum SessionError {
         /// The kernels that the session knows.
         known: String,
     },
+    /// The window names a kernel that the program does not have.
+    #[error("no kernel of this program is named `{name}`: it has {known}")]
+    NoSuchKernel {
+        /// The name, in which `*` stands for any characters.
+        name: String,
+        /// The program's kernels.
+        known: String,
+    },
+    /// A launch needs more device memory than the session may take.
+    #[error("{}", memory_problem(*streams, *needed, *limit))]
+    Memory {
+        /// Warps of the launch, on each track.
+        streams: u64,
+        /// The smallest limit with which it can be recorded, in bytes; `None` if no limit is large enough.
+        needed: Option<u64>,
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// The pool cannot be what was asked for.
     #[error("{problem}")]
     Pool {
@@ -55,7 +73,36 @@ pub enum SessionError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The session was asked to end in the middle of a kernel.
+    #[error("interrupted in launch {launch}, of kernel `{kernel}`; what it had recorded is in the file")]
+    Interrupted {
+        /// Number of the launch.
+        launch: u32,
+        /// The kernel.
+        kernel: String,
+    },
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]
     Unusable,
+}
+
+/// What `SessionError::Memory` says.
+fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
+    let limit = MemorySize(limit);
+    match needed {
+        Some(needed) => {
+            let mib = needed >> 20;
+            let what = match streams {
+                0 | 1 => "recording anything".to_owned(),
+                _ => format!("recording a launch of {streams} warps, those of all tracks,"),
+            };
+            format!(
+                "{what} takes at least {mib} MiB of device memory, for accounts and the shortest logs; \
+                 the limit is {limit}: allow more (`--memory {mib}MiB`, `SessionOptions::memory_bytes`), or launch smaller grids"
+            )
+        }
+        None => format!(
+            "a launch of {streams} warps, those of all tracks, needs more logs than there can be, whatever the limit: launch smaller grids"
+        ),
+    }
 }

@@ -21,8 +21,8 @@ const QUEUE: usize = 2;
 /// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
-/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the program's own results
-/// would find in the heap, and for which they would else have to wait.
+/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the
+/// program's own results would find in the heap, and for which they would else have to wait.
 const MAPPED_BYTES: usize = 64 << 20;
 /// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
 const PIECES: usize = 64;
@@ -35,7 +35,14 @@ const ACCOUNTS_AT_ONCE: usize = 1 << 13;
 #[repr(transparent)]
 pub(super) struct Account(WarpAccount);
 
-// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits are valid.
+impl Account {
+    pub(super) fn new(account: WarpAccount) -> Self {
+        Self(account)
+    }
+}
+
+// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits
+// are valid.
 unsafe impl Zeroable for Account {}
 // SAFETY: as above.
 unsafe impl Pod for Account {}
@@ -45,18 +52,20 @@ unsafe impl TransparentWrapper<WarpAccount> for Account {}
 /// What was copied from the device.
 #[derive(Debug, Default)]
 pub(super) struct Drained {
-    /// Launches that begin.
+    /// Launches that begin, recorded or not.
     pub(super) begin: Vec<LaunchInfo>,
     /// Chunks of launches that have begun, packed.
     pub(super) packed: Vec<u8>,
-    /// Launches that end.
+    /// Launches that end; all of them were recorded.
     pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts as the device left them: launch by launch, track by track, warp by warp. If none ends, these are others'.
+    /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
+    /// none ends, these are others'.
     pub(super) accounts: Vec<Account>,
 }
 
 impl Drained {
-    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it than to copy.
+    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it
+    /// than to copy.
     fn ready() -> Self {
         let one = WarpAccount { finished: 1, ..WarpAccount::default() };
         let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
@@ -213,7 +222,8 @@ impl<W: Write + Send> Work<W> {
 
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
         self.writer.begin_launches(&drained.begin)?;
-        self.launches.extend(drained.begin.iter().map(LaunchInfo::number));
+        let recorded = drained.begin.iter().filter(|info| info.is_recorded());
+        self.launches.extend(recorded.map(LaunchInfo::number));
         let launches = self.launches.clone();
         for info in &drained.end {
             self.launches.remove(&info.number());
@@ -249,7 +259,8 @@ impl<W: Write + Send> Work<W> {
         let mut ends = Vec::new();
         for info in launches {
             for track in 0..self.tracks {
-                let (accounts, after) = rest.split_at_checked(info.warps() as usize).unwrap_or_default();
+                let (accounts, after) =
+                    rest.split_at_checked(info.chosen().count() as usize).unwrap_or_default();
                 rest = after;
                 ends.push(TrackEnd { launch: info.number(), track, accounts });
                 let [attempted, recorded, lost] = sums(accounts);
@@ -283,12 +294,13 @@ fn found(batch: &Batch, piece: Piece<'_>, chunk_bytes: usize) -> Result<(Vec<Fou
         let (launch, warp) = (header.launch, header.warp);
         // A kernel that writes out of bounds may have hit the pool.
         let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
-        let Some(warps) = batch.warps(launch) else {
+        let Some(info) = batch.launch(launch) else {
             return Err(damaged("no such launch is being recorded".to_owned()));
         };
-        if warp >= warps {
-            return Err(damaged(format!("the launch has {warps} warps")));
-        }
+        // The device counts the warps that record.
+        let Some(warp) = info.chosen_warp(warp) else {
+            return Err(damaged(format!("{} warps of the launch record", info.chosen().count())));
+        };
         let payload =
             payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
         let (sequence, events, track) = (header.sequence, header.events, header.track);

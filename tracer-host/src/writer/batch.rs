@@ -2,7 +2,7 @@
 //!
 //! There may be a million, each of a few bytes. So what is moved about is a few words of each.
 
-use warptrace_format::file::ChunkRef;
+use warptrace_format::file::{ChunkRef, LaunchInfo};
 
 use super::error::WriteError;
 use super::order::order;
@@ -23,8 +23,7 @@ pub(crate) struct Found {
 /// A launch that the batch may have chunks of.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
-    number: u32,
-    warps: u32,
+    info: LaunchInfo,
     /// The stream of track 0 and warp 0; those of the other warps follow, then those of the next track.
     first: u64,
 }
@@ -47,10 +46,10 @@ impl Batch {
         let tracks = known.tracks() as u32;
         let mut streams = 0;
         let launches = numbers.map(|number| {
-            let warps = known.warps(number).ok_or(WriteError::UnknownLaunch { launch: number })?;
+            let info = known.info(number).ok_or(WriteError::UnknownLaunch { launch: number })?;
             let first = streams;
-            streams += u64::from(warps) * u64::from(tracks);
-            Ok(Launch { number, warps, first })
+            streams += u64::from(info.warps()) * u64::from(tracks);
+            Ok(Launch { info, first })
         });
         let launches = launches.collect::<Result<_, WriteError>>()?;
         Ok(Self { launches, tracks, capacity: known.payload_capacity(), streams, pieces: Vec::new() })
@@ -58,19 +57,19 @@ impl Batch {
 
     fn find(&self, number: u32) -> Option<Launch> {
         // Mostly no number is left out.
-        let first = self.launches.first()?.number;
+        let first = self.launches.first()?.info.number();
         match self.launches.get(number.wrapping_sub(first) as usize) {
-            Some(launch) if launch.number == number => Some(*launch),
+            Some(launch) if launch.info.number() == number => Some(*launch),
             _ => {
-                let at = self.launches.binary_search_by_key(&number, |launch| launch.number).ok()?;
+                let at = self.launches.binary_search_by_key(&number, |launch| launch.info.number()).ok()?;
                 self.launches.get(at).copied()
             }
         }
     }
 
-    /// Warps of a launch; `None` if it is not one of the batch's.
-    pub(crate) fn warps(&self, launch: u32) -> Option<u32> {
-        self.find(launch).map(|launch| launch.warps)
+    /// A launch; `None` if it is not one of the batch's.
+    pub(crate) fn launch(&self, number: u32) -> Option<LaunchInfo> {
+        self.find(number).map(|launch| launch.info)
     }
 
     /// Takes chunks that were [checked](Self::check).
@@ -81,12 +80,16 @@ impl Batch {
     /// A chunk of a launch, if the launch can have it; `at` says where its payload is.
     pub(crate) fn check(&self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<Found, WriteError> {
         let &ChunkRef { track, warp, sequence, events, payload } = chunk;
-        let Launch { warps, first, .. } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let Launch { info, first } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let warps = info.warps();
         if track >= self.tracks {
             return Err(WriteError::UnknownTrack { launch, track, tracks: self.tracks as usize });
         }
         if warp >= warps {
             return Err(WriteError::UnknownWarp { launch, track, warp, warps });
+        }
+        if !info.is_whole() && !info.is_chosen(warp) {
+            return Err(WriteError::NotChosen { launch, track, warp });
         }
         if events == 0 || payload.is_empty() {
             return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
@@ -99,13 +102,14 @@ impl Batch {
         Ok(Found { stream, sequence, events, length: bytes as u32, at })
     }
 
-    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each launch and track
-    /// that has any.
+    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each
+    /// launch and track that has any.
     pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<Found>) -> Vec<Part<'b>> {
         order(&self.pieces, self.streams, ordered);
         let mut rest = &ordered[..];
         let mut parts = Vec::new();
-        for &Launch { number, warps, first } in &self.launches {
+        for Launch { info, first } in &self.launches {
+            let (number, warps) = (info.number(), info.warps());
             for track in 0..self.tracks {
                 let first_stream = first + u64::from(track) * u64::from(warps);
                 let end = first_stream + u64::from(warps);

@@ -94,6 +94,16 @@ pub enum WriteError {
         /// Warps of the launch.
         warps: u32,
     },
+    /// The launch has the warp, but does not record it.
+    #[error("launch {launch}, track {track}: chunk of warp {warp}, which was not chosen")]
+    NotChosen {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+    },
     /// A chunk without events or without bytes.
     #[error("launch {launch}, track {track}, warp {warp}, chunk {sequence} is empty; leave empty chunks out")]
     EmptyChunk {
@@ -142,8 +152,8 @@ pub enum WriteError {
         /// Least sequence number possible.
         next: u64,
     },
-    /// The accounting has not one account for each warp.
-    #[error("launch {launch}, track {track}: {found} accounts, but the launch has {warps} warps")]
+    /// The accounting has not one account for each chosen warp.
+    #[error("launch {launch}, track {track}: {found} accounts, but {warps} warps of the launch were chosen")]
     AccountCount {
         /// The launch.
         launch: u32,
@@ -151,7 +161,7 @@ pub enum WriteError {
         track: u32,
         /// Accounts given.
         found: u64,
-        /// Warps of the launch.
+        /// Warps of the launch that were chosen.
         warps: u32,
     },
     /// An account whose `finished` is neither 0 nor 1.

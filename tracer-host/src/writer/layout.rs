@@ -9,10 +9,11 @@ use warptrace_format::pool::WarpAccount;
 
 use crate::threads;
 
-/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short program's
-/// trace has some megabytes; in smaller frames, all cores have work.
+/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short
+/// program's trace has some megabytes; in smaller frames, all cores have work.
 pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
-/// Least size of the frames that what is too little for [`FRAMES`] of that size is cut into: smaller ones make a larger file.
+/// Least size of the frames that what is too little for [`FRAMES`] of that size is cut into: smaller ones
+/// make a larger file.
 const LEAST_FRAME_BYTES: u32 = 128 << 10;
 /// Frames that give all cores work.
 const FRAMES: u64 = 16;
@@ -24,9 +25,10 @@ pub const RAW_FRAME_BYTES: u32 = 1 << 20;
 pub struct WriterOptions {
     /// Compression of frames and accounting.
     pub compression: Compression,
-    /// Bytes of table and payloads after which a frame is closed, 1..=[`MAX_FRAME_BYTES`](warptrace_format::file::limits::MAX_FRAME_BYTES); `None` for
-    /// [`DEFAULT_FRAME_BYTES`], or less so that all cores have work, or [`RAW_FRAME_BYTES`], by the track's codec. A frame holds at least one chunk, so it may be
-    /// larger than this by less than a chunk.
+    /// Bytes of table and payloads after which a frame is closed,
+    /// 1..=[`MAX_FRAME_BYTES`](warptrace_format::file::limits::MAX_FRAME_BYTES); `None` for
+    /// [`DEFAULT_FRAME_BYTES`], or less so that all cores have work, or [`RAW_FRAME_BYTES`], by the track's
+    /// codec. A frame holds at least one chunk, so it may be larger than this by less than a chunk.
     pub frame_bytes: Option<u32>,
 }
 
@@ -93,8 +95,9 @@ impl Layout {
 /// Bytes of the payloads in frames that are made to try out.
 const TRIED_PAYLOAD_BYTES: usize = 16;
 
-/// Has the threads that compress start, and each make what it compresses frames of these tracks with, and does not wait for
-/// them: the first frames of a short program would take longer to get that than to be compressed.
+/// Has the threads that compress start, and each make what it compresses frames of these tracks with, and
+/// does not wait for them: the first frames of a short program would take longer to get that than to be
+/// compressed.
 pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
     let layouts: Vec<_> = tracks.iter().map(|codec| Layout::of(*codec, options)).collect();
     let accounts = options.compression;

@@ -9,7 +9,8 @@
 //!                                └──────────┘ └──────────┘ └─────
 //! ```
 //!
-//! Both steps work on so little at a time that it stays in a core's cache, and on all pieces, then on all ranges, at once.
+//! Both steps work on so little at a time that it stays in a core's cache, and on all pieces, then on all
+//! ranges, at once.
 
 use std::borrow::Cow;
 
@@ -28,8 +29,8 @@ const RANGES_A_THREAD: usize = 8;
 /// Most ranges: a piece has some chunks in each.
 const MOST_RANGES: usize = 256;
 
-/// Brings the chunks of all pieces into order, into `ordered`, whose content and length are of no account. Streams are
-/// below `streams`. Chunks of a stream with the same sequence number come in any order.
+/// Brings the chunks of all pieces into order, into `ordered`, whose content and length are of no account.
+/// Streams are below `streams`. Chunks of a stream with the same sequence number come in any order.
 pub(super) fn order(pieces: &[Vec<Found>], streams: u64, ordered: &mut Vec<Found>) {
     let count: usize = pieces.iter().map(Vec::len).sum();
     // What is there already need not be set: all of it is written.

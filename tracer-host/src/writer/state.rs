@@ -25,7 +25,7 @@ enum Track {
 
 #[derive(Debug)]
 struct Launch {
-    warps: u32,
+    info: LaunchInfo,
     tracks: Vec<Track>,
 }
 
@@ -59,13 +59,13 @@ impl Launches {
             return Err(WriteError::LaunchTwice { launch });
         }
         let tracks = (0..self.tracks).map(|_| Track::Open(Vec::new())).collect();
-        self.launches.insert(launch, Launch { warps: info.warps(), tracks });
+        self.launches.insert(launch, Launch { info: *info, tracks });
         Ok(())
     }
 
-    /// Warps of a launch, if it was registered.
-    pub(super) fn warps(&self, launch: u32) -> Option<u32> {
-        self.launches.get(&launch).map(|launch| launch.warps)
+    /// A launch, if it was registered.
+    pub(super) fn info(&self, launch: u32) -> Option<LaunchInfo> {
+        self.launches.get(&launch).map(|launch| launch.info)
     }
 
     /// Tracks of each launch.
@@ -152,7 +152,7 @@ impl Launches {
     fn check_end(&self, &TrackEnd { launch, track, accounts }: &TrackEnd<'_>) -> Result<(), WriteError> {
         let tracks = self.tracks;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
-        let warps = open.warps;
+        let warps = open.info.chosen().count();
         let state =
             open.tracks.get(track as usize).ok_or(WriteError::UnknownTrack { launch, track, tracks })?;
         if matches!(state, Track::Ended) {
@@ -165,8 +165,9 @@ impl Launches {
         let damaged = |accounts: &[WarpAccount]| accounts.iter().position(|account| account.finished > 1);
         let pieces = accounts.par_chunks(AT_ONCE).enumerate();
         let damaged = pieces.find_map_first(|(piece, accounts)| Some(piece * AT_ONCE + damaged(accounts)?));
-        if let Some(warp) = damaged {
-            let finished = accounts[warp].finished;
+        if let Some(index) = damaged {
+            let finished = accounts[index].finished;
+            let warp = open.info.chosen_warp(index as u32).unwrap_or(u32::MAX) as usize;
             return Err(WriteError::AccountFinished { launch, track, warp, finished });
         }
         Ok(())

@@ -12,8 +12,8 @@ const MAX_EDGES: usize = 1 << 22;
 struct Open {
     start: usize,
     first_instruction: Option<usize>,
-    /// Whether it holds an instruction or a comment. Comments count, because a marker before a label is not passed
-    /// by who branches to the label.
+    /// Whether it holds an instruction or a comment. Comments count, because a marker before a label is not
+    /// passed by who branches to the label.
     has_code: bool,
     /// End of the last label that branches lead to.
     label_end: Option<usize>,
@@ -24,8 +24,8 @@ impl Open {
         Self { start, first_instruction: None, has_code: false, label_end: None }
     }
 
-    /// Tells whether the statements are no block but closing braces, comments and the like behind a terminator
-    /// that control does not pass; they belong to its block.
+    /// Tells whether the statements are no block but closing braces, comments and the like behind a
+    /// terminator that control does not pass; they belong to its block.
     fn is_leftover(&self, last: Option<&Block>) -> bool {
         let closed = last.is_some_and(|last| !last.terminator.falls_through());
         closed && self.first_instruction.is_none() && self.label_end.is_none()

@@ -1,5 +1,5 @@
-//! Dominators: Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), the
-//! simple variant: O(m log n) for any graph.
+//! Dominators: Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979),
+//! the simple variant: O(m log n) for any graph.
 
 use super::Block;
 
@@ -153,7 +153,8 @@ impl Forest {
         }
     }
 
-    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, without the root.
+    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, without the
+    /// root.
     fn evaluate(&mut self, vertex: usize) -> usize {
         let mut at = vertex;
         while self.ancestor[at] != NONE && self.ancestor[self.ancestor[at]] != NONE {

@@ -7,11 +7,11 @@ use crate::body::{Body, Directive, StatementKind};
 use crate::span::Span;
 
 /// Where the branches of a body lead.
-pub(super) struct Targets {
+pub(crate) struct Targets {
     /// Of each statement that is a label: whether a branch or a table names it.
     pub(super) is_target: Vec<bool>,
     /// Of each `bra`, its statement and that of its label, in text order.
-    pub(super) branches: HashMap<usize, usize>,
+    pub(crate) branches: HashMap<usize, usize>,
     /// Of each `brx.idx`, its statement and that of its `.branchtargets`.
     pub(super) indexed: HashMap<usize, usize>,
     /// Of each `.branchtargets`, its statement and those of its labels, each once, in the order of the table.
@@ -34,7 +34,7 @@ impl Visible<'_> {
 }
 
 /// Resolves all branches and tables of `body`, in time linear in its size.
-pub(super) fn resolve(body: &Body<'_>) -> Result<Targets, CfgError> {
+pub(crate) fn resolve(body: &Body<'_>) -> Result<Targets, CfgError> {
     let scopes = labels_by_scope(body);
     let mut visible = Visible { by_name: HashMap::new(), anywhere: HashMap::new() };
     for (name, statement) in scopes.iter().flatten() {

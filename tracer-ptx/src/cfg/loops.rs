@@ -60,8 +60,8 @@ impl Forest {
         index
     }
 
-    /// Adds a loop: all blocks from which a latch is reached without passing the header. Loops that it meets are
-    /// entered through their headers only, so each block and each loop is visited once.
+    /// Adds a loop: all blocks from which a latch is reached without passing the header. Loops that it meets
+    /// are entered through their headers only, so each block and each loop is visited once.
     fn add(
         &mut self,
         header: usize,

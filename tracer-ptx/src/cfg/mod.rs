@@ -2,7 +2,7 @@
 
 mod blocks;
 mod dominators;
-mod labels;
+pub(crate) mod labels;
 mod loops;
 
 #[cfg(test)]
@@ -37,8 +37,8 @@ pub struct Block {
     pub statements: Range<usize>,
     /// Index of the first instruction's statement.
     pub first_instruction: Option<usize>,
-    /// Offset where instructions can be inserted so that they are the block's first: behind its labels; before its
-    /// first statement where no branch leads to it; behind the body's declarations for block 0.
+    /// Offset where instructions can be inserted so that they are the block's first: behind its labels;
+    /// before its first statement where no branch leads to it; behind the body's declarations for block 0.
     pub entry: usize,
     /// How the block ends.
     pub terminator: Terminator,
@@ -152,9 +152,9 @@ pub enum CfgError {
 impl Cfg {
     /// Finds blocks, edges and loops of `body`.
     ///
-    /// Blocks begin at labels that a branch or a table names, and behind `bra`, `brx`, `ret`, `exit` and `trap`;
-    /// other labels (debug data has many) and calls end no block. A label is looked up from the branch's scope
-    /// outwards; where no surrounding scope has it, the whole function is searched.
+    /// Blocks begin at labels that a branch or a table names, and behind `bra`, `brx`, `ret`, `exit` and
+    /// `trap`; other labels (debug data has many) and calls end no block. A label is looked up from the
+    /// branch's scope outwards; where no surrounding scope has it, the whole function is searched.
     ///
     /// # Errors
     ///
@@ -223,8 +223,8 @@ impl Cfg {
         self.dominators.is_reachable(block)
     }
 
-    /// Returns the closest block through which all ways from the entry to `block` lead; `None` for the entry and
-    /// for blocks that cannot be reached.
+    /// Returns the closest block through which all ways from the entry to `block` lead; `None` for the entry
+    /// and for blocks that cannot be reached.
     ///
     /// # Panics
     ///
@@ -234,8 +234,8 @@ impl Cfg {
         self.dominators.immediate(block)
     }
 
-    /// Tells whether all ways from the entry to `block` lead through `dominator`; a block dominates itself. False
-    /// where one of them cannot be reached.
+    /// Tells whether all ways from the entry to `block` lead through `dominator`; a block dominates itself.
+    /// False where one of them cannot be reached.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! Reads instructions.
 
 use super::address::address;
-use super::op::{Compare, Compute, Memory, Op, Register, Type, Value, Vote};
+use super::op::{Atomic, Compare, Compute, Memory, Op, Register, Type, Value, Vote};
 use super::operand::{Problem, number, parts, register, value};
 use super::program::Names;
 use crate::Instruction;
@@ -36,6 +36,7 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
             let mask = number(parts.operand(0)?).ok_or("its mask is no number")?;
             Ok(Op::PerformanceEvent { mask })
         }
+        "nanosleep" if parts.modifiers == ["u32"] => Ok(Op::Sleep { nanoseconds: parts.value(0, 32)? }),
         "bra" => {
             // The sequences' branches are uniform, or ptxas could make lanes wait for others there.
             let uniform = parts.modifiers == ["uni"] || guard.starts_with(crate::splice::REGISTER_PREFIX);
@@ -137,7 +138,12 @@ impl<'a> Parts<'a> {
     }
 
     fn memory(&self) -> Result<Memory, Problem> {
-        match self.modifiers.first().copied() {
+        let volatile = self.modifiers.first() == Some(&"volatile");
+        if !volatile && self.modifiers.contains(&"volatile") {
+            return Err("`volatile` stands before the state space".to_owned());
+        }
+        match self.modifiers.get(usize::from(volatile)).copied() {
+            Some("param") if volatile => Err("a volatile access to parameters".to_owned()),
             Some("param") => Ok(Memory::Param),
             Some("global") => Ok(Memory::Global),
             Some("shared") => Ok(Memory::Shared),
@@ -186,14 +192,16 @@ impl<'a> Parts<'a> {
     }
 
     fn atomic(&self, answers: bool) -> Result<Op, Problem> {
-        let ty = self.ty(&["global", "add"])?;
-        if self.modifiers[..self.modifiers.len() - 1] != ["global", "add"] || ty.bits < 32 {
-            return Err("atomics other than `global.add` of 32 and 64 bits".to_owned());
-        }
+        let ty = self.ty(&["global", "add", "or"])?;
+        let atomic = match self.modifiers[..] {
+            ["global", "add", "u32" | "s32" | "u64"] => Atomic::Add,
+            ["global", "or", "b32" | "b64"] => Atomic::Or,
+            _ => return Err("atomics other than `global.add` and `global.or` of 32 and 64 bits".to_owned()),
+        };
         let first = usize::from(answers);
         let to = if answers { Some(self.register(0, ty.bits)?) } else { None };
         let address = address(self.decoder.names, Memory::Global, self.operand(first)?)?;
-        Ok(Op::AtomicAdd { ty, to, address, value: self.value(first + 1, ty.bits)? })
+        Ok(Op::Atomic { atomic, ty, to, address, value: self.value(first + 1, ty.bits)? })
     }
 
     fn mov(&self) -> Result<Op, Problem> {

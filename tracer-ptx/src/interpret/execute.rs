@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::machine::{Frame, Group, LANES, Launch, Position, Warp};
 use super::memory::{Memory as Global, Scratch};
-use super::op::{Address, Compute, Memory, Op, Register, Special, Type, Value, Vote};
+use super::op::{Address, Atomic, Compute, Memory, Op, Register, Special, Type, Value, Vote};
 use super::program::{Program, Step};
 
 /// The most calls that a lane may be in.
@@ -18,6 +18,10 @@ pub(super) struct Executor<'a> {
     pub(super) memory: &'a mut Global,
     /// Each block's shared memory.
     pub(super) shared: Vec<Scratch>,
+    /// Nanoseconds since the launch.
+    pub(super) elapsed: u64,
+    /// How long the last instruction lets its group sleep.
+    pub(super) sleep: Option<u64>,
 }
 
 /// A lane of a warp.
@@ -76,6 +80,14 @@ impl Executor<'_> {
                 }
             }
             Op::Exit => {}
+            Op::Sleep { nanoseconds } => {
+                let mut longest = 0;
+                for lane in lanes(active) {
+                    longest = longest.max(self.value(warp, lane, *nanoseconds)?);
+                }
+                self.sleep = Some(longest);
+                add(&mut moves, active, next);
+            }
             Op::ActiveMask { .. } | Op::Vote { .. } | Op::Shuffle { .. } => {
                 self.collective(op, warp, active)?;
                 add(&mut moves, active, next);
@@ -237,12 +249,16 @@ impl Executor<'_> {
                 }
                 self.write(warp, lane, *memory, at, &written[..bytes * from.len()])
             }
-            Op::AtomicAdd { ty, to, address, value } => {
+            Op::Atomic { atomic, ty, to, address, value } => {
                 let bytes = u64::from(ty.bits / 8);
                 let at = self.address(warp, lane, Memory::Global, address, bytes)?;
                 let old = ty.truncate(number(&self.read(warp, lane, Memory::Global, at, bytes)?[..8]));
-                let new = old.wrapping_add(self.value(warp, lane, *value)?).to_le_bytes();
-                self.write(warp, lane, Memory::Global, at, &new[..bytes as usize])?;
+                let value = self.value(warp, lane, *value)?;
+                let new = match atomic {
+                    Atomic::Add => old.wrapping_add(value),
+                    Atomic::Or => old | value,
+                };
+                self.write(warp, lane, Memory::Global, at, &new.to_le_bytes()[..bytes as usize])?;
                 to.map_or(Ok(()), |to| set(warp, lane, to, old))
             }
             // A guarded one: the machine counts the others.
@@ -277,6 +293,7 @@ impl Executor<'_> {
             Special::LanesBelow => (1 << lane.number) - 1,
             Special::DynamicShared => self.launch.dynamic_shared,
             Special::Clock => return warp.clock,
+            Special::GlobalTimer => return self.launch.clock.wrapping_add(self.elapsed),
         };
         u64::from(number)
     }

@@ -4,6 +4,7 @@ use super::error::{Fault, InterpretError};
 use super::execute::Executor;
 use super::memory::{Memory, Scratch};
 use super::observed::{MarkerEvent, Observed};
+use super::op::Op;
 use super::program::{Item, Program};
 use super::schedule::{Candidate, Schedule};
 
@@ -27,7 +28,7 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// The kernel's parameters, each as its bytes.
     pub parameters: Vec<Vec<u8>>,
-    /// What the clock of each warp begins with.
+    /// What the clock of each warp begins with, and `%globaltimer`.
     pub clock: u64,
     /// Instructions that all groups may execute in all.
     pub max_steps: u64,
@@ -80,6 +81,8 @@ pub(super) struct Group {
     pub(super) warp: usize,
     pub(super) mask: u32,
     pub(super) at: Position,
+    /// The group sleeps until so many nanoseconds have gone by since the launch.
+    pub(super) wakes: u64,
 }
 
 /// Where lanes stand.
@@ -113,6 +116,21 @@ pub fn run(
     memory: &mut Memory,
     schedule: &mut Schedule,
 ) -> Result<Observed, InterpretError> {
+    run_with_host(program, launch, memory, schedule, &mut |_| {})
+}
+
+/// Like [`run`], with a host that reads and writes memory while the launch runs: `host` is called at the end
+/// of each turn, so also when a group sleeps.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_host(
+    program: &Program,
+    launch: &Launch<'_>,
+    memory: &mut Memory,
+    schedule: &mut Schedule,
+    host: &mut dyn FnMut(&mut Memory),
+) -> Result<Observed, InterpretError> {
     let function = check(program, launch)
         .map_err(|problem| InterpretError::Launch { kernel: launch.kernel.to_owned(), problem })?;
     let mut frame = Frame::new(program, function);
@@ -139,7 +157,7 @@ pub fn run(
     let start = Position { depth: 1, function, item: 0 };
     let groups = warps.iter().enumerate().map(|(warp, state)| {
         let mask = u32::MAX >> (LANES - state.lanes.len() as u32);
-        Group { number: warp as u64, warp, mask, at: start }
+        Group { number: warp as u64, warp, mask, at: start, wakes: 0 }
     });
     let shared_bytes = program.shared_bytes + launch.dynamic_shared as usize;
     let mut machine = Machine {
@@ -149,6 +167,8 @@ pub fn run(
             launch,
             memory,
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
+            elapsed: 0,
+            sleep: None,
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
@@ -156,7 +176,7 @@ pub fn run(
         observed: Observed { shared_bytes: shared_bytes as u64, ..Observed::default() },
         max_steps: launch.max_steps,
     };
-    machine.run(schedule)?;
+    machine.run(schedule, host)?;
     Ok(machine.observed)
 }
 
@@ -184,38 +204,48 @@ fn check(program: &Program, launch: &Launch<'_>) -> Result<usize, String> {
 }
 
 impl Machine<'_> {
-    fn run(&mut self, schedule: &mut Schedule) -> Result<(), InterpretError> {
+    fn run(
+        &mut self,
+        schedule: &mut Schedule,
+        host: &mut dyn FnMut(&mut Memory),
+    ) -> Result<(), InterpretError> {
         let mut last = 0;
         while !self.groups.is_empty() {
             let mut current = self.choose(schedule, last);
             loop {
                 self.join(&mut current, schedule);
                 last = self.groups[current].number;
-                self.step(current, schedule)?;
+                let sleeps = self.step(current, schedule)?;
                 // The group may have ended.
                 match self.groups.iter().position(|group| group.number == last) {
                     Some(found) => current = found,
                     None => break,
                 }
                 let at_label = self.joins_at(self.groups[current].at);
-                if schedule.turn_ends(self.observed.steps, at_label) {
+                if schedule.turn_ends(self.observed.steps, at_label) || sleeps {
                     break;
                 }
             }
+            host(self.executor.memory);
         }
         Ok(())
     }
 
-    fn choose(&self, schedule: &mut Schedule, last: u64) -> usize {
-        let candidates: Vec<Candidate> = self
+    /// Chooses one of the groups that are awake. Where all sleep, time goes on until one is not.
+    fn choose(&mut self, schedule: &mut Schedule, last: u64) -> usize {
+        let first = self.groups.iter().map(|group| group.wakes).min().unwrap_or_default();
+        self.executor.elapsed = self.executor.elapsed.max(first);
+        let (indices, candidates): (Vec<usize>, Vec<Candidate>) = self
             .groups
             .iter()
-            .map(|group| {
+            .enumerate()
+            .filter(|(_, group)| group.wakes <= self.executor.elapsed)
+            .map(|(index, group)| {
                 let position = (group.at.depth, group.at.item);
-                Candidate { warp: group.warp, group: group.number, position }
+                (index, Candidate { warp: group.warp, group: group.number, position })
             })
-            .collect();
-        schedule.choose(&candidates, last)
+            .unzip();
+        indices[schedule.choose(&candidates, last)]
     }
 
     fn joins_at(&self, at: Position) -> bool {
@@ -229,8 +259,9 @@ impl Machine<'_> {
             return;
         }
         for other in (0..self.groups.len()).rev() {
-            let Group { number, warp, mask, at } = self.groups[other];
-            if number == group.number || warp != group.warp || at != group.at || !schedule.joins() {
+            let Group { number, warp, mask, at, wakes } = self.groups[other];
+            let meets = number != group.number && (warp, at) == (group.warp, group.at);
+            if !meets || wakes > self.executor.elapsed || !schedule.joins() {
                 continue;
             }
             self.groups[*current].mask |= mask;
@@ -242,8 +273,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes one instruction, with the labels, markers and performance events before it.
-    fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<(), InterpretError> {
+    /// Executes one instruction, with the labels, markers and performance events before it; answers whether
+    /// the group sleeps then.
+    fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];
         let program = self.program;
         let step = loop {
@@ -254,7 +286,7 @@ impl Machine<'_> {
                     self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
                 }
                 Some(Item::Instruction(step)) => match (&step.op, step.guard) {
-                    (Ok(super::op::Op::PerformanceEvent { mask }), None) => {
+                    (Ok(Op::PerformanceEvent { mask }), None) => {
                         self.count(group, schedule)?;
                         let events = self.observed.performance_events.entry(*mask).or_default();
                         events.groups += 1;
@@ -274,19 +306,21 @@ impl Machine<'_> {
             .executor
             .execute(step, &mut self.warps[group.warp], &group)
             .map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
+        let sleep = self.executor.sleep.take();
+        let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
         self.observed.splits += (moves.len() as u64).saturating_sub(1);
         let mut moves = moves.into_iter();
         match moves.next() {
             None => {
                 self.groups.remove(current);
             }
-            Some((mask, at)) => self.groups[current] = Group { mask, at, ..group },
+            Some((mask, at)) => self.groups[current] = Group { mask, at, wakes, ..group },
         }
         for (mask, at) in moves {
-            self.groups.push(Group { number: self.numbers, warp: group.warp, mask, at });
+            self.groups.push(Group { number: self.numbers, mask, at, wakes, ..group });
             self.numbers += 1;
         }
-        Ok(())
+        Ok(sleep.is_some())
     }
 
     fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {
@@ -296,6 +330,7 @@ impl Machine<'_> {
         }
         let warp = &mut self.warps[group.warp];
         warp.clock = warp.clock.wrapping_add(schedule.cycles());
+        self.executor.elapsed = self.executor.elapsed.saturating_add(1);
         Ok(())
     }
 

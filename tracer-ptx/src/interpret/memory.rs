@@ -32,6 +32,12 @@ impl Memory {
         self.regions.iter().find(|(base, _)| *base == address).map(|(_, bytes)| bytes.as_slice())
     }
 
+    /// Like [`region`](Self::region), for writing.
+    #[must_use]
+    pub fn region_mut(&mut self, address: u64) -> Option<&mut [u8]> {
+        self.regions.iter_mut().find(|(base, _)| *base == address).map(|(_, bytes)| bytes.as_mut_slice())
+    }
+
     pub(super) fn slice(&mut self, address: u64, length: u64) -> Option<&mut [u8]> {
         let end = address.checked_add(length)?;
         let (base, bytes) = self

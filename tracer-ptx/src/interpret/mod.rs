@@ -11,7 +11,16 @@
 //! instructions, the group splits. Groups of a warp can join only where they stand at the same label of the
 //! program, if the [`Schedule`] wants that. So lanes that went separate ways never join within a recording
 //! sequence, as on hardware: the sequences' own branches are uniform. The schedule also chooses whose turn it
-//! is: any group of any warp of any block, for any number of instructions.
+//! is: any group of any warp of any block, for any number of instructions. A group that sleeps ends its turn
+//! and has none until it wakes.
+//!
+//! # Time
+//! A warp's clock advances with its own instructions. `%globaltimer` advances by a nanosecond with each
+//! instruction of any group. Where all groups sleep, it goes on to when the first one wakes.
+//!
+//! # The host
+//! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed
+//! until then, and lanes see what it has written: nothing is on its way.
 //!
 //! What the model leaves out: floating point, barriers, indirect branches and calls, variables of `.global`
 //! and `.const` at module scope.
@@ -33,7 +42,7 @@ mod schedule;
 mod tests;
 
 pub use self::error::{Fault, InterpretError};
-pub use self::machine::{Launch, run};
+pub use self::machine::{Launch, run, run_with_host};
 pub use self::memory::Memory;
 pub use self::observed::{MarkerEvent, Observed, PerformanceEvents};
 pub use self::program::Program;

@@ -47,6 +47,7 @@ pub(super) enum Special {
     Lane,
     LanesBelow,
     Clock,
+    GlobalTimer,
     DynamicShared,
 }
 
@@ -141,6 +142,13 @@ pub(super) enum Vote {
     Ballot,
 }
 
+/// What an atomic does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Atomic {
+    Add,
+    Or,
+}
+
 /// An instruction without its guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Op {
@@ -174,7 +182,8 @@ pub(super) enum Op {
         from: Vec<Value>,
         address: Address,
     },
-    AtomicAdd {
+    Atomic {
+        atomic: Atomic,
         ty: Type,
         to: Option<Register>,
         address: Address,
@@ -198,6 +207,9 @@ pub(super) enum Op {
     },
     PerformanceEvent {
         mask: u64,
+    },
+    Sleep {
+        nanoseconds: Value,
     },
     Branch {
         target: String,

@@ -71,6 +71,7 @@ fn special(text: &str) -> Option<(Special, u32)> {
         "laneid" => Some((Special::Lane, 32)),
         "lanemask_lt" => Some((Special::LanesBelow, 32)),
         "clock64" => Some((Special::Clock, 64)),
+        "globaltimer" => Some((Special::GlobalTimer, 64)),
         "dynamic_smem_size" => Some((Special::DynamicShared, 32)),
         _ => None,
     }

@@ -6,6 +6,7 @@ use super::InterpretError;
 use super::decode::{Decoder, decode};
 use super::error::Fault;
 use super::op::{Memory, Op, Register};
+use crate::cfg::labels::resolve;
 use crate::splice::Marker;
 use crate::{
     Body, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
@@ -194,16 +195,17 @@ impl Code {
 fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Item> {
     let Some(body) = &function.body else { return Vec::new() };
     let mut items = Vec::new();
-    let mut labels = BTreeMap::new();
+    // Of each statement that is a label or an instruction, its item.
+    let mut item_of = BTreeMap::new();
     // Lines are counted from the start of the function on, not from that of the text for each instruction.
     let (mut line, mut at) = (module.position(body.open).line, body.open);
     let decoder = Decoder { names, version: module.version() };
-    for statement in &body.statements {
+    for (index, statement) in body.statements.iter().enumerate() {
         line += module.text[at..statement.span.start].matches('\n').count();
         at = statement.span.start;
         match &statement.kind {
             StatementKind::Label(label) if !label.names_directive => {
-                labels.insert(label.name, items.len());
+                item_of.insert(index, items.len());
                 items.push(Item::Label { joins: !label.name.starts_with(crate::splice::LABEL_PREFIX) });
             }
             StatementKind::Comment(text) => {
@@ -213,15 +215,18 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
             }
             StatementKind::Instruction(instruction) => {
                 let text = statement.span.text(module.text).to_owned();
+                item_of.insert(index, items.len());
                 items.push(Item::Instruction(Box::new(step(&decoder, instruction, line, text))));
             }
             _ => {}
         }
     }
-    for item in &mut items {
-        let Item::Instruction(step) = item else { continue };
+    // Where a label is missing, no branch is led anywhere.
+    let branches = resolve(body).map(|targets| targets.branches).unwrap_or_default();
+    for (index, item) in &item_of {
+        let Item::Instruction(step) = &mut items[*item] else { continue };
         if let Ok(Op::Branch { target, to, .. }) = &mut step.op {
-            match labels.get(target.as_str()) {
+            match branches.get(index).and_then(|label| item_of.get(label)) {
                 Some(found) => *to = *found,
                 None => step.op = Err(Fault::Unknown(format!("there is no label `{target}`"))),
             }

@@ -1,6 +1,6 @@
 //! The interpreter's own tests: small kernels, and what they must not do.
 
-use super::{Fault, InterpretError, Launch, Memory, Observed, Program, Schedule, run};
+use super::{Fault, InterpretError, Launch, Memory, Observed, Program, Schedule, run_with_host};
 use crate::splice::Marker;
 
 const OUT: u64 = 0x1000;
@@ -44,6 +44,15 @@ fn launch_text(
     threads: u32,
     schedule: &mut Schedule,
 ) -> Result<(Vec<u64>, Observed), InterpretError> {
+    launch_with_host(text, threads, schedule, &mut |_| {})
+}
+
+fn launch_with_host(
+    text: &str,
+    threads: u32,
+    schedule: &mut Schedule,
+    host: &mut dyn FnMut(&mut Memory),
+) -> Result<(Vec<u64>, Observed), InterpretError> {
     let program = Program::parse(text)?;
     let mut memory = Memory::new();
     memory.declare(OUT, vec![0; 8 * threads as usize]);
@@ -56,7 +65,7 @@ fn launch_text(
         clock: 0,
         max_steps: 10_000,
     };
-    let observed = run(&program, &launch, &mut memory, schedule)?;
+    let observed = run_with_host(&program, &launch, &mut memory, schedule, host)?;
     let words = memory.region(OUT).expect("the region").chunks_exact(8);
     Ok((words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect(), observed))
 }
@@ -99,10 +108,37 @@ fn numbers_are_those_of_ptx() {
             -2_i64 as u64,
         ),
         ("mov.u32 %r1, 7; @!%p1 mov.u32 %r1, 8; cvt.u64.u32 %rd2, %r1;", 8),
+        ("st.volatile.global.v2.b32 [%rd1], {5, 6}; ld.volatile.global.b64 %rd2, [%rd1];", 0x6_0000_0005),
+        ("mov.u64 %rd3, %globaltimer; mov.u64 %rd4, %globaltimer; sub.u64 %rd2, %rd4, %rd3;", 1),
+        (
+            "mov.u64 %rd3, %globaltimer; nanosleep.u32 40; mov.u64 %rd4, %globaltimer; sub.u64 %rd2, %rd4, %rd3;",
+            42,
+        ),
     ] {
         let body = format!("\tsetp.ne.u32 %p1, %t, 0;\n\t{body}");
         assert_eq!(value(&body), expected, "{body}");
     }
+}
+
+#[test]
+fn a_scope_has_labels_of_its_own() {
+    let body = "	mov.u32 %r1, 0;
+	bra $inner;
+$again:
+	bra $end;
+$inner:
+	{
+$again:
+	add.u32 %r1, %r1, 1;
+	setp.lt.u32 %p1, %r1, 6;
+	@%p1 bra $again;
+	}
+	setp.eq.u32 %p1, %r1, 6;
+	@%p1 bra $again;
+	mov.u32 %r1, 99;
+$end:
+	cvt.u64.u32 %rd2, %r1;";
+    assert_eq!(value(body), 6);
 }
 
 #[test]
@@ -161,6 +197,58 @@ fn atomics_add_up_whatever_the_order() {
 }
 
 #[test]
+fn atomics_join_bits_whatever_the_order() {
+    let body = "	ld.param.u64 %rd3, [k_param];
+	and.b32 %r1, %t, 31;
+	shl.b32 %r2, %r1, 1;
+	mov.u32 %r3, 1;
+	shl.b32 %r3, %r3, %r1;
+	red.global.or.b32 [%rd3], %r3;
+	mov.u64 %rd4, 3;
+	shl.b64 %rd4, %rd4, %r2;
+	atom.global.or.b64 %rd5, [%rd3+8], %rd4;
+	atom.global.or.b64 %rd5, [%rd3+8], 0;
+	setp.ne.u64 %p1, %rd5, -1;
+	@%p1 exit;
+	red.global.add.u64 [%rd3+16], 1;";
+    for seed in 0..8 {
+        let (words, _) = launch(body, 40, &mut Schedule::random(seed)).expect("the kernel runs");
+        assert_eq!(words[..2], [u64::from(u32::MAX), u64::MAX]);
+        // Of the last lane to come at least, whose answer has all bits.
+        assert!((1..=40).contains(&words[2]), "{}", words[2]);
+    }
+}
+
+#[test]
+fn a_group_that_sleeps_lets_the_host_and_others_go_on() {
+    // Thread 0 waits for the host, thread 32 for thread 0.
+    let body = "	ld.param.u64 %rd3, [k_param];
+	shr.u32 %r1, %t, 5;
+	mad.wide.u32 %rd3, %r1, 8, %rd3;
+$wait:
+	ld.volatile.global.b64 %rd4, [%rd3+8];
+	setp.ne.u64 %p1, %rd4, 0;
+	@%p1 bra $go;
+	nanosleep.u32 100;
+	bra $wait;
+$go:
+	add.u64 %rd2, %rd4, 1;
+	st.volatile.global.b64 [%rd3+16], %rd2;";
+    let mut calls = 0;
+    let mut host = |memory: &mut Memory| {
+        calls += 1;
+        if calls == 5 {
+            let word = memory.region_mut(OUT).and_then(|region| region.get_mut(8..16));
+            word.expect("a word").copy_from_slice(&7_u64.to_le_bytes());
+        }
+    };
+    let text = kernel("6.3", body);
+    let (words, _) =
+        launch_with_host(&text, 64, &mut Schedule::switches(&[], true), &mut host).expect("the kernel ends");
+    assert_eq!(words[1..4], [7, 8, 9]);
+}
+
+#[test]
 fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
     let lane = 0;
     let global = "global";
@@ -174,6 +262,17 @@ fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
         ),
         ("add.u32 %q, %t, 1;", 1, Fault::Unknown("`%q` is no declared register".to_owned())),
         ("add.u32 %r20, %t, 1;", 1, Fault::Unknown("`%r20` is no declared register".to_owned())),
+        ("nanosleep.u64 5;", 1, Fault::Unknown("unknown opcode".to_owned())),
+        (
+            "ld.global.volatile.u64 %rd2, [%rd1];",
+            1,
+            Fault::Unknown("`volatile` stands before the state space".to_owned()),
+        ),
+        (
+            "red.global.or.u32 [%rd1], 1;",
+            1,
+            Fault::Unknown("atomics other than `global.add` and `global.or` of 32 and 64 bits".to_owned()),
+        ),
         ("bra $nowhere;", 1, Fault::Unknown("there is no label `$nowhere`".to_owned())),
         ("add.u32 %r1, %r2, 1;", 1, Fault::Uninitialised { lane, register: "%r2".to_owned() }),
         ("@%p1 mov.u32 %r1, 1;", 1, Fault::Uninitialised { lane, register: "%p1".to_owned() }),

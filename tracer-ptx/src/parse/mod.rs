@@ -11,7 +11,8 @@ use crate::error::ParseError;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::span::Span;
 
-/// Where the parser stands. Comments are tokens: [`Parser::code`] steps over them where they are no statements.
+/// Where the parser stands. Comments are tokens: [`Parser::code`] steps over them where they are no
+/// statements.
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,

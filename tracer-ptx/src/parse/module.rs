@@ -85,8 +85,8 @@ impl Header {
     }
 }
 
-/// Returns the offset behind the line that `offset` is on, if blanks and a line comment are all that follow on
-/// it; else `offset`.
+/// Returns the offset behind the line that `offset` is on, if blanks and a line comment are all that follow
+/// on it; else `offset`.
 fn end_of_line(text: &str, offset: usize) -> usize {
     let rest = &text[offset..];
     let line = rest.split_inclusive('\n').next().unwrap_or_default();

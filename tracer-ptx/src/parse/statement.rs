@@ -206,8 +206,8 @@ impl<'a> Parser<'a> {
         Ok(self.operands()?.into_iter().map(|operand| operand.text).collect())
     }
 
-    /// Steps over a directive that is not known: to its `;` or to the end of its block in braces. Where a statement
-    /// seems to begin on a new line before that, the directive ends with its line, as `.loc` does.
+    /// Steps over a directive that is not known: to its `;` or to the end of its block in braces. Where a
+    /// statement seems to begin on a new line before that, the directive ends with its line, as `.loc` does.
     pub(super) fn unknown_directive(&mut self, in_body: bool) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         let mut last = self.token;

@@ -12,7 +12,8 @@ const PREFIX: &str = "warptrace.";
 
 /// A marker: a comment that a trace point leaves in a compiled kernel.
 ///
-/// `// warptrace.loc 3`, `// warptrace.loop.enter 3`, `// warptrace.loop.tick 3 4`, `// warptrace.loop.leave 3`.
+/// `// warptrace.loc 3`, `// warptrace.loop.enter 3`, `// warptrace.loop.tick 3 4`, `// warptrace.loop.leave
+/// 3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// An event at a location.

@@ -1,8 +1,8 @@
 //! Puts the instructions that record in the place of markers.
 //!
-//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that text: comments are
-//! nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named [`TRACED_SUFFIX`] behind its own name,
-//! with
+//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that
+//! text: comments are nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named
+//! [`TRACED_SUFFIX`] behind its own name, with
 //! - a parameter more, the launch's logs (`warptrace_format::log::LaunchLogs`),
 //! - a prologue, which finds the lane's logs,
 //! - a recording sequence at each marker,
@@ -10,15 +10,19 @@
 //!
 //! Functions that hold markers, or lead to one that does, are copied too.
 //!
-//! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that means for a
-//! reader of the trace: a source line may stand at several places of the kernel (a loop that was unrolled), and a branch that
-//! became a select is no branch.
+//! Where a launch [chooses](Options::chooses) which of its warps record, the copy holds the kernel's own
+//! instructions as well, in a scope of their own at its end, and leads the warps that were not chosen there.
+//!
+//! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that
+//! means for a reader of the trace: a source line may stand at several places of the kernel (a loop that was
+//! unrolled), and a branch that became a select is no branch.
 
 mod emit;
 mod marker;
 mod plan;
 mod state;
 mod style;
+mod unchosen;
 
 use std::collections::BTreeSet;
 
@@ -28,7 +32,7 @@ use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
-use self::state::{DESCRIPTOR_BYTES, warp_bytes};
+use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
 
@@ -55,17 +59,27 @@ pub struct Options<'a> {
     pub kernels: Option<&'a [&'a str]>,
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
+    /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
+    /// `warptrace_format::stream::StreamLogs`.
+    pub streamed: bool,
+    /// Whether runs are in streamed logs as soon as they begin: what lanes are in when a kernel hangs is
+    /// known then. Each run costs a store more, and a repetition some instructions.
+    pub open_runs: bool,
     /// Where lanes keep their records; `None` chooses for each kernel.
     pub placement: Option<Placement>,
-    /// How many registers traced copies of kernels may have; the assembler chooses for those that are not named. Left to itself
-    /// it uses few, and where recording takes some, it may bring loads down to their uses one by one: a loop then waits for
-    /// memory at each of them.
+    /// How many registers traced copies of kernels may have; the assembler chooses for those that are not
+    /// named. Left to itself it uses few, and where recording takes some, it may bring loads down to their
+    /// uses one by one: a loop then waits for memory at each of them.
     pub registers: &'a [(&'a str, u32)],
-    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes differs.
+    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes
+    /// differs.
     pub architecture: u32,
-    /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels: hardware counters then
-    /// tell how often warps and lanes come there.
+    /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels:
+    /// hardware counters then tell how often warps and lanes come there.
     pub marks: bool,
+    /// Whether traced kernels look which of their warps were chosen (`warptrace_format::chosen`). The others
+    /// run the kernel's own instructions. If not, all warps record.
+    pub chooses: bool,
 }
 
 /// A module with traced kernels.
@@ -86,7 +100,8 @@ pub struct TracedKernel {
     pub traced_name: String,
     /// Where lanes keep their records.
     pub placement: Placement,
-    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory, which begins at a multiple of 16.
+    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory, which begins at
+    /// a multiple of 16.
     pub shared_bytes: u32,
     /// Markers at which events are recorded, in the kernel itself.
     pub markers: usize,
@@ -130,6 +145,17 @@ pub enum SpliceError {
         /// What was asked for.
         placement: Placement,
     },
+    /// A variable would be there twice, once for the warps that record and once for the others.
+    #[error(
+        "`{function}` declares `{variable}`, which its warps share, in a place that would be there twice, for warps that record \
+         and for others: choose whole launches of it, not blocks or warps"
+    )]
+    Shared {
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+    },
     /// A name that the tracer needs is taken.
     #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
     Reserved {
@@ -152,8 +178,8 @@ pub enum SpliceError {
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for.
 ///
 /// # Errors
-/// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not there, or its
-/// records cannot be kept where the options say.
+/// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
+/// there, or its records cannot be kept where the options say.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     if options.recording.is_some() {
@@ -230,8 +256,8 @@ impl Function<'_> {
     }
 }
 
-/// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment is claimed in it (see
-/// [`Claim`]).
+/// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
+/// is claimed in it (see [`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
 
 /// Whether a kernel says itself what registers it may have.
@@ -241,8 +267,8 @@ fn says_registers(function: &Function<'_>) -> bool {
         .any(|limit| function.directive(limit).is_some())
 }
 
-/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those of its own for some
-/// divisions and roots.
+/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those
+/// of its own for some divisions and roots.
 fn waits_or_calls(body: &Body<'_>) -> bool {
     body.instructions().any(|(_, instruction)| match instruction.name() {
         // A kernel that sleeps waits for another thread.
@@ -297,7 +323,7 @@ impl Splicer<'_> {
         let style = self.style(function, plan, placement, with_descriptor);
         let copy = self.copy(function, plan, style)?;
         let shared_bytes = match placement {
-            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor),
+            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.options.chooses),
             _ => 0,
         };
         let kernel = TracedKernel {
@@ -330,9 +356,12 @@ impl Splicer<'_> {
         Style {
             placement,
             dual,
+            streamed: self.options.streamed,
+            open_runs: self.options.streamed && self.options.open_runs,
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,
+            chooses: self.options.chooses,
             claim,
             counts_loops: counted && !plan.loops.is_empty(),
             // Functions would read a record in which the location is another number.
@@ -356,7 +385,8 @@ impl Splicer<'_> {
         let mut edits = Edits::new();
         edits.insert(function.name_span.end - start, TRACED_SUFFIX);
         if function.is_entry() {
-            let parameter = format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{DESCRIPTOR_BYTES}]");
+            let parameter =
+                format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]", descriptor_bytes(style.chooses));
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
@@ -373,8 +403,9 @@ impl Splicer<'_> {
                 ),
             );
         }
+        let unchosen = (style.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
-            emitter.prologue(loops);
+            emitter.prologue(loops, unchosen.as_deref());
         } else {
             emitter.function_prologue(loops);
         }
@@ -395,6 +426,12 @@ impl Splicer<'_> {
             edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
         }
         edits.insert(body.close - start, emitter.take_rare());
+        if let Some(label) = unchosen {
+            let own = self.own_body(function, body, plan)?;
+            edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
+        } else if style.chooses {
+            unchosen::check_function(function, body)?;
+        }
         let mut copy = edits.apply(function.span.text(self.module.text))?;
         copy.insert(0, '\n');
         copy.push('\n');

@@ -32,8 +32,8 @@ pub(super) struct Place {
     /// Index of its statement.
     pub(super) statement: usize,
     pub(super) marker: Marker,
-    /// How many events are recorded here: those of this marker and of the ones behind it that join it; 0 if this one joins
-    /// one before.
+    /// How many events are recorded here: those of this marker and of the ones behind it that join it; 0 if
+    /// this one joins one before.
     pub(super) count: u32,
     /// Whether it stands in a loop.
     in_loop: bool,
@@ -55,8 +55,8 @@ const HOT_LIMIT: u16 = 1 << 15;
 impl Plan {
     /// Finds the markers of a function, which has a body.
     ///
-    /// Events at one location that follow each other in straight-line code join: nothing lies between them at which the
-    /// lanes could part, so they are recorded as one run, at the first one.
+    /// Events at one location that follow each other in straight-line code join: nothing lies between them at
+    /// which the lanes could part, so they are recorded as one run, at the first one.
     pub(super) fn of(
         module: &Module<'_>,
         function: &Function<'_>,
@@ -122,7 +122,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// The one location of events in loops, if there is just one: that is where most events repeat, and few runs end.
+    /// The one location of events in loops, if there is just one: that is where most events repeat, and few
+    /// runs end.
     pub(super) fn hot(&self, counted: bool) -> Option<u16> {
         let is_event = |place: &&Place| !(counted && matches!(place.marker, Marker::Tick(..)));
         let locations = || {
@@ -136,8 +137,8 @@ impl Plan {
 }
 
 impl Place {
-    /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay apart: where loops
-    /// are counted, they are recorded differently.
+    /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay
+    /// apart: where loops are counted, they are recorded differently.
     fn joins(&self, marker: Marker, count: u32, max_count: u32) -> bool {
         matches!(self.marker, Marker::Tick(..)) == matches!(marker, Marker::Tick(..))
             && self.count + count <= max_count

@@ -1,30 +1,37 @@
 //! Where a lane keeps its record and its write pointers while its kernel runs.
 //!
-//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began. Beside it are,
-//! for each track, the address of the log entry that it writes next and that of the link at its segment's end.
+//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began.
+//! Beside it are, for each track, the address of the log entry that it writes next and that of the link at
+//! its segment's end.
 //!
-//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each bank once:
+//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each
+//! bank once:
 //! ```text
 //! offset  size  field
 //!      0   256  for each lane: mask, key
 //!    256   256  for each lane: address of the next entry
 //!    512   256  for each lane: clock
-//!    768   256  for each lane: lower half of the link's address; not used
+//!    768   256  for each lane: lower half of the link's address; a streamed log's tag
 //!   1024   512  with a twin: its next entry and link
-//!      …    64  where functions record too: the launch's descriptor
+//!      …    64  where functions record too: the launch's descriptor; 88 in a kernel that chooses its warps
 //! ```
 //! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
+
+use std::mem::offset_of;
+
+use warptrace_format::log::LaunchLogs;
 
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel itself.
+    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel
+    /// itself.
     Registers,
     /// In the block's dynamic shared memory, which a launch makes larger by
     /// [`TracedKernel::shared_bytes`](super::TracedKernel) for each warp.
     Shared,
-    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all trace points
-    /// stand in the kernel itself.
+    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all
+    /// trace points stand in the kernel itself.
     Local,
 }
 
@@ -41,8 +48,11 @@ impl Placement {
 
 /// Bytes of a pair of words, for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
-/// Bytes of the launch's descriptor.
-pub(super) const DESCRIPTOR_BYTES: u32 = size_of::<warptrace_format::log::LaunchLogs>() as u32;
+/// Bytes of the launch's descriptor that a kernel takes; with the fields that choose warps if it looks at
+/// them.
+pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
+    (if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) }) as u32
+}
 
 /// A pair of words of a lane's state.
 #[derive(Clone, Copy)]
@@ -53,7 +63,7 @@ pub(super) enum Pair {
     Log,
     /// Clock.
     Time,
-    /// Lower half of the link's address.
+    /// Lower half of the link's address, and a streamed log's tag.
     Link,
     /// Address of the twin's next entry.
     TwinLog,
@@ -87,8 +97,8 @@ const fn pairs(dual: bool) -> u32 {
 }
 
 /// Bytes of shared memory that a warp's state takes.
-pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool) -> u32 {
-    pairs(dual) * PAIR_BYTES + if with_descriptor { DESCRIPTOR_BYTES } else { 0 }
+pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool, chooses: bool) -> u32 {
+    pairs(dual) * PAIR_BYTES + if with_descriptor { descriptor_bytes(chooses) } else { 0 }
 }
 
 /// Offset of the launch's descriptor in a warp's state.

@@ -4,17 +4,17 @@ use super::state::Placement;
 
 /// How the atomic that claims a segment stands in a program's loop.
 ///
-/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that answers, for it might wait for another thread. A `YIELD` lets
-/// lanes go that wait at a convergence barrier, and so parts lanes that the untraced kernel keeps together. Seen with `ptxas` 13.0
-/// and 13.5: for `sm_90` and later it does so only in functions with a call (which the assembler itself makes for some
-/// divisions), and in loops that end when the atomic's answer says so; for earlier architectures in every loop of which it cannot
-/// tell how often it goes round.
+/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that answers, for it might wait for another
+/// thread. A `YIELD` lets lanes go that wait at a convergence barrier, and so parts lanes that the untraced
+/// kernel keeps together. Seen with `ptxas` 13.0 and 13.5: for `sm_90` and later it does so only in functions
+/// with a call (which the assembler itself makes for some divisions), and in loops that end when the atomic's
+/// answer says so; for earlier architectures in every loop of which it cannot tell how often it goes round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// As it is: no `YIELD`.
     Plain,
-    /// In a loop of its own, which runs once: the `YIELD` stands at that loop's head, and is executed only when a segment is
-    /// claimed.
+    /// In a loop of its own, which runs once: the `YIELD` stands at that loop's head, and is executed only
+    /// when a segment is claimed.
     OwnLoop,
 }
 
@@ -24,18 +24,24 @@ pub(super) struct Style {
     pub(super) placement: Placement,
     /// Whether each event is recorded on the twin's track too.
     pub(super) dual: bool,
+    /// Whether logs are streamed (`warptrace_format::stream`).
+    pub(super) streamed: bool,
+    /// Whether runs are written to streamed logs when they begin, too.
+    pub(super) open_runs: bool,
     /// Whether votes name their lanes.
     pub(super) sync: bool,
     /// Whether this is a kernel; else a function that one calls.
     pub(super) is_entry: bool,
     /// Whether the kernel calls functions that record, or this is one.
     pub(super) with_descriptor: bool,
+    /// Whether the kernel looks which of its warps were chosen to record.
+    pub(super) chooses: bool,
     /// How segments are claimed.
     pub(super) claim: Claim,
     /// Whether counted loops leave lanes in no run.
     pub(super) counts_loops: bool,
-    /// A location below 2^15 at which a repetition takes an instruction less, and the end of any run two more. In a record it is
-    /// 0xffff, and no other location of the function is 2^15 or above: one comparison tells both that the record is at this
-    /// location and that its count has room.
+    /// A location below 2^15 at which a repetition takes an instruction less, and the end of any run two
+    /// more. In a record it is 0xffff, and no other location of the function is 2^15 or above: one comparison
+    /// tells both that the record is at this location and that its count has room.
     pub(super) hot: Option<u16>,
 }

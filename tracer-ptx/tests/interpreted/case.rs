@@ -2,11 +2,12 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
-use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
+use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
-use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
+use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
 use crate::model::{Model, Run, events, lanes, of_lane, sequence, steps};
 use crate::program::{self, LENGTH, Lane, Mix, begins};
 
@@ -42,6 +43,8 @@ pub(crate) struct Splicing {
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Entries of a first segment.
+    pub(crate) first: u32,
     /// Segments of log memory beyond the first ones.
     pub(crate) segments: u32,
     /// What others have claimed before.
@@ -62,6 +65,15 @@ impl Shape {
     pub(crate) fn block_warps(&self) -> u32 {
         self.threads().div_ceil(LANES)
     }
+
+    pub(crate) fn warps(&self) -> u32 {
+        self.blocks() * self.block_warps()
+    }
+
+    /// Log memory of a launch with so many tracks.
+    pub(crate) fn layout(&self, tracks: u32) -> Layout {
+        Layout::new([self.warps(), tracks], self.threads(), self.first, self.segments, self.claimed)
+    }
 }
 
 /// The kernel's text.
@@ -77,8 +89,11 @@ pub(crate) fn text(splicing: Splicing) -> String {
 /// The kernel with its traced copy.
 pub(crate) struct Traced {
     splicing: Splicing,
+    pub(crate) open_runs: bool,
     spliced: Spliced,
     program: Program,
+    /// The warps that record; `None`: all, and the kernel does not ask.
+    chosen: Option<ChosenWarps>,
 }
 
 /// What comes of a traced launch.
@@ -86,25 +101,44 @@ pub(crate) struct Outcome {
     pub(crate) observed: Observed,
     /// For each track its warps.
     pub(crate) tracks: Vec<Vec<Track>>,
+    /// Entries that it claimed, or tried to.
+    pub(crate) claimed: u64,
 }
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
+        Self::with(splicing, false, false, None)
+    }
+
+    /// The kernel with a traced copy whose logs are streamed.
+    pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
+        Self::with(splicing, true, open_runs, None)
+    }
+
+    /// The kernel that looks which of its warps were chosen.
+    pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
+        Self::with(splicing, streamed, false, Some(chosen))
+    }
+
+    fn with(splicing: Splicing, streamed: bool, open_runs: bool, chosen: Option<ChosenWarps>) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
         let options = Options {
             kernels: None,
             recording: Some(splicing.recording),
+            streamed,
+            open_runs,
             placement,
             architecture,
             registers: &[],
             marks: splicing.marks,
+            chooses: chosen.is_some(),
         };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, spliced, program }
+        Self { splicing, open_runs, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -112,7 +146,7 @@ impl Traced {
         Mix { calls: self.splicing.calls, many: self.splicing.many, length, alike, loops }
     }
 
-    fn tracks(&self) -> u32 {
+    pub(crate) fn tracks(&self) -> u32 {
         1 + u32::from(self.splicing.recording.dual)
     }
 
@@ -156,48 +190,93 @@ impl Traced {
 
     /// Runs the traced kernel; its results must be what the lists say.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
-        let warps = shape.blocks() * shape.block_warps();
-        let layout = Layout::new(warps, self.tracks(), shape.threads(), shape.segments, shape.claimed);
+        let layout = self.layout(shape);
         let mut memory = inputs(threads);
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
         memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
-        let kernel = &self.spliced.kernels[0];
-        let mut parameters = parameters();
-        parameters.push(layout.parameter());
-        assert_eq!(kernel.traced_name, format!("walk{TRACED_SUFFIX}"));
-        let state = kernel.shared_bytes * shape.block_warps();
-        let launch = launch(&kernel.traced_name, shape, state, parameters);
-        let observed = match run(&self.program, &launch, &mut memory, schedule) {
-            Ok(observed) => observed,
-            Err(error) => panic!("{error}\n{:?} {shape:?}", self.splicing),
-        };
-        check_results(&memory, threads);
+        let observed = self.run(layout.parameter(), threads, shape, schedule, &mut memory, &mut |_| {});
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
         let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
-        Outcome { observed, tracks }
+        let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
+        Outcome { observed, tracks, claimed }
+    }
+
+    /// Runs the traced kernel with the parameter that it has beyond its own, and checks its results.
+    pub(crate) fn run(
+        &self,
+        parameter: Vec<u8>,
+        threads: &[Lane],
+        shape: Shape,
+        schedule: &mut Schedule,
+        memory: &mut Memory,
+        host: &mut dyn FnMut(&mut Memory),
+    ) -> Observed {
+        let kernel = &self.spliced.kernels[0];
+        let mut parameters = parameters();
+        parameters.push(parameter);
+        assert_eq!(kernel.traced_name, format!("walk{TRACED_SUFFIX}"));
+        let state = kernel.shared_bytes * shape.block_warps();
+        let launch = launch(&kernel.traced_name, shape, state, parameters);
+        let observed = match run_with_host(&self.program, &launch, memory, schedule, host) {
+            Ok(observed) => observed,
+            Err(error) => panic!("{error}\n{:?} {shape:?}", self.splicing),
+        };
+        check_results(memory, threads);
+        observed
+    }
+
+    /// How many warps record.
+    pub(crate) fn recorded_warps(&self, shape: Shape) -> u32 {
+        self.chosen.map_or(shape.warps(), |chosen| chosen.count())
+    }
+
+    /// What a kernel's descriptor has behind its other fields.
+    pub(crate) fn chosen_bytes(&self) -> Vec<u8> {
+        chosen_bytes(self.chosen.unwrap_or_default())
+    }
+
+    /// Log memory of a launch.
+    fn layout(&self, shape: Shape) -> Layout {
+        let Some(chosen) = self.chosen else { return shape.layout(self.tracks()) };
+        let (streams, threads) = ([chosen.count(), self.tracks()], chosen.block_threads(shape.threads()));
+        let mut layout = Layout::new(streams, threads, shape.first, shape.segments, shape.claimed);
+        layout.launch.chosen = chosen;
+        layout
+    }
+
+    /// For each warp its index among those that record, if it does, what it must record then, and its
+    /// threads.
+    pub(crate) fn warps<'a>(
+        &'a self,
+        threads: &'a [Lane],
+        shape: Shape,
+        observed: &'a Observed,
+    ) -> impl Iterator<Item = (Option<u32>, Model, &'a [Lane])> {
+        (0..shape.warps()).map(move |warp| {
+            let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
+            let model = Model::of(&steps(markers, self.splicing.recording.counted));
+            let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
+            let first = (block * shape.threads() + in_block * LANES) as usize;
+            let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
+            let index = match self.chosen {
+                None => Some(warp),
+                Some(chosen) => chosen.index(block, in_block),
+            };
+            (index, model, &threads[first..][..lane_count])
+        })
     }
 
     /// Compares the logs with the lists and with the markers that the interpreter saw.
     pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
         let clock = time(shape.clock);
         let mut all = [Vec::new(), Vec::new()];
-        for warp in 0..shape.blocks() * shape.block_warps() {
-            let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
-            let model = Model::of(&steps(markers, self.splicing.recording.counted));
-            let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
-            let first = (block * shape.threads() + in_block * LANES) as usize;
-            let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
+        for (index, model, threads) in self.warps(threads, shape, &outcome.observed) {
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
-                check_track(
-                    &track[warp as usize],
-                    expected,
-                    &threads[first..][..lane_count],
-                    clock,
-                    self.exact(),
-                );
+                let Some(index) = index else { continue };
+                check_track(&track[index as usize], expected, threads, clock, self.exact());
             }
             all[0].extend(model.trace);
             all[1].extend(model.marks);
@@ -208,7 +287,7 @@ impl Traced {
     }
 
     /// Whether an event of the model is one of the sequences: where no long ticks are that join.
-    fn exact(&self) -> bool {
+    pub(crate) fn exact(&self) -> bool {
         2 * u32::from(self.splicing.many) < MAX_KEY_COUNT / 8
     }
 
@@ -232,7 +311,7 @@ impl Traced {
 }
 
 /// Checks a warp's track: accounting, what each lane did, and masks and counts.
-fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, exact: bool) {
+pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, exact: bool) {
     let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
     assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
     let recorded = track.recorded(clock);
@@ -291,7 +370,7 @@ pub(crate) fn time(clock: u64) -> u32 {
     (clock >> 4) as u32
 }
 
-fn inputs(threads: &[Lane]) -> Memory {
+pub(crate) fn inputs(threads: &[Lane]) -> Memory {
     let mut memory = Memory::new();
     let lists = threads.iter().flat_map(|lane| &lane.words).flat_map(|word| word.to_le_bytes()).collect();
     memory.declare(LISTS, lists);

@@ -16,17 +16,20 @@ fn options(placement: Placement) -> Options<'static> {
     Options {
         kernels: None,
         recording,
+        streamed: false,
+        open_runs: false,
         placement: Some(placement),
         architecture: 90,
         registers: &[],
         marks: false,
+        chooses: false,
     }
 }
 
 /// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
 fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
     let spliced = splice(&module(kernel), &options(placement)).expect("it can be spliced");
-    let layout = Layout::new(2, 1, 40, 4, 0);
+    let layout = Layout::new([2, 1], 40, 8, 4, 0);
     let mut memory = Memory::new();
     memory.declare(LOGS, layout.fill());
     memory.declare(CLAIMS, vec![0; 16]);

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{
-    ENTRY_BYTES, Entry, HEAD_BYTES, HEADS_ENTRIES, LANES, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES,
-    first_segment,
+    ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
+    RESERVED_ENTRIES,
 };
 
-/// Where log memory, claims and accounts are.
-pub(crate) const LOGS: u64 = 0x7f12_3456_7880;
+/// Where log memory, claims and accounts are. A multiple of 4 GiB lies among the logs.
+pub(crate) const LOGS: u64 = 0x7f12_ffff_0000;
+const _: () = assert!(LOGS.is_multiple_of(LOG_ALIGNMENT));
 pub(crate) const CLAIMS: u64 = 0x1000;
 pub(crate) const ACCOUNTS: u64 = 0x2000;
 pub(crate) const ACCOUNT_BYTES: usize = 32;
-/// Entries of somebody else's before the slices and behind what may be claimed.
+/// Entries of somebody else's before the heads, behind the first segments and behind what may be claimed.
 const GUARD: u32 = 24;
 
 /// What a launch finds.
@@ -29,21 +31,29 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Log memory with room for `segments` segments beyond the first ones, and for the beginning of one more.
-    pub(crate) fn new(warps: u32, tracks: u32, block_threads: u32, segments: u32, claimed: u64) -> Self {
+    /// Log memory with first segments of `first` entries, room for `segments` segments more, and for the
+    /// beginning of one more.
+    pub(crate) fn new(
+        [warps, tracks]: [u32; 2],
+        block_threads: u32,
+        first: u32,
+        segments: u32,
+        claimed: u64,
+    ) -> Self {
+        let fixed = Fixed::place((RESERVED_ENTRIES + GUARD).into(), u64::from(warps * tracks), first);
         let mut launch = LaunchLogs {
             logs: LOGS,
             claims: CLAIMS,
             accounts: ACCOUNTS,
-            slices: RESERVED_ENTRIES + GUARD,
+            heads: fixed.heads as u32,
+            first_segments: fixed.first_segments as u32,
             warps,
-            first_entries: 8,
+            first_entries: first,
             segment_entries: 8,
             launch: 3,
             ..LaunchLogs::default()
         };
-        let slices_end = launch.slices + tracks * warps * launch.slice_entries();
-        launch.claims_from = slices_end + GUARD;
+        launch.claims_from = fixed.end as u32 + GUARD;
         let claimed_entries = u32::try_from(claimed).unwrap_or(u32::MAX / 2).min(1 << 16);
         launch.claims_end = launch.claims_from + claimed_entries + segments * launch.segment_entries + 7;
         Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads, zeroed: false }
@@ -51,12 +61,14 @@ impl Layout {
 
     /// The descriptor as the kernel's parameter.
     pub(crate) fn parameter(&self) -> Vec<u8> {
-        let LaunchLogs { logs, claims, accounts, slices, warps, first_entries, segment_entries, .. } =
+        let LaunchLogs { logs, claims, accounts, heads, warps, first_entries, segment_entries, .. } =
             self.launch;
-        let LaunchLogs { claims_from, claims_end, launch, .. } = self.launch;
+        let LaunchLogs { claims_from, claims_end, launch, first_segments, .. } = self.launch;
         let mut bytes: Vec<u8> = [logs, claims, accounts].into_iter().flat_map(u64::to_le_bytes).collect();
-        let words = [slices, warps, first_entries, segment_entries, claims_from, claims_end, launch, 0, 0, 0];
-        bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
+        let words =
+            [heads, warps, first_entries, segment_entries, claims_from, claims_end, launch, first_segments];
+        bytes.extend(words.into_iter().chain([0; 2]).flat_map(u32::to_le_bytes));
+        bytes.extend(chosen_bytes(self.launch.chosen));
         bytes
     }
 
@@ -75,6 +87,15 @@ impl Layout {
     fn lanes(&self, warp: u32) -> u32 {
         LoggedLaunch { block_threads: self.block_threads, ..LoggedLaunch::default() }.lanes(warp)
     }
+}
+
+/// The fields behind a descriptor's others, which say which warps record; a kernel that does not ask takes
+/// none.
+pub(crate) fn chosen_bytes(chosen: ChosenWarps) -> Vec<u8> {
+    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = chosen;
+    let words = [first_block, blocks, block_step, first_warp, block_warps, 0];
+    let words = if chosen.is_none() { &[][..] } else { &words };
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// A warp's track.
@@ -111,17 +132,16 @@ pub(crate) fn read(
     for track in 0..layout.tracks {
         let mut warps = Vec::new();
         for warp in 0..launch.warps {
-            let slice = launch.slice(track, warp);
+            let heads = launch.heads_of(track, warp);
             let mut found = Track::default();
             for lane in (0..LANES).filter(|lane| layout.lanes(warp) >> lane & 1 != 0) {
-                let head = slice * ENTRY_BYTES + lane * HEAD_BYTES;
+                let head = heads * ENTRY_BYTES + lane * HEAD_BYTES;
                 written[head as usize..(head + HEAD_BYTES) as usize].fill(true);
                 let [end, lost_from] = [0, 1].map(|word| words[(head / 4 + word) as usize]);
                 let mut mark = |from: u32, to: u32| {
                     written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
                 };
-                let (mut first, mut length) =
-                    (first_segment(slice, lane, launch.first_entries), launch.first_entries);
+                let (mut first, mut length) = (launch.first_segment(track, warp, lane), launch.first_entries);
                 let mut last_time = None;
                 loop {
                     let link = first + length - 1;
@@ -205,4 +225,4 @@ impl Reader {
     }
 }
 
-const _: () = assert!(HEADS_ENTRIES * ENTRY_BYTES >= LANES * HEAD_BYTES);
+const _: () = assert!(HEADS_ENTRIES * ENTRY_BYTES == LANES * HEAD_BYTES);

@@ -1,10 +1,15 @@
 //! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
 
 mod case;
+mod chosen;
+mod drainer;
 mod kernels;
 mod logs;
 mod memory;
 mod model;
 mod native;
 mod program;
+mod segments;
 mod sequences;
+mod streamed;
+mod streams;

@@ -57,7 +57,7 @@ fn claims_beyond_four_billion_entries_find_no_room() {
 
 /// Two lanes that diverge, each of them interrupted at every instruction.
 fn interrupt_everywhere(words: [&[u16]; 2], segments: u32, turns: &[u64]) {
-    let shape = Shape { grid: [1; 3], block: [2, 1, 1], segments, claimed: 0, clock: 77 };
+    let shape = Shape { grid: [1; 3], block: [2, 1, 1], first: 8, segments, claimed: 0, clock: 77 };
     for placement in [Placement::Registers, Placement::Shared] {
         for (counted, dual) in [(false, false), (true, true)] {
             let recording = Recording { counted, dual };

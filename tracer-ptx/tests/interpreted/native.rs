@@ -8,7 +8,7 @@ use warptrace_ptx::splice::Placement;
 use warptrace_sim::{Launch, Recording, Simulator};
 
 use crate::case::{Outcome, Shape, Splicing, Traced};
-use crate::logs::{ACCOUNT_BYTES, Layout, Track, read};
+use crate::logs::{ACCOUNT_BYTES, Track, read};
 use crate::model::{Run, Step, of_lane, steps};
 use crate::sequences::{shape, splicings};
 
@@ -27,7 +27,7 @@ struct HostLogs {
 /// The logs that the simulator's recorder writes of these steps of each warp.
 fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Track>> {
     let tracks = 1 + u32::from(splicing.recording.dual);
-    let mut layout = Layout::new(warps.len() as u32, tracks, shape.threads(), shape.segments, shape.claimed);
+    let mut layout = shape.layout(tracks);
     layout.zeroed = true;
     let lines = ((layout.entries * ENTRY_BYTES) as usize).div_ceil(size_of::<Line>());
     let mut memory = HostLogs {
@@ -86,8 +86,7 @@ fn runs(track: &Track) -> Vec<Run> {
 }
 
 fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
-    let warps = shape.blocks() * shape.block_warps();
-    let steps: Vec<Vec<Step>> = (0..warps)
+    let steps: Vec<Vec<Step>> = (0..shape.warps())
         .map(|warp| {
             let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
             steps(markers, splicing.recording.counted)

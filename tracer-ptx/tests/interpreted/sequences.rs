@@ -27,7 +27,7 @@ pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
     // Some launches see the times begin anew.
     let clock = [0, 0x1234_5678_9abc, (1 << 36) - 5_000, u64::MAX - 9_999][(index / 4 % 4) as usize];
-    Shape { grid, block, segments, claimed: [0, 64, 8][(index % 3) as usize], clock }
+    Shape { grid, block, first: 8, segments, claimed: [0, 64, 8][(index % 3) as usize], clock }
 }
 
 fn check_all(splicings: impl Iterator<Item = Splicing>) {
@@ -66,6 +66,35 @@ fn records_in_local_memory_make_what_lanes_do() {
 #[test]
 fn functions_record_too() {
     check_all(splicings(Placement::Shared, true));
+}
+
+#[test]
+fn long_first_segments_take_everything_without_a_claim() {
+    let all = [
+        splicings(Placement::Registers, false).collect::<Vec<_>>(),
+        splicings(Placement::Shared, true).collect(),
+        splicings(Placement::Local, false).collect(),
+    ];
+    let (mut short_claimed, mut longest) = (0, 0);
+    for (round, splicing) in (0..).zip(all.into_iter().flatten()) {
+        let traced = Traced::new(splicing);
+        let mix = traced.mix(48, round % 2 == 0, round % 3 != 0);
+        let short = shape(round, PLENTY);
+        let outcome = traced.check(
+            round,
+            mix,
+            Shape { first: [256, 1024, 4096][round as usize % 3], segments: 0, ..short },
+        );
+        assert_eq!(outcome.claimed, 0, "{splicing:?}");
+        assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
+        longest =
+            longest.max(outcome.tracks.iter().flatten().map(|track| track.entries.len()).max().unwrap_or(0));
+        // With short ones the same lists need more.
+        let outcome = traced.check(round, mix, short);
+        assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
+        short_claimed += u32::from(outcome.claimed > 0);
+    }
+    assert!(short_claimed > 40 && longest > 1000, "{short_claimed} {longest}");
 }
 
 /// The runs of a warp whose lanes all have this list.

@@ -19,8 +19,8 @@ const ESCAPE: f64 = 5.0;
 
 /// One step of z = z^2 + c: answers the new z and the |z|^2 from before the step.
 ///
-/// The order of operations and roundings is fixed (two fused multiply-adds), so that every device computes the same
-/// bits.
+/// The order of operations and roundings is fixed (two fused multiply-adds), so that every device computes
+/// the same bits.
 #[inline(always)]
 pub fn step(x: f64, y: f64, cx: f64, cy: f64) -> (f64, f64, f64) {
     let x2 = x * x;
@@ -31,9 +31,9 @@ pub fn step(x: f64, y: f64, cx: f64, cy: f64) -> (f64, f64, f64) {
 kernel! {
     /// Computes `image[row * width + column]`: the number of steps taken at the pixel, 1..=depth.
     ///
-    /// Pixel (row, column) is c = (`left` + column * `pixel`, `top` - row * `pixel`). One-dimensional grid and
-    /// block, at least `width * width` threads; `depth` is at least 1. Each thread steps until `depth` steps are
-    /// done or |z|^2 > 5 (looked at after the step, as the thesis's do-while does).
+    /// Pixel (row, column) is c = (`left` + column * `pixel`, `top` - row * `pixel`). One-dimensional grid
+    /// and block, at least `width * width` threads; `depth` is at least 1. Each thread steps until `depth`
+    /// steps are done or |z|^2 > 5 (looked at after the step, as the thesis's do-while does).
     pub fn fractal(image: Global<u32>, width: u32, depth: u32, left: f64, top: f64, pixel: f64) {
         trace_loc(at::ENTER);
         let index = simt::global_thread_x();

@@ -1,7 +1,7 @@
 //! Order without pattern.
 
-/// Scrambles a number: the finaliser of MurmurHash3 (Appleby, public domain), a bijection of 32 bits, so different
-/// numbers stay different.
+/// Scrambles a number: the finaliser of MurmurHash3 (Appleby, public domain), a bijection of 32 bits, so
+/// different numbers stay different.
 #[inline(always)]
 pub fn scramble(number: u32) -> u32 {
     let mut h = number;

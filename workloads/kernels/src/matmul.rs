@@ -1,10 +1,10 @@
 //! Matrix multiplication C = A B in single precision, through tiles in shared memory.
 //!
-//! A block computes [`TILE_ROWS`] x [`TILE_COLUMNS`] elements of C, a thread 8 x 8 of them in registers: four quadrants of 4 x 4, so
-//! that the lanes of a warp read whole lines of shared memory. The tiles of A and B are [`DEPTH`] deep and lie in shared
-//! memory twice: while a block multiplies one pair, the next is on its way from global memory, and one barrier a pair is
-//! enough. (Volkov, Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", 2008; Nath, Tomov, Dongarra, "An Improved
-//! MAGMA GEMM for Fermi GPUs", 2010.)
+//! A block computes [`TILE_ROWS`] x [`TILE_COLUMNS`] elements of C, a thread 8 x 8 of them in registers: four
+//! quadrants of 4 x 4, so that the lanes of a warp read whole lines of shared memory. The tiles of A and B
+//! are [`DEPTH`] deep and lie in shared memory twice: while a block multiplies one pair, the next is on its
+//! way from global memory, and one barrier a pair is enough. (Volkov, Demmel, "Benchmarking GPUs to Tune
+//! Dense Linear Algebra", 2008; Nath, Tomov, Dongarra, "An Improved MAGMA GEMM for Fermi GPUs", 2010.)
 //!
 //! Each element is the fused sum of its products in ascending order, so every device computes the same bits.
 
@@ -37,8 +37,8 @@ pub const QUADRANT_ROWS: u32 = 16;
 /// Columns from a thread's left quadrants to the right ones.
 pub const QUADRANT_COLUMNS: u32 = 32;
 
-/// Numbers from one column of a tile of A to the next in shared memory. Four more than rows: threads that write
-/// neighbouring columns of one row are four columns apart, and so fall on different banks.
+/// Numbers from one column of a tile of A to the next in shared memory. Four more than rows: threads that
+/// write neighbouring columns of one row are four columns apart, and so fall on different banks.
 const A_STRIDE: u32 = TILE_ROWS + 4;
 /// Vectors of a row of a tile of B.
 const B_LINE: u32 = TILE_COLUMNS / 4;
@@ -55,8 +55,8 @@ shared_arrays! {
 
 /// First row and column, in its block's tile, of the elements that thread `thread` computes.
 ///
-/// They are the quadrants of 4 x 4 there, [`QUADRANT_ROWS`] below, [`QUADRANT_COLUMNS`] to the right, and both. A warp
-/// has 32 x 64 elements, and its lanes lie 4 x 8.
+/// They are the quadrants of 4 x 4 there, [`QUADRANT_ROWS`] below, [`QUADRANT_COLUMNS`] to the right, and
+/// both. A warp has 32 x 64 elements, and its lanes lie 4 x 8.
 #[inline(always)]
 pub fn place(thread: u32) -> (u32, u32) {
     let (warp, lane) = (thread / simt::WARP_LANES, thread % simt::WARP_LANES);
@@ -75,8 +75,8 @@ fn outer(sums: [Float4; 4], rows: Float4, columns: Float4) -> [Float4; 4] {
     [row(sums[0], rows.x), row(sums[1], rows.y), row(sums[2], rows.z), row(sums[3], rows.w)]
 }
 
-/// Adds the products of column `k` of the tile at `a` and row `k` of the tile at `b` (places of the thread's first
-/// elements there) to the four quadrants.
+/// Adds the products of column `k` of the tile at `a` and row `k` of the tile at `b` (places of the thread's
+/// first elements there) to the four quadrants.
 ///
 /// # Safety
 /// The tiles are there and nobody writes them.
@@ -122,8 +122,8 @@ unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
 /// Stores a quadrant if it lies in the matrix.
 ///
 /// # Safety
-/// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size` are multiples
-/// of four.
+/// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size` are
+/// multiples of four.
 #[inline(always)]
 unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
     trace_loc(at::QUADRANT);
@@ -146,9 +146,9 @@ unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Floa
 kernel! {
     /// Computes `c` = `a` `b` for square matrices of `size` rows, stored row by row, four numbers an element.
     ///
-    /// `size` is a multiple of [`DEPTH`] and at least that; the arrays have `size * size / 4` elements. One-dimensional
-    /// grid of `tiles` blocks of [`BLOCK`] threads for each [`TILE_ROWS`] rows, where `tiles` is `size` over
-    /// [`TILE_COLUMNS`], rounded up.
+    /// `size` is a multiple of [`DEPTH`] and at least that; the arrays have `size * size / 4` elements.
+    /// One-dimensional grid of `tiles` blocks of [`BLOCK`] threads for each [`TILE_ROWS`] rows, where `tiles`
+    /// is `size` over [`TILE_COLUMNS`], rounded up.
     pub fn matmul(a: Global<Float4>, b: Global<Float4>, c: Global<Float4>, size: u32, tiles: u32) {
         trace_loc(at::ENTER);
         let thread = simt::thread_idx()[0];
@@ -157,8 +157,8 @@ kernel! {
         let (top, left) = (down * TILE_ROWS, across * TILE_COLUMNS);
         let line = size / 4;
 
-        // A thread brings four numbers of a row of each tile. Past the edge it brings the last row or column instead:
-        // what is computed from that is not stored.
+        // A thread brings four numbers of a row of each tile. Past the edge it brings the last row or column
+        // instead: what is computed from that is not stored.
         let (a_row, a_part) = (thread / 2, thread % 2);
         let (b_row, b_part) = (thread / 32, thread % 32);
         let a_from = u64::from((top + a_row).min(size - 1)) * u64::from(line) + u64::from(a_part);
@@ -182,20 +182,21 @@ kernel! {
             steps.tick();
             pairs -= 1;
             let next = 1 - now;
-            // The last round brings its own pair once more, which spares a branch. Places that step on take fewer
-            // registers than places that are computed from the round, and up to 168 registers a thread three blocks share
-            // a multiprocessor.
+            // The last round brings its own pair once more, which spares a branch. Places that step on take
+            // fewer registers than places that are computed from the round, and up to 168 registers a thread
+            // three blocks share a multiprocessor.
             let more = u64::from(pairs != 0);
             a_next += more * u64::from(DEPTH / 4);
             b_next += more * 2 * b_half;
-            // SAFETY: a pair of tiles that exists. The pair of this round was written before the last barrier, the other
-            // one was read before it.
+            // SAFETY: a pair of tiles that exists. The pair of this round was written before the last
+            // barrier, the other one was read before it.
             unsafe {
                 let next_a = a.get(a_next);
                 let next_b = [b.get(b_next), b.get(b_next + b_half)];
                 let here_a = (tiles_a, now * (A_TILE / 4) + row / 4);
                 let here_b = (tiles_b, now * B_TILE + column / 4);
-                // Written out: the compiler does not unroll a loop of this size, and ptxas then cannot read ahead.
+                // Written out: the compiler does not unroll a loop of this size, and ptxas then cannot read
+                // ahead.
                 sums = multiply(sums, here_a, here_b, 0);
                 sums = multiply(sums, here_a, here_b, 1);
                 sums = multiply(sums, here_a, here_b, 2);

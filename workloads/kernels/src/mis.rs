@@ -2,10 +2,10 @@
 //!
 //! Luby's idea (1986): a node joins when it ranks above all its undecided neighbours. The ranks favour low
 //! degrees and are fixed at the start, and nobody waits for a round to end, as in Burtscher, Devale, Azimi,
-//! Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs" (2018): a status
-//! word only ever goes from undecided to in or out, so that a stale read can delay a node but not mislead it.
-//! Ranks are unique (the node's number breaks ties), so the set is the greedy one by rank, whatever the order in
-//! which threads run.
+//! Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs" (2018): a
+//! status word only ever goes from undecided to in or out, so that a stale read can delay a node but not
+//! mislead it. Ranks are unique (the node's number breaks ties), so the set is the greedy one by rank,
+//! whatever the order in which threads run.
 //!
 //! The graph is symmetric and without self-loops; repeated arcs do no harm.
 
@@ -46,8 +46,8 @@ const UNDECIDED_BIT: u32 = 1;
 /// Steps that ranks distinguish; a power of two, so that scaling is exact.
 const RANKS: f32 = 16_777_216.0;
 
-/// Status of an undecided node, which is its rank: `average / (average + degree - h)` in 2^24 steps, where h in
-/// [0, 1) is the node's number scrambled. Odd.
+/// Status of an undecided node, which is its rank: `average / (average + degree - h)` in 2^24 steps, where h
+/// in [0, 1) is the node's number scrambled. Odd.
 ///
 /// `degree` is at least 1 and `average`, the average degree, above 0. Only operations that IEEE 754 rounds
 /// exactly, so every device computes the same ranks.
@@ -62,8 +62,8 @@ pub fn rank(node: u32, degree: u32, average: f32) -> u32 {
 kernel! {
     /// Gives each node its first status: a rank, or `IN` if it has no neighbours.
     ///
-    /// `offsets` are the graph's row offsets (nodes + 1), `status` has one word a node, `average` is the average
-    /// degree. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
+    /// `offsets` are the graph's row offsets (nodes + 1), `status` has one word a node, `average` is the
+    /// average degree. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
     pub fn mis_init(offsets: Global<u32>, status: Global<u32>, average: f32) {
         trace_loc(at::INIT_ENTER);
         let nodes = status.len() as u32;
@@ -91,10 +91,10 @@ kernel! {
     /// Decides nodes until none of them waits, or `patience` passes in a row decided none of the thread's.
     ///
     /// `offsets` (nodes + 1) and `neighbours` are the graph's rows, `status` is what `mis_init` or a launch
-    /// before wrote. Threads that gave up are counted in `waiting[0]`; the host launches again until none does.
-    /// So a grid of any size finishes, although a thread may wait for one whose block has not started. Every
-    /// launch decides at least the highest of the undecided nodes. One-dimensional grid; nodes + threads is at
-    /// most 2^32 - 1.
+    /// before wrote. Threads that gave up are counted in `waiting[0]`; the host launches again until none
+    /// does. So a grid of any size finishes, although a thread may wait for one whose block has not started.
+    /// Every launch decides at least the highest of the undecided nodes. One-dimensional grid; nodes +
+    /// threads is at most 2^32 - 1.
     pub fn mis_find(
         offsets: Global<u32>,
         neighbours: Global<u32>,
@@ -123,8 +123,8 @@ kernel! {
                     // SAFETY: one offset more than nodes; nobody writes them.
                     let (begin, end) = unsafe { (offsets.get(row), offsets.get(row + 1)) };
                     let standing = ordered(own, node);
-                    // Computed, and not set to `true` where the loop is left: the compiler would then end the trace of
-                    // the loop twice, for lanes that are blocked and for those that are not.
+                    // Computed, and not set to `true` where the loop is left: the compiler would then end the
+                    // trace of the loop twice, for lanes that are blocked and for those that are not.
                     let mut blocked = false;
                     let mut arc = begin;
                     let mut compared = trace_loop(at::COMPARE);

@@ -1,15 +1,16 @@
 //! A minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
 //!
-//! A round is two launches. [`mst_lightest`](fn@mst_lightest) takes each edge's ends to their trees, drops edges
-//! inside a tree, and keeps for each tree the lightest edge that leaves it. [`mst_merge`](fn@mst_merge) puts those
-//! edges into the forest and links the trees by compare-and-swap. The list that holds trees in place of nodes
-//! comes from Fallin, Gonzalez, Seo, Burtscher, "A High-Performance MST Implementation for GPUs" (2023).
+//! A round is two launches. [`mst_lightest`](fn@mst_lightest) takes each edge's ends to their trees, drops
+//! edges inside a tree, and keeps for each tree the lightest edge that leaves it. [`mst_merge`](fn@mst_merge)
+//! puts those edges into the forest and links the trees by compare-and-swap. The list that holds trees in
+//! place of nodes comes from Fallin, Gonzalez, Seo, Burtscher, "A High-Performance MST Implementation for
+//! GPUs" (2023).
 //!
-//! - Edges are ordered by weight, then by number, so no two are equal: the forest is unique, and the chosen edges
-//!   of a round close no cycle, whatever the order in which threads run.
-//! - A root is linked under a root of smaller [`scramble`], in effect a random order, which keeps trees shallow without
-//!   compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set Union", 2016). A
-//!   node's number would not do: on a path whose weights rise it builds one long chain.
+//! - Edges are ordered by weight, then by number, so no two are equal: the forest is unique, and the chosen
+//!   edges of a round close no cycle, whatever the order in which threads run.
+//! - A root is linked under a root of smaller [`scramble`], in effect a random order, which keeps trees
+//!   shallow without compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set
+//!   Union", 2016). A node's number would not do: on a path whose weights rise it builds one long chain.
 
 use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
@@ -91,9 +92,10 @@ unsafe fn append(list: Global<Edge>, count: Global<u32>, edge: Edge) {
 kernel! {
     /// Makes each node a tree and lists each edge once.
     ///
-    /// `offsets` (nodes + 1), `neighbours` and `weights` (one an arc) are the graph's rows, symmetric; `parents`
-    /// has one word a node. `edges` has room for each arc that leads to a higher node, `edge_count[0]` is 0. The
-    /// order of the list is not fixed. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
+    /// `offsets` (nodes + 1), `neighbours` and `weights` (one an arc) are the graph's rows, symmetric;
+    /// `parents` has one word a node. `edges` has room for each arc that leads to a higher node,
+    /// `edge_count[0]` is 0. The order of the list is not fixed. One-dimensional grid of any size; nodes +
+    /// threads is at most 2^32 - 1.
     pub fn mst_init(
         offsets: Global<u32>,
         neighbours: Global<u32>,
@@ -137,10 +139,10 @@ kernel! {
 
     /// Finds the lightest edge that leaves each tree, and the edges that stay.
     ///
-    /// The first `count` of `edges` are looked at; those between two trees go into `kept`, with the trees' roots
-    /// as ends, and `kept_count[0]`, 0 before, counts them. `lightest` has one word a node: `NO_EDGE` before at
-    /// each root that has an edge, the key of its lightest edge after. Nobody writes `parents`. One-dimensional
-    /// grid of any size; count + threads is at most 2^32 - 1.
+    /// The first `count` of `edges` are looked at; those between two trees go into `kept`, with the trees'
+    /// roots as ends, and `kept_count[0]`, 0 before, counts them. `lightest` has one word a node: `NO_EDGE`
+    /// before at each root that has an edge, the key of its lightest edge after. Nobody writes `parents`.
+    /// One-dimensional grid of any size; count + threads is at most 2^32 - 1.
     pub fn mst_lightest(
         edges: Global<Edge>,
         count: u32,
@@ -204,10 +206,10 @@ kernel! {
 
     /// Puts the trees' lightest edges into the forest and links the trees.
     ///
-    /// `edges` are the first `count` of what `mst_lightest` kept, `lightest` is its table. `chosen[arc]` is set to
-    /// 1 for each edge that joins the forest. `next_lightest`, the table of the next round, is cleared at the ends
-    /// of all edges, which the roots of the next round are among. One-dimensional grid of any size; count +
-    /// threads is at most 2^32 - 1.
+    /// `edges` are the first `count` of what `mst_lightest` kept, `lightest` is its table. `chosen[arc]` is
+    /// set to 1 for each edge that joins the forest. `next_lightest`, the table of the next round, is cleared
+    /// at the ends of all edges, which the roots of the next round are among. One-dimensional grid of any
+    /// size; count + threads is at most 2^32 - 1.
     pub fn mst_merge(
         edges: Global<Edge>,
         count: u32,

@@ -1,8 +1,8 @@
 //! N-body: every pair of bodies attracts, direct summation in single precision, one thread a body.
 //!
-//! A step is two launches: [`nbody_force`](fn@nbody_force) sums the accelerations and, from the second step on,
-//! corrects the velocities; [`nbody_integrate`](fn@nbody_integrate) moves the bodies. Both take what one step
-//! reads from what the launch before wrote, so no launch reads what it writes.
+//! A step is two launches: [`nbody_force`](fn@nbody_force) sums the accelerations and, from the second step
+//! on, corrects the velocities; [`nbody_integrate`](fn@nbody_integrate) moves the bodies. Both take what one
+//! step reads from what the launch before wrote, so no launch reads what it writes.
 
 use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
 use warptrace_device::{Global, kernel, simt, trace_loc, trace_loop, trace_points};
@@ -26,9 +26,9 @@ pub use crate::float4::Float4;
 
 /// Adds to `sum` the acceleration that `other` (position and mass, G = 1) gives a body at `here`.
 ///
-/// Softened: the squared distance counts `softening_squared` more, so a body's pull on itself is zero and needs
-/// no branch. The order of operations and roundings is fixed, except for the last bits of the reciprocal square
-/// root. `sum.w` is left alone.
+/// Softened: the squared distance counts `softening_squared` more, so a body's pull on itself is zero and
+/// needs no branch. The order of operations and roundings is fixed, except for the last bits of the
+/// reciprocal square root. `sum.w` is left alone.
 #[inline(always)]
 pub fn attract(sum: Float4, here: Float4, other: Float4, softening_squared: f32) -> Float4 {
     let (dx, dy, dz) = (other.x - here.x, other.y - here.y, other.z - here.z);
@@ -66,11 +66,12 @@ pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
 }
 
 kernel! {
-    /// Sums into `accelerations[i]` the pull of the first `sources` of `bodies` (position and mass) on body i.
+    /// Sums into `accelerations[i]` the pull of the first `sources` of `bodies` (position and mass) on body
+    /// i.
     ///
-    /// From the second step on (`step` above 0) it adds half a step's change of acceleration to `velocities[i]`.
-    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element a
-    /// body. `sources` is at most the number of bodies.
+    /// From the second step on (`step` above 0) it adds half a step's change of acceleration to
+    /// `velocities[i]`. One-dimensional grid and block, at least as many threads as bodies; all three arrays
+    /// have one element a body. `sources` is at most the number of bodies.
     pub fn nbody_force(
         bodies: Global<Float4>,
         velocities: Global<Float4>,
@@ -94,7 +95,8 @@ kernel! {
         let whole = sources - sources % 8;
         let mut other = 0;
         let mut pulls = trace_loop(at::INTERACT);
-        // Eight bodies a round, read in fours. A thread takes all eight or none, so their events are recorded in one step.
+        // Eight bodies a round, read in fours. A thread takes all eight or none, so their events are recorded
+        // in one step.
         while other != whole {
             let first = u64::from(other);
             pulls.ticks::<8>();
@@ -131,8 +133,8 @@ kernel! {
 
     /// Moves each body by one step: half a step's change of velocity, the position, the other half.
     ///
-    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element a
-    /// body. `half_step` is half of `whole_step`.
+    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element
+    /// a body. `half_step` is half of `whole_step`.
     pub fn nbody_integrate(
         bodies: Global<Float4>,
         velocities: Global<Float4>,

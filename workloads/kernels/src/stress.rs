@@ -1,10 +1,10 @@
 //! Walks that fall apart: every lane has its own way and its own loop lengths, drawn from a hash.
 //!
-//! The program computes nothing of use. It leads the lanes of a warp apart in as many ways as there are: loops of
-//! different lengths, loops in loops that are left from inside, a function with several returns, a branch of eight ways,
-//! two sides of a warp that wait for their own lanes only, atomics on shared and global memory, and early ends. What a lane
-//! does depends on its own draws alone, so its sequence of trace points is known in advance, whatever the order in which
-//! the groups of a warp run.
+//! The program computes nothing of use. It leads the lanes of a warp apart in as many ways as there are:
+//! loops of different lengths, loops in loops that are left from inside, a function with several returns, a
+//! branch of eight ways, two sides of a warp that wait for their own lanes only, atomics on shared and global
+//! memory, and early ends. What a lane does depends on its own draws alone, so its sequence of trace points
+//! is known in advance, whatever the order in which the groups of a warp run.
 
 use warptrace_device::{
     Global, Location, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points,
@@ -281,7 +281,8 @@ unsafe fn take_sides(walk: &mut Walk, lanes: u32) {
 
 /// The thread leaves. The last one of a block writes its counters to `counts`.
 ///
-/// No trace point says who is last: that depends on the order in which threads run, and nothing traced here does.
+/// No trace point says who is last: that depends on the order in which threads run, and nothing traced here
+/// does.
 ///
 /// # Safety
 /// `counts` has [`COUNTERS`] elements a block, and each thread of the block comes here once.
@@ -304,12 +305,13 @@ unsafe fn leave(counts: Global<u32>) {
 }
 
 kernel! {
-    /// Walks: thread i draws its way from `seed`, for at most `rounds` rounds, of which there is at least one.
+    /// Walks: thread i draws its way from `seed`, for at most `rounds` rounds, of which there is at least
+    /// one.
     ///
-    /// Writes each walk's checksum to `sums` and the number of trace points that the thread passed to `passed`; there are
-    /// as many walks as `sums` has elements. `bins` ([`BINS`] counters, any values) is added to, `counts`
-    /// ([`COUNTERS`] a block) is written. One-dimensional grid and block of whole warps, at least as many threads as
-    /// walks.
+    /// Writes each walk's checksum to `sums` and the number of trace points that the thread passed to
+    /// `passed`; there are as many walks as `sums` has elements. `bins` ([`BINS`] counters, any values) is
+    /// added to, `counts` ([`COUNTERS`] a block) is written. One-dimensional grid and block of whole warps,
+    /// at least as many threads as walks.
     pub fn stress(
         sums: Global<u32>,
         passed: Global<u32>,

@@ -2,8 +2,8 @@
 
 use crate::inputs::Graph;
 
-/// Disjoint sets of nodes, joined by size with paths halved (Tarjan and van Leeuwen, "Worst-case Analysis of Set
-/// Union Algorithms", 1984).
+/// Disjoint sets of nodes, joined by size with paths halved (Tarjan and van Leeuwen, "Worst-case Analysis of
+/// Set Union Algorithms", 1984).
 #[derive(Clone, Debug)]
 pub struct DisjointSets {
     parents: Vec<u32>,

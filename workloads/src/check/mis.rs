@@ -33,8 +33,8 @@ pub enum MisError {
     },
 }
 
-/// Checks that no two neighbours are in the set and that every other node has a neighbour in it. An arc counts in
-/// both directions; self-loops count for nothing.
+/// Checks that no two neighbours are in the set and that every other node has a neighbour in it. An arc
+/// counts in both directions; self-loops count for nothing.
 ///
 /// # Errors
 /// The first violation by node number.
@@ -58,12 +58,12 @@ pub fn check(graph: &Graph, in_set: &[bool]) -> Result<(), MisError> {
     }
 }
 
-/// The greedy set: nodes from the highest priority to the lowest, equal priorities by lower number first; each
-/// joins unless a neighbour has joined.
+/// The greedy set: nodes from the highest priority to the lowest, equal priorities by lower number first;
+/// each joins unless a neighbour has joined.
 ///
 /// Every algorithm in which a node joins once all neighbours of higher priority are out, and goes out once a
-/// neighbour joined, finds exactly this set, in whatever order its threads run (Blelloch, Fineman, Shun, "Greedy
-/// Sequential Maximal Independent Set and Matching are Parallel on Average", 2012).
+/// neighbour joined, finds exactly this set, in whatever order its threads run (Blelloch, Fineman, Shun,
+/// "Greedy Sequential Maximal Independent Set and Matching are Parallel on Average", 2012).
 ///
 /// # Panics
 /// If there is not one priority a node.

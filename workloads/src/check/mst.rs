@@ -64,7 +64,8 @@ pub enum MstError {
 }
 
 /// Kruskal's minimum spanning forest ("On the Shortest Spanning Subtree of a Graph", 1956). Arcs count as
-/// undirected edges; of equal weights the lower position goes first; every edge of an unweighted graph weighs 1.
+/// undirected edges; of equal weights the lower position goes first; every edge of an unweighted graph weighs
+/// 1.
 pub fn kruskal(graph: &Graph) -> Forest {
     let sources = graph.sources();
     // Both arcs of an edge are here: the second finds its ends joined.

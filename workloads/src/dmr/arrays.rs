@@ -41,8 +41,8 @@ fn words(records: &Buffer<u128>) -> Global<u32> {
     Global::new(global.at(0).expose_provenance() as u64, 4 * global.len())
 }
 
-/// An array of `length` elements, or more, that starts with `values` and goes on with zeros: dead triangles, or points
-/// not in use.
+/// An array of `length` elements, or more, that starts with `values` and goes on with zeros: dead triangles,
+/// or points not in use.
 fn padded<T: Pod>(device: &mut dyn Device, values: &[T], length: usize) -> Result<Buffer<T>, DeviceError> {
     let buffer = Buffer::filled(device, length.max(values.len()), 0)?;
     buffer.write(device, values)?;

@@ -73,8 +73,8 @@ pub enum CheckError {
         /// The angle.
         degrees: f64,
     },
-    /// Work is left, or the mesh has problems other than the sharp angles that the result declares, or those are not
-    /// the ones that it has.
+    /// Work is left, or the mesh has problems other than the sharp angles that the result declares, or those
+    /// are not the ones that it has.
     #[error(fmt = write_unsound)]
     Unsound {
         /// [`Refined::left_bad`].
@@ -98,8 +98,8 @@ fn write_unsound(left_bad: &usize, kept: &Kept, report: &Report, f: &mut fmt::Fo
 
 /// Checks a refined mesh with [`check::mesh::check`](checker::check()), under the options' angle.
 ///
-/// Some sharp angles stay, and the result says how many and why: the only problems may be these, and those in corners
-/// must be the ones between two segments.
+/// Some sharp angles stay, and the result says how many and why: the only problems may be these, and those in
+/// corners must be the ones between two segments.
 ///
 /// # Errors
 /// If the mesh has any other problem, or triangles are left to refine.
@@ -130,8 +130,8 @@ mod tests {
         (error.to_string(), format!("{error:#}"))
     }
 
-    /// A triangle around a fourth point, with angles of 10 degrees at its first corner and 21 at its second, which the
-    /// input demands.
+    /// A triangle around a fourth point, with angles of 10 degrees at its first corner and 21 at its second,
+    /// which the input demands.
     fn wedge() -> Mesh {
         let (sin, cos) = 10f64.to_radians().sin_cos();
         let points = vec![[0.0, 0.0], [10.0, 0.0], [7.0 * cos, 7.0 * sin], [6.0, 2.0 * sin]];

@@ -65,8 +65,8 @@ pub(super) fn acute_points(mesh: &Mesh) -> Vec<u32> {
     acute
 }
 
-/// The shortest edge, or the least distance of a segment from the corner across from it. At least 2^-32 of the largest
-/// coordinate: far below that, roundings hide which side of an edge a point is on.
+/// The shortest edge, or the least distance of a segment from the corner across from it. At least 2^-32 of
+/// the largest coordinate: far below that, roundings hide which side of an edge a point is on.
 pub(super) fn smallest_feature(mesh: &Mesh) -> f64 {
     let mut smallest = f64::INFINITY;
     for (slot, segments) in segment_bits(mesh).into_iter().enumerate() {

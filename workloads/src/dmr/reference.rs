@@ -27,8 +27,8 @@ struct Triangle {
     links: [u32; 3],
     segments: u32,
     class: Class,
-    /// Whether the slot is in use. A cavity's slots are used again, so only the second new slot of a split of a
-    /// boundary segment stays empty, and is not made in the first place.
+    /// Whether the slot is in use. A cavity's slots are used again, so only the second new slot of a split of
+    /// a boundary segment stays empty, and is not made in the first place.
     queued: bool,
 }
 

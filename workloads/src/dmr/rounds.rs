@@ -20,7 +20,8 @@ const ESCALATION: u32 = 8;
 /// The same number of threads gives the same result, whatever the device and the order in which they run.
 ///
 /// # Errors
-/// If an option is out of range, the device or the recording fails, or the mesh cannot be refined within the limits.
+/// If an option is out of range, the device or the recording fails, or the mesh cannot be refined within the
+/// limits.
 pub fn run(launcher: &mut dyn Launcher, mesh: &Mesh, options: &DmrOptions) -> Result<DmrOutcome, DmrError> {
     let bound = options.check()?;
     let device = launcher.device();
@@ -120,8 +121,8 @@ impl Refiner<'_> {
             // Blocks meet in atomics alone, whose order has no influence on what is decided.
             blocks: Blocks::Independent,
         };
-        // SAFETY: the arguments are the arrays of `self.arrays`, sized for this many threads, and the mesh in them
-        // is whole between launches.
+        // SAFETY: the arguments are the arrays of `self.arrays`, sized for this many threads, and the mesh in
+        // them is whole between launches.
         let time = unsafe { self.launcher.launch(call, &shape) }?;
         if let Some(entry) = self.kernels.iter_mut().find(|entry| entry.0 == call.name()) {
             entry.1 += 1;

@@ -1,8 +1,8 @@
 //! Fractal: a square of the Mandelbrot set, one thread a pixel, double precision.
 //!
-//! The thesis that this program comes from does not publish the region it computed. The default here is a square
-//! of side [`Region::DEFAULT`]`.side` downwards and to the right from its corner; iteration counts, and so event
-//! counts and ratios, depend on it.
+//! The thesis that this program comes from does not publish the region it computed. The default here is a
+//! square of side [`Region::DEFAULT`]`.side` downwards and to the right from its corner; iteration counts,
+//! and so event counts and ratios, depend on it.
 
 mod check;
 mod paths;

@@ -29,8 +29,8 @@ pub(super) fn locations(path: Option<Path>) -> impl Iterator<Item = u16> {
     iter::once(at::ENTER.id()).chain(iter::repeat_n(at::ITERATE.id(), steps as usize)).chain([exit])
 }
 
-/// The ways of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute: who asks
-/// for more than one thing keeps them.
+/// The ways of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute:
+/// who asks for more than one thing keeps them.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Threads of a block.
@@ -67,9 +67,9 @@ impl Paths {
         locations(path.copied())
     }
 
-    /// Warp events, if every warp reconverges at each trace point: for each warp, one event where it enters, one an
-    /// iteration of its slowest lane, one or two for the ways out of the loop, and, in a grid with more threads than
-    /// pixels, one for the lanes outside.
+    /// Warp events, if every warp reconverges at each trace point: for each warp, one event where it enters,
+    /// one an iteration of its slowest lane, one or two for the ways out of the loop, and, in a grid with
+    /// more threads than pixels, one for the lanes outside.
     ///
     /// # Panics
     /// If the blocks have no thread.
@@ -86,8 +86,8 @@ impl Paths {
             .sum()
     }
 
-    /// Of these, the events of the loop, which are as many even where lanes that have left it do not wait for each
-    /// other.
+    /// Of these, the events of the loop, which are as many even where lanes that have left it do not wait for
+    /// each other.
     pub fn expected_rounds(&self) -> u64 {
         self.paths.chunks(WARP).map(slowest).sum()
     }
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use crate::fractal::{expected_events, lane_locations, reference};
 
-    /// Events by counting: a warp whose lanes wait for each other has as many at a location as the lane that passes it
-    /// most often.
+    /// Events by counting: a warp whose lanes wait for each other has as many at a location as the lane that
+    /// passes it most often.
     fn counted(options: &FractalOptions) -> BTreeMap<u16, u64> {
         let mut events = BTreeMap::new();
         let threads = options.pixels().next_multiple_of(options.block.into());

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-/// Writes `image` (`width` pixels a row) as an 8-bit grey PNG: black where the depth was reached, else the darker
-/// the sooner the pixel escaped, on a logarithmic scale.
+/// Writes `image` (`width` pixels a row) as an 8-bit grey PNG: black where the depth was reached, else the
+/// darker the sooner the pixel escaped, on a logarithmic scale.
 ///
 /// # Errors
 /// If the output cannot be written, or the image has no `width` x `width` pixels.

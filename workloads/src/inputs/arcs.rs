@@ -22,8 +22,8 @@ pub struct Cleaning {
     pub drop_self_loops: bool,
     /// Merge arcs of the same source and target into one that has the smallest weight.
     pub merge_duplicates: bool,
-    /// Add the twin of each arc that lacks one. With `merge_duplicates` both arcs of a pair get the smaller of
-    /// their weights; without it a pair of different weights becomes two pairs.
+    /// Add the twin of each arc that lacks one. With `merge_duplicates` both arcs of a pair get the smaller
+    /// of their weights; without it a pair of different weights becomes two pairs.
     pub symmetrize: bool,
 }
 
@@ -137,7 +137,8 @@ fn check_ends(nodes: u32, arcs: &[Arc]) -> Result<(), GraphError> {
 /// Target and weight of an arc in its source's row.
 type Entry = (u32, u32);
 
-/// Rows under construction: offsets wider than a graph's, so that they cannot overflow before they are checked.
+/// Rows under construction: offsets wider than a graph's, so that they cannot overflow before they are
+/// checked.
 struct Rows {
     starts: Vec<usize>,
     entries: Vec<Entry>,
@@ -211,8 +212,8 @@ impl Rows {
         )
     }
 
-    /// Union of two sets of rows; the second is the first one's transpose. Returns it with the entries that only
-    /// the transpose had, and the entries whose weight it lowered.
+    /// Union of two sets of rows; the second is the first one's transpose. Returns it with the entries that
+    /// only the transpose had, and the entries whose weight it lowered.
     fn union(&self, twins: &Self, by_target: bool) -> (Self, u64, u64) {
         let mut starts = Vec::with_capacity(self.starts.len());
         let mut entries = Vec::with_capacity(self.entries.len());

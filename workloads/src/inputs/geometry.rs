@@ -1,8 +1,8 @@
 //! Plane geometry of the meshes: exact predicates and the test for a bad triangle.
 //!
 //! Orientation and in-circle tests are Shewchuk's adaptive predicates ("Adaptive Precision Floating-Point
-//! Arithmetic and Fast Robust Geometric Predicates", 1997): the sign of the result is exact for coordinates in
-//! the range of [`coordinate_is_usable`].
+//! Arithmetic and Fast Robust Geometric Predicates", 1997): the sign of the result is exact for coordinates
+//! in the range of [`coordinate_is_usable`].
 
 use robust::Coord;
 
@@ -19,14 +19,14 @@ pub fn coordinate_is_usable(x: f64) -> bool {
     x == 0.0 || (MIN_COORDINATE..=MAX_COORDINATE).contains(&x.abs())
 }
 
-/// Twice the signed area of the triangle: positive where `a`, `b`, `c` turn counter-clockwise. The sign is exact,
-/// the value is not.
+/// Twice the signed area of the triangle: positive where `a`, `b`, `c` turn counter-clockwise. The sign is
+/// exact, the value is not.
 pub fn orientation(a: Point, b: Point, c: Point) -> f64 {
     robust::orient2d(coord(a), coord(b), coord(c))
 }
 
-/// Positive where `d` lies inside the circle through the counter-clockwise triangle `a`, `b`, `c`. The sign is
-/// exact; the value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
+/// Positive where `d` lies inside the circle through the counter-clockwise triangle `a`, `b`, `c`. The sign
+/// is exact; the value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
 pub fn in_circle(a: Point, b: Point, c: Point, d: Point) -> f64 {
     robust::incircle(coord(a), coord(b), coord(c), coord(d))
 }
@@ -68,9 +68,9 @@ fn dot(u: Point, v: Point) -> f64 {
 
 /// The angle that no triangle of a refined mesh may be under.
 ///
-/// The test uses multiplications, additions and one comparison, in one fixed order, so that a kernel that does
-/// the same (without fused multiply-add) agrees bit for bit: with `u` and `v` from a corner to the two others, a
-/// corner's angle is too small where `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`.
+/// The test uses multiplications, additions and one comparison, in one fixed order, so that a kernel that
+/// does the same (without fused multiply-add) agrees bit for bit: with `u` and `v` from a corner to the two
+/// others, a corner's angle is too small where `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AngleBound {
     cos_squared: f64,

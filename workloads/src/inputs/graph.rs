@@ -11,8 +11,8 @@ use thiserror::Error;
 /// * the arcs of a node are sorted by neighbour, and by weight among equal neighbours;
 /// * weights, where there are any, are one per arc.
 ///
-/// An undirected edge is two arcs. [`is_symmetric`](Self::is_symmetric) says whether each arc has its twin, with
-/// the same weight: it is found by the constructor, not claimed by the caller.
+/// An undirected edge is two arcs. [`is_symmetric`](Self::is_symmetric) says whether each arc has its twin,
+/// with the same weight: it is found by the constructor, not claimed by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     offsets: Vec<u32>,
@@ -224,8 +224,8 @@ impl Graph {
     /// The same graph with other weights, or with none.
     ///
     /// # Errors
-    /// [`GraphError::WeightCount`] unless there is one weight an arc; [`GraphError::Unsorted`] if duplicate arcs
-    /// are out of order under the new weights.
+    /// [`GraphError::WeightCount`] unless there is one weight an arc; [`GraphError::Unsorted`] if duplicate
+    /// arcs are out of order under the new weights.
     pub fn with_weights(self, weights: Option<Vec<u32>>) -> Result<Self, GraphError> {
         Self::from_csr(self.offsets, self.neighbours, weights)
     }

@@ -11,8 +11,8 @@ pub(crate) struct EdgeUse {
     pub(crate) ascending: bool,
 }
 
-/// Calls `visit` once an edge, with its points (lower first) and every use of it, ordered by edge. Linear time
-/// but for the sort of the edges at one point.
+/// Calls `visit` once an edge, with its points (lower first) and every use of it, ordered by edge. Linear
+/// time but for the sort of the edges at one point.
 ///
 /// # Panics
 /// If a triangle names a point at or over `points`.

@@ -58,8 +58,8 @@ pub enum CheckError {
 /// Checks a product without computing it: C x = A (B x) for random vectors x (Freivalds, "Fast Probabilistic
 /// Algorithms", 1979), in double precision, where nothing rounds.
 ///
-/// The vectors' elements are odd numbers up to 1,023, so that one wrong element in a row is always found; several wrong
-/// ones are missed with a probability of at most 2^-40 a row.
+/// The vectors' elements are odd numbers up to 1,023, so that one wrong element in a row is always found;
+/// several wrong ones are missed with a probability of at most 2^-40 a row.
 ///
 /// # Errors
 /// Another number of elements, or the first wrong row.

@@ -1,7 +1,8 @@
 //! How many events a run has, exactly.
 //!
-//! With n rows there are ceil(n / 64) tiles down and ceil(n / 128) across, of four warps each. Every lane of a warp takes n / 8 steps. Then each
-//! of its four quadrants lies in the matrix or not; in a warp at the edge some lanes may store a quadrant and others not.
+//! With n rows there are ceil(n / 64) tiles down and ceil(n / 128) across, of four warps each. Every lane of
+//! a warp takes n / 8 steps. Then each of its four quadrants lies in the matrix or not; in a warp at the edge
+//! some lanes may store a quadrant and others not.
 //!
 //! ```text
 //! matmul  a warp: ENTER + n / 8 * STEP + 4 * QUADRANT + for each quadrant:

@@ -16,8 +16,8 @@ const MOST_BITS: u32 = 6;
 
 /// Two square matrices.
 ///
-/// Their elements are multiples of 2^-b in [-1, 1], with b so small that every sum of products is a multiple of 2^-2b
-/// that fits into 24 bits. So no operation of a multiplication rounds.
+/// Their elements are multiples of 2^-b in [-1, 1], with b so small that every sum of products is a multiple
+/// of 2^-2b that fits into 24 bits. So no operation of a multiplication rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrices {
     size: u32,

@@ -1,7 +1,8 @@
 //! Matrix multiplication: square matrices in single precision, through tiles in shared memory.
 //!
-//! A block computes 64 x 128 elements. The inputs are chosen so that no operation rounds: whatever the device and the
-//! order of summation, the product is exact, and [`check()`] demands that it is right to the last bit.
+//! A block computes 64 x 128 elements. The inputs are chosen so that no operation rounds: whatever the device
+//! and the order of summation, the product is exact, and [`check()`] demands that it is right to the last
+//! bit.
 
 mod check;
 mod events;
@@ -72,8 +73,8 @@ pub fn run(launcher: &mut dyn Launcher, matrices: &Matrices) -> Result<MatmulOut
     let c = Buffer::<Float4>::filled(run.device(), matrices.a().len() / 4, 0)?;
     let call = warptrace_kernels::matmul::matmul(a.global(), b.global(), c.global(), size, across);
     let threads = u64::from(down * across) * u64::from(BLOCK);
-    // SAFETY: three arrays of `size * size / 4` vectors, which outlive the launch; `size` was checked when the matrices
-    // were made; a block a tile.
+    // SAFETY: three arrays of `size * size / 4` vectors, which outlive the launch; `size` was checked when
+    // the matrices were made; a block a tile.
     unsafe { run.launch(&call, &LaunchShape::linear(threads, BLOCK)) }?;
     let product = c.download(run.device())?.iter().flat_map(|v| [v.x, v.y, v.z, v.w]).collect();
     let outcome = MatmulOutcome { product, kernel: run.kernel, launches: run.launches };

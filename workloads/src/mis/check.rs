@@ -39,8 +39,8 @@ pub enum CheckError {
     },
 }
 
-/// Checks that no two neighbours are in the set, that no node could be added, and that the set is [`reference()`]'s.
-/// The first two follow from the third, but do not rest on the ranks.
+/// Checks that no two neighbours are in the set, that no node could be added, and that the set is
+/// [`reference()`]'s. The first two follow from the third, but do not rest on the ranks.
 ///
 /// # Errors
 /// The first of these that does not hold, and for which node.

@@ -1,7 +1,8 @@
 //! MIS: a maximal independent set by fixed priorities, without rounds, in persistent blocks.
 //!
-//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always [`reference()`]'s; how
-//! often a thread looks again depends on the order in which threads run, and so does the trace.
+//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always
+//! [`reference()`]'s; how often a thread looks again depends on the order in which threads run, and so does
+//! the trace.
 
 mod check;
 mod reference;
@@ -30,9 +31,9 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
 pub struct MisOptions {
     /// The grid of both kernels; `None`: one that fills the device.
     pub grid: Option<Grid>,
-    /// Passes in a row without a decision after which a thread leaves the rest to another launch. It matters where
-    /// the grid has more blocks than the device holds at once: threads that wait for a block that cannot start
-    /// give up instead of waiting forever.
+    /// Passes in a row without a decision after which a thread leaves the rest to another launch. It matters
+    /// where the grid has more blocks than the device holds at once: threads that wait for a block that
+    /// cannot start give up instead of waiting forever.
     pub patience: u32,
 }
 
@@ -56,9 +57,9 @@ pub struct MisOutcome {
 /// Finds a maximal independent set.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] for a graph that is not symmetric or has self-loops (a node that is its own neighbour
-/// can be neither in nor out), or one so large that its nodes and the grid's threads pass 2^32 - 1; also if the
-/// device or the recording fails.
+/// [`WorkloadError::Input`] for a graph that is not symmetric or has self-loops (a node that is its own
+/// neighbour can be neither in nor out), or one so large that its nodes and the grid's threads pass 2^32 - 1;
+/// also if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -76,7 +77,8 @@ pub fn run(
     let init = mis_init(offsets.global(), status.global(), average_degree(graph));
     let find =
         mis_find(offsets.global(), neighbours.global(), status.global(), waiting.global(), options.patience);
-    // SAFETY: the arrays have the lengths that the kernel asks for and outlive the launch; `Graph` checked the rows.
+    // SAFETY: the arrays have the lengths that the kernel asks for and outlive the launch; `Graph` checked
+    // the rows.
     unsafe { run.launch(&init, &grid.independent()) }?;
     loop {
         waiting.fill(run.device(), 0)?;

@@ -40,7 +40,8 @@ pub enum CheckError {
     },
 }
 
-/// Checks that the arcs, one an edge, are a spanning forest that weighs what Kruskal's does, and that `weight` says so.
+/// Checks that the arcs, one an edge, are a spanning forest that weighs what Kruskal's does, and that
+/// `weight` says so.
 ///
 /// # Errors
 /// What [`check::mst::check`](checker::check) finds wrong with the arcs, or a wrong weight.

@@ -1,7 +1,7 @@
 //! MST: a minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
 //!
-//! `mst_init` lists the edges, then each round is one launch of `mst_lightest` and one of `mst_merge`, until no edge
-//! joins two trees. Edges are ordered by weight and then by number, so the forest is the one that
+//! `mst_init` lists the edges, then each round is one launch of `mst_lightest` and one of `mst_merge`, until
+//! no edge joins two trees. Edges are ordered by weight and then by number, so the forest is the one that
 //! [`kruskal`](crate::check::mst::kruskal) finds; the paths of the threads depend on their order.
 
 mod check;
@@ -50,17 +50,17 @@ pub struct MstOutcome {
     pub rounds: u32,
     /// All kernels' time.
     pub kernel: Duration,
-    /// Launches: one of `mst_init`; as many rounds of two as there are, then one of `mst_lightest` that keeps no
-    /// edge (none at all for a graph without edges).
+    /// Launches: one of `mst_init`; as many rounds of two as there are, then one of `mst_lightest` that keeps
+    /// no edge (none at all for a graph without edges).
     pub launches: u32,
 }
 
-/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored; of repeated
-/// edges the lightest counts.
+/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored; of
+/// repeated edges the lightest counts.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] for a graph that is not symmetric, or one so large that its nodes or edges and the
-/// grid's threads pass 2^32 - 1; also if the device or the recording fails.
+/// [`WorkloadError::Input`] for a graph that is not symmetric, or one so large that its nodes or edges and
+/// the grid's threads pass 2^32 - 1; also if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -170,8 +170,8 @@ impl Lists {
         );
         // The order of the list is the only thing that blocks share.
         let shape = grid(run, options, graph.nodes()).independent();
-        // SAFETY: the arrays have the lengths that the kernel asks for, the list has room for half of all arcs that
-        // are no self-loops, and `Graph` checked the rows.
+        // SAFETY: the arrays have the lengths that the kernel asks for, the list has room for half of all
+        // arcs that are no self-loops, and `Graph` checked the rows.
         unsafe { run.launch(&call, &shape) }?;
         self.written(run)
     }

@@ -1,7 +1,8 @@
-//! N-body: the gravity of all (or of the first) bodies on all, by direct summation in single precision, one thread a body.
+//! N-body: the gravity of all (or of the first) bodies on all, by direct summation in single precision, one
+//! thread a body.
 //!
-//! Each step is two launches, `nbody_force` and `nbody_integrate`. The control flow does not depend on the numbers,
-//! so [`expected_events`] is exact.
+//! Each step is two launches, `nbody_force` and `nbody_integrate`. The control flow does not depend on the
+//! numbers, so [`expected_events`] is exact.
 
 mod check;
 mod events;
@@ -155,8 +156,8 @@ pub fn run(
         let softening = options.softening_squared();
         let force = nbody_force(arrays.0, arrays.1, arrays.2, sources, step, half_step, softening);
         let integrate = nbody_integrate(arrays.0, arrays.1, arrays.2, options.time_step, half_step);
-        // SAFETY: three arrays of one element a body, which outlive the launches, a thread a body, and no more sources
-        // than bodies.
+        // SAFETY: three arrays of one element a body, which outlive the launches, a thread a body, and no
+        // more sources than bodies.
         unsafe {
             run.launch(&force, &shape)?;
             run.launch(&integrate, &shape)?;

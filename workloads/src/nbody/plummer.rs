@@ -10,13 +10,13 @@ const STREAM: u64 = 64;
 /// Share of the mass whose outermost part is left out, so that no body starts very far away.
 const INNER_MASS: f64 = 0.999;
 
-/// `count` bodies of equal mass, 1 / `count`, in a Plummer sphere in equilibrium: standard units, that is G = 1,
-/// total mass 1, total energy -1/4. The same seed gives the same bodies.
+/// `count` bodies of equal mass, 1 / `count`, in a Plummer sphere in equilibrium: standard units, that is G =
+/// 1, total mass 1, total energy -1/4. The same seed gives the same bodies.
 ///
-/// The method is that of Aarseth, Henon, Wielen, "A Comparison of Numerical Methods for the Study of Star Cluster
-/// Dynamics" (1974), appendix: radius from the inverse of the mass profile, speed by rejection from the
-/// distribution of energies, both in random directions. Random numbers come from ChaCha8 keyed by the seed, the
-/// arithmetic is in double precision; the results are rounded to single.
+/// The method is that of Aarseth, Henon, Wielen, "A Comparison of Numerical Methods for the Study of Star
+/// Cluster Dynamics" (1974), appendix: radius from the inverse of the mass profile, speed by rejection from
+/// the distribution of energies, both in random directions. Random numbers come from ChaCha8 keyed by the
+/// seed, the arithmetic is in double precision; the results are rounded to single.
 pub fn plummer(count: usize, seed: u64) -> Bodies {
     let mut random = Random::new(seed);
     let to_length = 3.0 * std::f64::consts::PI / 16.0;

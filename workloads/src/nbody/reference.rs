@@ -1,4 +1,5 @@
-//! The same steps in plain loops on the CPU: in single precision bit for bit, in double precision to judge by.
+//! The same steps in plain loops on the CPU: in single precision bit for bit, in double precision to judge
+//! by.
 
 use std::fmt;
 
@@ -7,8 +8,8 @@ use warptrace_kernels::nbody::{add_difference, add_scaled, attract};
 
 use super::{Bodies, Float4, NbodyOptions};
 
-/// Moves `bodies` with the kernels' own arithmetic. Answers the bodies and the last accelerations, equal to the
-/// simulator's bit for bit; a GPU's differ in the last bits of its reciprocal square root.
+/// Moves `bodies` with the kernels' own arithmetic. Answers the bodies and the last accelerations, equal to
+/// the simulator's bit for bit; a GPU's differ in the last bits of its reciprocal square root.
 pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4>) {
     let Bodies { mut positions, mut velocities } = bodies.clone();
     let (half, softening) = (options.half_step(), options.softening_squared());
@@ -39,8 +40,8 @@ pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4
     (Bodies { positions, velocities }, accelerations)
 }
 
-/// How far a result is from the one in double precision: the largest difference of a body, over the length of the
-/// true vector or the root mean square of all such lengths, whichever is larger.
+/// How far a result is from the one in double precision: the largest difference of a body, over the length of
+/// the true vector or the root mean square of all such lengths, whichever is larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
     /// Of the positions.

@@ -1,9 +1,9 @@
 //! Stress: walks that lead the lanes of a warp apart, to try the tracer where it is hardest.
 //!
-//! Every lane draws its way from a hash: loop lengths, branches, early ends. The program's results are checksums of the
-//! ways, so they show that tracing led no lane astray; [`lane_locations`] says what each lane's trace must be, on every
-//! device and in every order of execution. How the lanes of a warp fall into groups is up to the device, and so is the
-//! number of a warp's events.
+//! Every lane draws its way from a hash: loop lengths, branches, early ends. The program's results are
+//! checksums of the ways, so they show that tracing led no lane astray; [`lane_locations`] says what each
+//! lane's trace must be, on every device and in every order of execution. How the lanes of a warp fall into
+//! groups is up to the device, and so is the number of a warp's events.
 
 mod check;
 mod reference;
@@ -33,8 +33,8 @@ pub const MAX_WALKS: u32 = 1 << 30;
 pub struct StressOptions {
     /// Walks, one a thread, 1 to [`MAX_WALKS`].
     pub walks: u32,
-    /// Most rounds of a walk, at least 1. A walk has 1 to so many, all equally likely, if it is not broken off before:
-    /// one round in 128 does that.
+    /// Most rounds of a walk, at least 1. A walk has 1 to so many, all equally likely, if it is not broken
+    /// off before: one round in 128 does that.
     pub rounds: u32,
     /// What the walks are drawn from.
     pub seed: u32,
@@ -124,8 +124,8 @@ pub fn run(launcher: &mut dyn Launcher, options: &StressOptions) -> Result<Stres
         options.seed,
         options.rounds,
     );
-    // SAFETY: two arrays of one element a walk, the counters, and eight counters a block, which outlive the launch; whole
-    // warps, and a thread a walk.
+    // SAFETY: two arrays of one element a walk, the counters, and eight counters a block, which outlive the
+    // launch; whole warps, and a thread a walk.
     unsafe { run.launch(&call, &LaunchShape::linear(options.walks.into(), options.block)) }?;
     let result = StressResult {
         sums: sums.download(run.device())?,

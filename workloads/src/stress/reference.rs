@@ -1,7 +1,8 @@
 //! The same walks on the CPU.
 //!
-//! A walk's way depends on its own draws alone; what it leaves behind depends on the other lanes of its warp, too, which
-//! take sides together. So a way is a list of steps first, and the results are made of the steps of a warp.
+//! A walk's way depends on its own draws alone; what it leaves behind depends on the other lanes of its warp,
+//! too, which take sides together. So a way is a list of steps first, and the results are made of the steps
+//! of a warp.
 
 use rayon::prelude::*;
 use warptrace_kernels::stress::{BINS, CLIMB_STEPS, COUNTERS, at, draw, key, mix};

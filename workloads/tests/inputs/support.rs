@@ -31,8 +31,8 @@ pub(crate) fn words(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The folder of real inputs: `WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout. Says why a test is
-/// skipped where there is none.
+/// The folder of real inputs: `WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout. Says why a test
+/// is skipped where there is none.
 pub(crate) fn real_inputs(test: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("WARPTRACE_INPUTS") {
         Some(folder) => PathBuf::from(folder),

@@ -1,4 +1,5 @@
-//! What the tests of several programs share: graphs of all shapes, and recordings that are checked on the way.
+//! What the tests of several programs share: graphs of all shapes, and recordings that are checked on the
+//! way.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::ops::ControlFlow;
@@ -45,7 +46,8 @@ pub(crate) fn record_as<T>(
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
     let Recording { codec, dual, counted } = *recording;
-    let options = SessionOptions { dual, counted, pool_bytes: 64 << 20, ..SessionOptions::new(codec) };
+    let options =
+        SessionOptions { dual, counted, memory_bytes: Some(256 << 20), ..SessionOptions::new(codec) };
     let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();
@@ -172,8 +174,8 @@ pub(crate) fn with_self_loop() -> Graph {
     list.into_graph(&Cleaning::NONE).unwrap().0
 }
 
-/// New York's road network with seeded weights, from `WARPTRACE_INPUTS` or `../shared/inputs` beside the checkout.
-/// Says so where it is not there.
+/// New York's road network with seeded weights, from `WARPTRACE_INPUTS` or `../shared/inputs` beside the
+/// checkout. Says so where it is not there.
 pub(crate) fn new_york(test: &str) -> Option<Graph> {
     let folder = std::env::var_os("WARPTRACE_INPUTS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/inputs"), PathBuf::from);

@@ -11,8 +11,8 @@ use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 use crate::usage::{self, Usage};
 use crate::{RECORDINGS, assembler, kernels, ptx, registers, traced};
 
-/// A kernel whose limit leaves recording fewer registers than this may spill: its limit is what lets as many warps run at a
-/// time as its program counts on.
+/// A kernel whose limit leaves recording fewer registers than this may spill: its limit is what lets as many
+/// warps run at a time as its program counts on.
 const ROOM: u32 = 16;
 /// How much it may spill: stores and loads, in bytes of a lane.
 const FEW_BYTES: u32 = 128;

@@ -1,8 +1,9 @@
 //! Recording brings no `YIELD` into a program's loops.
 //!
-//! A `YIELD` lets lanes go that wait for others, and so parts lanes that the untraced kernel keeps in one group. The
-//! assembler puts one at the head of a loop with an atomic whose answer is used. Where it would stand in a program's
-//! loop, segments are claimed in a loop of their own, which is entered only when a segment is full.
+//! A `YIELD` lets lanes go that wait for others, and so parts lanes that the untraced kernel keeps in one
+//! group. The assembler puts one at the head of a loop with an atomic whose answer is used. Where it would
+//! stand in a program's loop, segments are claimed in a loop of their own, which is entered only when a
+//! segment is full.
 
 use std::collections::BTreeMap;
 

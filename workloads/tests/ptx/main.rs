@@ -1,10 +1,11 @@
 //! The compiled kernels: is each trace point there, can all of them be traced in each way, and is the machine
 //! code what it should be?
 //!
-//! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each test
-//! says so.
+//! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each
+//! test says so.
 
 mod assembled;
+mod chosen;
 mod machine_code;
 mod markers;
 mod sass;
@@ -87,10 +88,22 @@ fn number(architecture: &str) -> u32 {
 
 /// Makes all kernels, untraced and traced, as a device of this architecture gets them.
 fn traced(text: &str, recording: Recording, architecture: &str, registers: &[(&str, u32)]) -> String {
+    spliced(text, recording, architecture, registers, false)
+}
+
+/// The same; if it `chooses`, traced kernels look which of their warps record.
+fn spliced(
+    text: &str,
+    recording: Recording,
+    architecture: &str,
+    registers: &[(&str, u32)],
+    chooses: bool,
+) -> String {
     let options = Options {
         recording: Some(recording),
         registers,
         architecture: number(architecture),
+        chooses,
         ..Options::default()
     };
     splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text

@@ -9,7 +9,8 @@ use crate::{PROGRAMS, kernels, ptx, source};
 /// What a comment that is a marker begins with.
 const PREFIX: &str = "// warptrace.";
 
-/// Counts the markers of each kernel and of the functions that it calls, by kind (`loc`, `loop.tick`) and location.
+/// Counts the markers of each kernel and of the functions that it calls, by kind (`loc`, `loop.tick`) and
+/// location.
 fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     let module = Module::parse(text).expect("the compiler writes PTX");
     let graph = call_graph(&module);
@@ -55,8 +56,8 @@ fn every_kernel_is_there_and_no_other() {
     assert_eq!(entries, kernels());
 }
 
-/// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its source,
-/// and none that the source does not have.
+/// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its
+/// source, and none that the source does not have.
 #[test]
 fn each_trace_point_of_a_kernel_is_in_it() {
     let Some(ptx) = ptx() else { return };

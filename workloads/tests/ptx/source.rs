@@ -17,8 +17,8 @@ pub(crate) struct PointUse {
 /// Finds the trace points that `kernel` uses: one use for each in the source, and each call that leads there.
 ///
 /// # Panics
-/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that is no
-/// traced loop.
+/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that
+/// is no traced loop.
 pub(crate) fn uses(program: &ProgramInfo, kernel: &str) -> Vec<PointUse> {
     let functions: Vec<Function> = program.points.iter().flat_map(functions).collect();
     let kernel = functions.iter().find(|function| function.name == kernel);

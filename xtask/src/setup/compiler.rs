@@ -59,8 +59,8 @@ fn describe(compiler: &Compiler) -> String {
 /// What an installation did, or why it did nothing: `None` where it does not apply to this machine.
 type Installed = Result<String, Option<String>>;
 
-/// Adds `rust-src` to the toolchains of rustup that are recent enough. Nightlies are left alone: they change from
-/// day to day, and are taken only where a person has given them `rust-src`.
+/// Adds `rust-src` to the toolchains of rustup that are recent enough. Nightlies are left alone: they change
+/// from day to day, and are taken only where a person has given them `rust-src`.
 fn with_rustup() -> Installed {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().map_err(|_| None)?;
     let list = String::from_utf8_lossy(&output.stdout).into_owned();

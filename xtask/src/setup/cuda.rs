@@ -10,8 +10,8 @@ use super::{Found, Missing};
 use crate::process::quietly;
 use crate::workspace;
 
-/// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties the folders
-/// that it writes to, so they are installed by one command.
+/// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties
+/// the folders that it writes to, so they are installed by one command.
 const WHEELS: [&str; 3] =
     ["nvidia-cuda-nvcc>=13,<14", "nvidia-cuda-cuobjdump>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"];
 const LIMIT: Duration = Duration::from_secs(600);

@@ -178,8 +178,8 @@ fn expand(runs: &[Run]) -> Vec<Event> {
     runs.iter().flat_map(|run| std::iter::repeat_n(run.event, run.times as usize)).collect()
 }
 
-/// The events as runs that stand where they began: an event is added to an earlier run if nothing behind that run shares a
-/// lane with it, and `extends` says so.
+/// The events as runs that stand where they began: an event is added to an earlier run if nothing behind that
+/// run shares a lane with it, and `extends` says so.
 fn extended(events: &[Event], extends: &mut impl FnMut() -> bool) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for &event in events {
@@ -197,7 +197,8 @@ fn any_events(lanes: u32, most: usize) -> impl Strategy<Value = Vec<Event>> {
     vec((1..=2u16, 1..1u32 << lanes).prop_map(|(location, mask)| event(location, mask)), 0..most)
 }
 
-/// The events, and others: any, or the same with one gone, or with neighbours swapped whether they share lanes or not.
+/// The events, and others: any, or the same with one gone, or with neighbours swapped whether they share
+/// lanes or not.
 fn alike(events: Vec<Event>) -> impl Strategy<Value = (Vec<Event>, Vec<Event>)> {
     let (less, swapped) = (events.clone(), events.clone());
     let others = prop_oneof![

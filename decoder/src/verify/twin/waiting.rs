@@ -76,10 +76,11 @@ impl Waiting {
         self.lanes |= event.mask;
     }
 
-    /// Takes events like those of `run` off the run that is the first for each of its lanes: how many. `None` if
-    /// there is no such run.
+    /// Takes events like those of `run` off the run that is the first for each of its lanes: how many. `None`
+    /// if there is no such run.
     pub(super) fn take(&mut self, run: Run) -> Option<u32> {
-        // Runs of one mask stand in the same order in all their queues, so any lane will do to find the first.
+        // Runs of one mask stand in the same order in all their queues, so any lane will do to find the
+        // first.
         let lane = lanes_of(run.event.mask).next()?;
         let place = *self.queues[lane].front()?;
         let node = &mut self.nodes[place as usize];

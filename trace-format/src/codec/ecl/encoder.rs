@@ -16,9 +16,9 @@ pub const MAX_PUSH_GROWTH: u32 = 11;
 /// State of one warp's encoder: eight words that the warp keeps wherever it likes.
 ///
 /// The tables lie in `work` ([`EclParams::work_bytes`] bytes, of which the table and the word behind the ring
-/// are zeroed before the first use and never again; or [`prepare`](Self::prepare) is called), the payload in `out`. Call, for each chunk,
-/// [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while [`has_room`](Self::has_room) says so,
-/// then [`finish_chunk`](Self::finish_chunk).
+/// are zeroed before the first use and never again; or [`prepare`](Self::prepare) is called), the payload in
+/// `out`. Call, for each chunk, [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while
+/// [`has_room`](Self::has_room) says so, then [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
 /// use warptrace_format::codec::{EclParams, ecl::EclState};
@@ -111,10 +111,11 @@ impl EclState {
         }
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers how often.
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers
+    /// how often.
     ///
-    /// The payload is the one that as many [`push`](Self::push)es make. [`has_room`](Self::has_room) has said that the
-    /// event fits once.
+    /// The payload is the one that as many [`push`](Self::push)es make. [`has_room`](Self::has_room) has said
+    /// that the event fits once.
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,

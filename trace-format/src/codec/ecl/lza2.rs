@@ -161,13 +161,14 @@ impl Lza2State {
         true
     }
 
-    /// Takes up to `left` more copies of an event of which `copies` have just been taken one by one, as long as the
-    /// open match goes on over all of them; answers how many. Leaves the ring behind: see
+    /// Takes up to `left` more copies of an event of which `copies` have just been taken one by one, as long
+    /// as the open match goes on over all of them; answers how many. Leaves the ring behind: see
     /// [`restore_ring`](Self::restore_ring).
     ///
-    /// A match at a distance of one event predicts copies for ever. Of what the copies write to the table, only the last
-    /// one's positions stay, under the same five hashes again and again, because a hash forgets what is older than
-    /// ceil(L / s) bytes. Of the ring, the search for the next candidate reads at most the last two copies.
+    /// A match at a distance of one event predicts copies for ever. Of what the copies write to the table,
+    /// only the last one's positions stay, under the same five hashes again and again, because a hash forgets
+    /// what is older than ceil(L / s) bytes. Of the ring, the search for the next candidate reads at most the
+    /// last two copies.
     #[inline(always)]
     pub fn take_copies<W: Memory>(
         &mut self,
@@ -264,7 +265,8 @@ impl Lza2State {
     }
 }
 
-/// Forgets every position. Inline although it is rare: for a call in a branch the GPU's compiler saves convergence barriers.
+/// Forgets every position. Inline although it is rare: for a call in a branch the GPU's compiler saves
+/// convergence barriers.
 #[inline(always)]
 fn clear_table<W: Memory>(params: &EclParams, work: &mut W) {
     let mut at = 0;

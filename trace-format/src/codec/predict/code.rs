@@ -1,7 +1,7 @@
 //! The code's tables, but for lanes (see [`lanes`]).
 //!
-//! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its lowest
-//! bit first.
+//! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its
+//! lowest bit first.
 
 use super::lanes;
 use super::stack::Relation;
@@ -37,7 +37,8 @@ pub const LONG_RUN_WIDTH: u32 = 4;
 /// The largest such number stands for a run written in full, in so many bits.
 pub const FULL_RUN_BITS: u32 = 24;
 
-/// What opens a miss: the number of hits before it (below 2^24), and whether the location was the expected one.
+/// What opens a miss: the number of hits before it (below 2^24), and whether the location was the expected
+/// one.
 ///
 /// ```text
 /// 1               no hit, another location
@@ -84,7 +85,8 @@ pub(crate) const FAR: (i32, i32) = (-22, 28);
 #[inline(always)]
 pub const fn location(last: u32, location: u32) -> Code {
     let difference = location as i32 - last as i32;
-    // Selects; and the shortest ones by arithmetic, for of three cases compilers make a table, which a GPU would have to load.
+    // Selects; and the shortest ones by arithmetic, for of three cases compilers make a table, which a GPU
+    // would have to load.
     let (is_before, number) = (difference < 0, difference as u32);
     let (near, far) =
         (if is_before { NEAR.0 } else { NEAR.0 + 3 }, if is_before { FAR.0 } else { FAR.0 + 19 });

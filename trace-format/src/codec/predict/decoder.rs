@@ -65,8 +65,8 @@ impl PredictDecoder {
         self.run(payload, events, check_event, to)
     }
 
-    /// As [`decode`](Self::decode), but gives events that repeat by prediction as one item: an event that follows
-    /// itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where they were.
+    /// As [`decode`](Self::decode), but gives events that repeat by prediction as one item: an event that
+    /// follows itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where they were.
     ///
     /// # Errors
     /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
@@ -265,10 +265,10 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         self.output.run(Event { location: around.last as u16, mask: around.mask }, times);
     }
 
-    /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come back, so does
-    /// all that followed them. The state is compared with that at a mark, which moves on in growing steps, because the
-    /// first events may lead into the cycle without being part of it (Brent, "An improved Monte Carlo factorization
-    /// algorithm", 1980, section 3).
+    /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come
+    /// back, so does all that followed them. The state is compared with that at a mark, which moves on in
+    /// growing steps, because the first events may lead into the cycle without being part of it (Brent, "An
+    /// improved Monte Carlo factorization algorithm", 1980, section 3).
     #[inline(never)]
     fn many_hits(&mut self, around: &mut Around, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;

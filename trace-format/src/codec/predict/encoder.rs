@@ -7,27 +7,28 @@ use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
 use crate::event::Event;
 use crate::memory::Memory;
 
-/// Most bits by which one [`PredictState::push`] can lengthen the payload: 33 for the hits before it, 21 for the
-/// location, 6 for the relation, 33 for the lanes.
+/// Most bits by which one [`PredictState::push`] can lengthen the payload: 33 for the hits before it, 21 for
+/// the location, 6 for the relation, 33 for the lanes.
 pub const MAX_PUSH_BITS: u32 = 93;
-/// Most bits by which an event that is the one before again can: 33 for the hits, then 4 for location and mask, or 5 for
-/// the mask alone.
+/// Most bits by which an event that is the one before again can: 33 for the hits, then 4 for location and
+/// mask, or 5 for the mask alone.
 pub const MAX_AGAIN_BITS: u32 = 38;
-/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but behind a miss it has
-/// only 2 bits for the hits.
+/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but behind a
+/// miss it has only 2 bits for the hits.
 const MAX_RUN_BITS: u32 = MAX_PUSH_BITS + 7;
 /// Most bytes that one [`PredictState::push_run`] needs in a fresh chunk. The payload is written in words.
 pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_RUN_BITS.div_ceil(32);
 
-/// Stands in `last` before the first event. No location, and no slot's step leads away from it, so that the first
-/// event of a chunk is always a miss.
+/// Stands in `last` before the first event. No location, and no slot's step leads away from it, so that the
+/// first event of a chunk is always a miss.
 pub const NOWHERE: u32 = 1 << 31;
 
 /// State of one warp's encoder: four words that the warp keeps wherever it likes.
 ///
-/// Slots and stack lie in `work` ([`PredictParams::work_bytes`] bytes, with any content before a chunk), the payload
-/// in `out`, which is 4-byte aligned. Call, for each chunk, [`begin_chunk`](Self::begin_chunk), then
-/// [`push`](Self::push) while [`has_room`](Self::has_room) says so, then [`finish_chunk`](Self::finish_chunk).
+/// Slots and stack lie in `work` ([`PredictParams::work_bytes`] bytes, with any content before a chunk), the
+/// payload in `out`, which is 4-byte aligned. Call, for each chunk, [`begin_chunk`](Self::begin_chunk), then
+/// [`push`](Self::push) while [`has_room`](Self::has_room) says so, then
+/// [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
 /// use warptrace_format::codec::{PredictParams, predict::PredictState};
@@ -119,10 +120,12 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often, at least once.
+    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often, at
+    /// least once.
     ///
-    /// After the second of equal events the slot of their location expects one more, so the rest are hits, and are
-    /// counted in one step. Ask [`has_room`](Self::has_room) before: it leaves room for the first two.
+    /// After the second of equal events the slot of their location expects one more, so the rest are hits,
+    /// and are counted in one step. Ask [`has_room`](Self::has_room) before: it leaves room for the first
+    /// two.
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,
@@ -142,7 +145,8 @@ impl PredictState {
         taken
     }
 
-    /// Appends the last event once more: what [`push`](Self::push) comes to for it, where most is known beforehand.
+    /// Appends the last event once more: what [`push`](Self::push) comes to for it, where most is known
+    /// beforehand.
     #[inline(always)]
     fn push_again<W: Memory, O: Memory>(&mut self, params: &PredictParams, work: &mut W, out: &mut O) {
         let slot_at = params.slot_at(self.last);
@@ -212,8 +216,8 @@ impl PredictState {
         tail.store(work, params.tail_at());
     }
 
-    /// Ends the chunk and gives the payload's length in bytes. Hits after the last miss are not written: the chunk
-    /// says how many events it has.
+    /// Ends the chunk and gives the payload's length in bytes. Hits after the last miss are not written: the
+    /// chunk says how many events it has.
     #[inline(always)]
     pub fn finish_chunk<W: Memory, O: Memory>(
         &mut self,

@@ -1,7 +1,8 @@
 //! A miss read at once, without a branch but for what is rare.
 //!
-//! What a miss says hardly follows from the misses before it, so a branch on it is a mispredicted one, at the price of many
-//! instructions. Each field's form is looked up instead, and every form is computed by the same instructions.
+//! What a miss says hardly follows from the misses before it, so a branch on it is a mispredicted one, at the
+//! price of many instructions. Each field's form is looked up instead, and every form is computed by the same
+//! instructions.
 
 use std::hint::select_unpredictable as select;
 
@@ -26,8 +27,8 @@ pub(super) trait Expand {
 pub(super) struct Portable;
 
 impl Expand for Portable {
-    /// The steps of [`lanes::compress`](super::lanes::compress), backwards and for all 32 bits. Source: Warren, "Hacker's Delight", 2nd edition,
-    /// section 7-5.
+    /// The steps of [`lanes::compress`](super::lanes::compress), backwards and for all 32 bits. Source:
+    /// Warren, "Hacker's Delight", 2nd edition, section 7-5.
     #[inline(always)]
     fn expand(bits: u32, base: u32) -> u32 {
         let mut moves = [0; 5];
@@ -70,7 +71,8 @@ pub(super) fn head(window: u64) -> Head {
     HEADS[(window & ((1 << HEAD_BITS) - 1)) as usize]
 }
 
-/// The miss that `slot` did not expect, and its number of bits, but for its head, behind which `input` stands.
+/// The miss that `slot` did not expect, and its number of bits, but for its head, behind which `input`
+/// stands.
 ///
 /// `None`, if anything in it cannot be; whether the payload is so long is not looked at.
 #[inline(always)]
@@ -128,8 +130,8 @@ pub(super) fn miss<E: Expand>(
 
 /// As [`Stack::after`].
 ///
-/// All masks of the stack hold `last` strictly or have all lanes, so nothing leaves the stack where a mask goes inside, and
-/// where `last` comes again what leaves is all lanes.
+/// All masks of the stack hold `last` strictly or have all lanes, so nothing leaves the stack where a mask
+/// goes inside, and where `last` comes again what leaves is all lanes.
 #[inline(always)]
 pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
     const ALL: u32 = u32::MAX;
@@ -149,8 +151,9 @@ pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
 
 /// Goes on to the event that a slot expects.
 ///
-/// Programs take their ways in habits, so unlike in a miss a branch here is mostly a predicted one: then nothing waits for
-/// the masks before. For the commonest relations what the mask is says also what becomes of the stack.
+/// Programs take their ways in habits, so unlike in a miss a branch here is mostly a predicted one: then
+/// nothing waits for the masks before. For the commonest relations what the mask is says also what becomes of
+/// the stack.
 #[inline(always)]
 pub(super) fn expected(around: &mut Around, slot: Slot) {
     around.last ^= slot.step();

@@ -1,4 +1,5 @@
-//! The fields of an event, read one by one: the definition of what a payload says, and of where it goes wrong.
+//! The fields of an event, read one by one: the definition of what a payload says, and of where it goes
+//! wrong.
 //!
 //! [`fast`](super::fast) reads a whole miss at once, and comes back here for what is not as usual.
 

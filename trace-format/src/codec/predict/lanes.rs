@@ -1,6 +1,7 @@
 //! A set of lanes inside a larger one, in few bits.
 //!
-//! With n lanes in the base and w = ceil(log2 n), whichever is shortest of (the first one if equal, in this order):
+//! With n lanes in the base and w = ceil(log2 n), whichever is shortest of (the first one if equal, in this
+//! order):
 //!
 //! ```text
 //! 01           all
@@ -22,7 +23,8 @@ pub const fn rank_bits(lanes: u32) -> u32 {
 /// The code of `mask`, a subset of `base`.
 #[inline(always)]
 pub const fn encode(mask: u32, base: u32) -> Code {
-    // Selects, and one branch: to a GPU each branch inside others is one more place where lanes may wait for each other.
+    // Selects, and one branch: to a GPU each branch inside others is one more place where lanes may wait for
+    // each other.
     let missing = base & !mask;
     let lanes = base.count_ones();
     let width = rank_bits(lanes);
@@ -52,9 +54,9 @@ const fn rank(lane: u32, base: u32) -> u32 {
 
 /// The bits of `mask` at the lanes of `base`, moved together to the low end.
 ///
-/// There is no such instruction on a GPU. In three steps the bits of each byte are moved together, of all bytes at once: each moves
-/// those that have an odd number of groups of absent lanes still below them. Then the bytes are. Source: Warren, "Hacker's Delight",
-/// 2nd edition, section 7-4.
+/// There is no such instruction on a GPU. In three steps the bits of each byte are moved together, of all
+/// bytes at once: each moves those that have an odd number of groups of absent lanes still below them. Then
+/// the bytes are. Source: Warren, "Hacker's Delight", 2nd edition, section 7-4.
 #[inline(always)]
 pub const fn compress(mask: u32, base: u32) -> u32 {
     let mut bits = mask & base;

@@ -34,7 +34,8 @@ impl MaskForm {
     /// - `same`: it is the mask before.
     #[inline(always)]
     pub const fn new(located: bool, exact: bool, is_seen: bool, fits: bool, same: bool) -> Self {
-        // A mask with a relation of its own is worth more as a prediction than some lanes of the expected one.
+        // A mask with a relation of its own is worth more as a prediction than some lanes of the expected
+        // one.
         let searched = located & !exact;
         let by_seen = searched & is_seen;
         Self { located, expected: by_seen | (searched & fits), by_seen, same: !located & same }

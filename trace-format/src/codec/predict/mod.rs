@@ -1,9 +1,11 @@
-//! `predict`: whole events predicted from the location before, runs of hits as one number, misses in a few bits.
+//! `predict`: whole events predicted from the location before, runs of hits as one number, misses in a few
+//! bits.
 //!
-//! After an event at location L, slot L mod S says which event is expected: a location, and a mask that is either
-//! given by its relation to the masks before it (the same, the other side of a branch, back to those outside of it)
-//! or the mask seen here last. A location that always follows another is thus predicted whatever the masks are. A
-//! hit is counted. A miss writes the hits before it and what differs, as a code of bits without padding.
+//! After an event at location L, slot L mod S says which event is expected: a location, and a mask that is
+//! either given by its relation to the masks before it (the same, the other side of a branch, back to those
+//! outside of it) or the mask seen here last. A location that always follows another is thus predicted
+//! whatever the masks are. A hit is counted. A miss writes the hits before it and what differs, as a code of
+//! bits without padding.
 //!
 //! ```text
 //! event ──slot of the last location──> hit: count it
@@ -12,11 +14,12 @@
 //!
 //! The exact rules, the code's tables and what else was tried are in `docs/codec-predict.md`.
 //!
-//! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store of 16.
-//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`). `fields` reads field by field, and says what is wrong;
-//!   `fast` reads a miss at once, by `tables`; `output` is where events go.
-//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`mask`]: how a miss says
-//!   its mask; [`code`]: the rest of the code's tables.
+//! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store
+//!   of 16.
+//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`). `fields` reads field by field,
+//!   and says what is wrong; `fast` reads a miss at once, by `tables`; `output` is where events go.
+//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`mask`]: how a
+//!   miss says its mask; [`code`]: the rest of the code's tables.
 
 #[cfg(feature = "std")]
 mod bits;

@@ -1,10 +1,11 @@
-//! Where decoded events go: each form of delivery takes a run, a cycle and a single event in its cheapest way.
+//! Where decoded events go: each form of delivery takes a run, a cycle and a single event in its cheapest
+//! way.
 
 use crate::codec::item::Item;
 use crate::event::Event;
 
-/// Hits from which on it is worth to look for a cycle among them, where one saves the events; and where it saves only
-/// the way to them.
+/// Hits from which on it is worth to look for a cycle among them, where one saves the events; and where it
+/// saves only the way to them.
 const WORTH_AN_ITEM: u32 = 16;
 const WORTH_A_COPY: u32 = 128;
 

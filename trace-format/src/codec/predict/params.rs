@@ -4,7 +4,8 @@ use core::ops::RangeInclusive;
 
 use crate::codec::ParamError;
 
-/// Parameters of the `predict` codec, written into the file so that a decoder needs no agreement at build time.
+/// Parameters of the `predict` codec, written into the file so that a decoder needs no agreement at build
+/// time.
 ///
 /// The field is as a file holds it and can be anything; [`PredictParams::new`] makes only valid ones, and
 /// [`PredictParams::check`] must have accepted what came from elsewhere before a codec is given it.

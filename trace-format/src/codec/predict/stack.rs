@@ -1,8 +1,9 @@
-//! The masks around the current one: where a warp comes from when lanes part, and goes back to when they meet.
+//! The masks around the current one: where a warp comes from when lanes part, and goes back to when they
+//! meet.
 //!
-//! Structured control flow nests: lanes that enter a branch are a subset of those outside, the other side of the
-//! branch is the rest of those outside, and behind it they meet again. The stack holds the masks outside, the
-//! innermost first. What a deeper nesting pushes out at the bottom is replaced by all lanes.
+//! Structured control flow nests: lanes that enter a branch are a subset of those outside, the other side of
+//! the branch is the rest of those outside, and behind it they meet again. The stack holds the masks outside,
+//! the innermost first. What a deeper nesting pushes out at the bottom is replaced by all lanes.
 
 use super::Slot;
 
@@ -11,8 +12,8 @@ pub const DEPTH: usize = 4;
 
 /// How a mask lies to the masks before it: inside which of them, and whether apart from the last one.
 ///
-/// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes. With
-/// `apart` the last mask's lanes are left out: that is the other side of a branch.
+/// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes.
+/// With `apart` the last mask's lanes are left out: that is the other side of a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relation(u32);
 
@@ -53,16 +54,18 @@ impl Relation {
     }
 }
 
-/// A set of relations: a bit for each, and the same 16 bits higher, so that the bits of a slot from 16 on tell which to look at.
+/// A set of relations: a bit for each, and the same 16 bits higher, so that the bits of a slot from 16 on
+/// tell which to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relations(u32);
 
 impl Relations {
-    /// Relations to a mask that has lanes, after the mask `last`, by its nearest one. If that gives just this mask (`exact`): those
-    /// that give it too. Else: those whose base holds it. (None gives it then.)
+    /// Relations to a mask that has lanes, after the mask `last`, by its nearest one. If that gives just this
+    /// mask (`exact`): those that give it too. Else: those whose base holds it. (None gives it then.)
     #[inline(always)]
     pub const fn of(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
-        // A bit for each level from the nearest on, without `apart` or with it. Masks of other levels are larger, unless they have all lanes.
+        // A bit for each level from the nearest on, without `apart` or with it. Masks of other levels are
+        // larger, unless they have all lanes.
         const LEVELS: u32 = 0b0101_0101_0101;
         let (first, apart) = (nearest.number(), nearest.apart());
         let all = if exact {
@@ -82,7 +85,8 @@ impl Relations {
     }
 }
 
-/// The masks outside the current one, innermost first. Each holds the one before it, and the first the current one.
+/// The masks outside the current one, innermost first. Each holds the one before it, and the first the
+/// current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack(pub [u32; DEPTH]);
 
@@ -110,7 +114,8 @@ impl Stack {
     #[inline(always)]
     pub const fn nearest(self, last: u32, mask: u32) -> Relation {
         let [a, b, c, d] = self.0;
-        // Each mask holds the one before it, so counting those that do not hold `mask` gives the first that does.
+        // Each mask holds the one before it, so counting those that do not hold `mask` gives the first that
+        // does.
         let level = (mask & !last != 0) as u32
             + (mask & !a != 0) as u32
             + (mask & !b != 0) as u32
@@ -121,8 +126,8 @@ impl Stack {
 
     /// The stack when `mask` follows `last`.
     ///
-    /// A strict subset goes inside: `last` is pushed. Anything else comes out of what does not hold it strictly. The
-    /// same mask changes nothing.
+    /// A strict subset goes inside: `last` is pushed. Anything else comes out of what does not hold it
+    /// strictly. The same mask changes nothing.
     #[inline(always)]
     pub const fn after(self, last: u32, mask: u32) -> Self {
         const ALL: u32 = u32::MAX;

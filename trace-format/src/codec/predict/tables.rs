@@ -1,4 +1,5 @@
-//! What the first bits of each field say, looked up at once. The definitions are in [`code`](super::code) and [`lanes`](super::lanes).
+//! What the first bits of each field say, looked up at once. The definitions are in [`code`](super::code) and
+//! [`lanes`](super::lanes).
 
 use super::code::{FAR, NEAR};
 
@@ -12,7 +13,8 @@ const MASK_BITS: u32 = 7;
 /// The place in [`LANES`] of a mask that wrote no lanes: it has all of its base.
 const ALL_UNSAID: u8 = 32;
 
-/// Hits and whether the location was the expected one; a length of 0 for what is longer than the table's bits.
+/// Hits and whether the location was the expected one; a length of 0 for what is longer than the table's
+/// bits.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) hits: u8,
@@ -58,8 +60,8 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
     heads
 };
 
-/// A location is `last` xor the slot's step, as far as these masks let them, plus a difference, plus the bits behind the
-/// first five, as far as `number` lets them.
+/// A location is `last` xor the slot's step, as far as these masks let them, plus a difference, plus the bits
+/// behind the first five, as far as `number` lets them.
 #[derive(Clone, Copy)]
 pub(super) struct Location {
     pub(super) difference: i16,

@@ -15,15 +15,16 @@ pub enum Compression {
     None,
     /// zstd at this level; 0 is zstd's default.
     Zstd(i32),
-    /// zstd with a quick search for short repetitions: what a codec leaves has hardly any others. Smaller than
-    /// [`RAW_LEVEL`], in half the time. A writer that knows that the events are raw takes that level.
+    /// zstd with a quick search for short repetitions: what a codec leaves has hardly any others. Smaller
+    /// than [`RAW_LEVEL`], in half the time. A writer that knows that the events are raw takes that level.
     #[default]
     Suited,
 }
 
 /// zstd's level for raw events, which repeat themselves over longer stretches.
 pub const RAW_LEVEL: i32 = 3;
-/// Two to the power of this are the places that the quick search remembers: with its table a frame fits into a core's cache.
+/// Two to the power of this are the places that the quick search remembers: with its table a frame fits into
+/// a core's cache.
 const SUITED_HASH_LOG: u32 = 17;
 /// Bytes of the shortest repetition that the quick search finds.
 const SUITED_MATCH: u32 = 4;
@@ -57,7 +58,8 @@ impl StoredAs {
     }
 }
 
-/// Compressors that a thread keeps: frames and accounting of one file may need different ones, and so may the next file.
+/// Compressors that a thread keeps: frames and accounting of one file may need different ones, and so may the
+/// next file.
 const MOST_COMPRESSORS: usize = 4;
 
 thread_local! {
@@ -106,8 +108,8 @@ pub(in crate::file) fn compress<'b>(
     Ok(if packed.len() < plain.len() { (StoredAs::Zstd, packed) } else { (StoredAs::Plain, plain) })
 }
 
-/// Gives the bytes that `stored` holds, at most `most`, which the caller has checked against the format's limits; `at` is
-/// the file offset of `stored`. Allocates no more than `most`.
+/// Gives the bytes that `stored` holds, at most `most`, which the caller has checked against the format's
+/// limits; `at` is the file offset of `stored`. Allocates no more than `most`.
 pub(in crate::file) fn decompress(
     section: &'static str,
     stored_as: StoredAs,

@@ -7,8 +7,8 @@ use super::table;
 use crate::file::error::FormatError;
 use crate::file::limits::MAX_FRAME_BYTES;
 
-/// A frame's chunks in memory, decompressed and checked: the table is sorted, covers exactly the contents, and
-/// agrees with the header.
+/// A frame's chunks in memory, decompressed and checked: the table is sorted, covers exactly the contents,
+/// and agrees with the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     header: FrameHeader,
@@ -36,9 +36,9 @@ impl Frame {
     /// Reads the body of a frame section at file offset `at`, whose checksum the caller has checked.
     ///
     /// # Errors
-    /// What [`FrameHeader::parse`] refuses; contents that do not decompress to the announced length; a table that
-    /// is not sorted, does not cover the contents exactly, or does not agree with the header. Offsets in errors
-    /// about the table count from the start of the contents as if they were stored uncompressed.
+    /// What [`FrameHeader::parse`] refuses; contents that do not decompress to the announced length; a table
+    /// that is not sorted, does not cover the contents exactly, or does not agree with the header. Offsets in
+    /// errors about the table count from the start of the contents as if they were stored uncompressed.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = FrameHeader::parse(body, at)?;
         let stored = body.get(FRAME_HEADER_BYTES..).unwrap_or_default();

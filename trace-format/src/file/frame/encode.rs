@@ -28,8 +28,8 @@ pub struct ChunkRef<'a> {
 
 impl<'a> ChunkRef<'a> {
     /// The chunk at the start of `bytes`, as a warp left it in the pool: a [`ChunkHeader`], then the payload.
-    /// `None` when `bytes` are too few for the header or for the length that it announces. The header's launch
-    /// is the caller's to compare.
+    /// `None` when `bytes` are too few for the header or for the length that it announces. The header's
+    /// launch is the caller's to compare.
     pub fn from_pool(bytes: &'a [u8]) -> Option<Self> {
         let header = ChunkHeader::read(bytes)?;
         let payload = bytes.get(CHUNK_HEADER_BYTES as usize..)?.get(..header.length as usize)?;
@@ -37,8 +37,8 @@ impl<'a> ChunkRef<'a> {
         Some(Self { track, warp, sequence, events, payload })
     }
 
-    /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has the same or
-    /// not, and [`CHUNK_ENTRY_BYTES`].
+    /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has
+    /// the same or not, and [`CHUNK_ENTRY_BYTES`].
     #[inline]
     pub const fn frame_bytes(&self) -> u64 {
         (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
@@ -59,8 +59,8 @@ pub struct EncodedFrame {
 /// Makes a frame of `chunks`, which belong to one launch and one track and are sorted by (warp, sequence).
 ///
 /// # Errors
-/// No chunk, another track's chunk, an order that is not strictly ascending, a chunk without events or bytes, a
-/// payload or a frame over the format's limits; the compressor failed.
+/// No chunk, another track's chunk, an order that is not strictly ascending, a chunk without events or bytes,
+/// a payload or a frame over the format's limits; the compressor failed.
 pub fn encode_frame(
     launch: u32,
     track: u32,
@@ -76,7 +76,8 @@ pub trait Chunks<'a>: ExactSizeIterator<Item = ChunkRef<'a>> + Clone {}
 impl<'a, I: ExactSizeIterator<Item = ChunkRef<'a>> + Clone> Chunks<'a> for I {}
 
 thread_local! {
-    /// This thread's memory for a table and for what it is compressed to: new memory costs more than what is done in it.
+    /// This thread's memory for a table and for what it is compressed to: new memory costs more than what is
+    /// done in it.
     static MEMORY: Cell<(Table, Vec<u8>)> = Cell::default();
 }
 
@@ -140,7 +141,8 @@ fn encode<'a>(
     let (count, last_warp) = (chunks.len(), before.map_or(0, |(warp, _)| warp));
     let contents = table.encode(chunks);
     let plain_bytes = contents.len() as u64;
-    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted above.
+    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted
+    // above.
     let Some(plain_bytes) = u32::try_from(plain_bytes).ok().filter(|&bytes| bytes <= MAX_FRAME_BYTES) else {
         return too_large("plain bytes", plain_bytes, MAX_FRAME_BYTES);
     };

@@ -52,8 +52,8 @@ impl FrameHeader {
     /// Reads the fixed part of the frame body at file offset `at`; `body` may be longer.
     ///
     /// # Errors
-    /// Too few bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields that
-    /// contradict each other.
+    /// Too few bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields
+    /// that contradict each other.
     pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(FRAME_HEADER_BYTES)];
         let mut fields = Fields::new(SECTION, body, at);

@@ -17,8 +17,9 @@
 //!     40     …  contents, compressed or not
 //! ```
 //!
-//! The contents are a table and the distinct payloads. Chunks of warps that did the same have the same payload, which
-//! is stored once. All numbers are varints (seven bits a byte, the lowest first; the high bit says that more follow):
+//! The contents are a table and the distinct payloads. Chunks of warps that did the same have the same
+//! payload, which is stored once. All numbers are varints (seven bits a byte, the lowest first; the high bit
+//! says that more follow):
 //!
 //! ```text
 //! chunks × warp        less the warp of the chunk before; of the first chunk 0
@@ -30,12 +31,12 @@
 //! payloads × bytes     in order of their first chunk
 //! ```
 //!
-//! The table is sorted by warp, then by sequence. The fixed part has a checksum of its own so that an index can be
-//! rebuilt from it without reading the contents.
+//! The table is sorted by warp, then by sequence. The fixed part has a checksum of its own so that an index
+//! can be rebuilt from it without reading the contents.
 //!
-//! Columns stand apart so that zstd sees like with like. Payloads keep the order of warps: sorted by length or content
-//! they would compress a little better, but the numbers of the payloads would cost more than that saves
-//! (`results/at-rest.md`).
+//! Columns stand apart so that zstd sees like with like. Payloads keep the order of warps: sorted by length
+//! or content they would compress a little better, but the numbers of the payloads would cost more than that
+//! saves (`results/at-rest.md`).
 
 mod compression;
 mod contents;

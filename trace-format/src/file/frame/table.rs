@@ -73,8 +73,8 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     }
 }
 
-/// The payloads of a frame in order of their first chunk, and a table to find them in: places beside each other, of which
-/// at most half are taken.
+/// The payloads of a frame in order of their first chunk, and a table to find them in: places beside each
+/// other, of which at most half are taken.
 #[derive(Default)]
 struct Distinct {
     /// The number of a payload and 1, or 0: at the place that its hash says, or behind it.
@@ -130,8 +130,8 @@ impl Distinct {
     }
 }
 
-/// A hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time. Equal payloads are found
-/// by comparison, so a bad hash costs time only.
+/// A hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time. Equal payloads
+/// are found by comparison, so a bad hash costs time only.
 #[inline]
 fn hash(payload: &[u8]) -> u64 {
     // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
@@ -158,8 +158,8 @@ pub(super) struct Parsed {
     pub(super) payloads_at: usize,
 }
 
-/// Reads the table of `chunks` chunks at the start of `contents`, which stand at file offset `at`. The caller has
-/// checked that `chunks` is within the format's limit.
+/// Reads the table of `chunks` chunks at the start of `contents`, which stand at file offset `at`. The caller
+/// has checked that `chunks` is within the format's limit.
 pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let mut entries = Vec::with_capacity(chunks as usize);

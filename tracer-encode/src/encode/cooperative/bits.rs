@@ -14,7 +14,8 @@ use crate::warp::ALL;
 const WORDS: u32 = (31 + GROUP_LANES * (MAX_PUSH_BITS + MAX_AGAIN_BITS)).div_ceil(32);
 pub(super) const BUFFER_BYTES: u32 = WORDS.div_ceil(4) * 16;
 
-/// The bits that a group writes, from a word of the payload on: all zero but for the bits that did not fill a word.
+/// The bits that a group writes, from a word of the payload on: all zero but for the bits that did not fill a
+/// word.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) memory: SharedMemory,
@@ -51,8 +52,8 @@ impl Buffer {
         }
     }
 
-    /// Writes `more` bits, which follow the `before` that there were, to the payload, as far as they fill words. From all
-    /// lanes of the warp.
+    /// Writes `more` bits, which follow the `before` that there were, to the payload, as far as they fill
+    /// words. From all lanes of the warp.
     #[inline(always)]
     pub(super) fn flush(self, payload: u64, before: u32, more: u32) {
         let (mut memory, mut payload) = (self.memory, GlobalMemory::new(payload));

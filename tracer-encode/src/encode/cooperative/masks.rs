@@ -1,18 +1,18 @@
 //! The stack of masks before each run, for all lanes of a group at once.
 //!
-//! As long as nothing falls out of it at the bottom, the stack before a run holds just those masks of earlier runs,
-//! each but the last, that hold every mask since strictly: a mask is pushed when the next lies strictly inside, and
-//! taken out by the first that does not. So for each mask a vote tells which lanes have one strictly inside of it, and
-//! it is in the stack of the lanes that are reached from its own without a gap. The stack with which the runs began
-//! counts as four more masks before.
+//! As long as nothing falls out of it at the bottom, the stack before a run holds just those masks of earlier
+//! runs, each but the last, that hold every mask since strictly: a mask is pushed when the next lies strictly
+//! inside, and taken out by the first that does not. So for each mask a vote tells which lanes have one
+//! strictly inside of it, and it is in the stack of the lanes that are reached from its own without a gap.
+//! The stack with which the runs began counts as four more masks before.
 //!
-//! A mask falls out when there are four more above it. With *depth* the number of masks that were found so, and *lost*
-//! how many of them, the lowest, have fallen out, each step keeps *lost* between depth - 4 and depth. Such steps, one
-//! after the other, come to one of the same kind; so the lanes find theirs by combining steps, in as many rounds as
-//! the logarithm of their number.
+//! A mask falls out when there are four more above it. With *depth* the number of masks that were found so,
+//! and *lost* how many of them, the lowest, have fallen out, each step keeps *lost* between depth - 4 and
+//! depth. Such steps, one after the other, come to one of the same kind; so the lanes find theirs by
+//! combining steps, in as many rounds as the logarithm of their number.
 //!
-//! All lanes as a mask stand at the bottom, and below everything; as there are always enough of them, they are not
-//! counted.
+//! All lanes as a mask stand at the bottom, and below everything; as there are always enough of them, they
+//! are not counted.
 
 use warptrace_format::Memory;
 use warptrace_format::codec::predict::stack::{DEPTH, Stack};
@@ -23,7 +23,8 @@ use super::{GROUP_LANES, Member};
 use crate::memory::SharedMemory;
 use crate::warp::{ALL, shuffle_up};
 
-/// Masks of a group: the stack before the first, the innermost last, then the masks before each lane's run; 0 for all lanes.
+/// Masks of a group: the stack before the first, the innermost last, then the masks before each lane's run; 0
+/// for all lanes.
 const MASKS: u32 = DEPTH as u32 + GROUP_LANES;
 pub(super) const MASKS_BYTES: u32 = 4 * MASKS;
 const _: () = assert!(MASKS < 32 && MASKS_BYTES.is_multiple_of(16));

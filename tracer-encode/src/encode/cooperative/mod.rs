@@ -1,21 +1,22 @@
 //! Encoding stretches with `predict`, each by half a warp.
 //!
-//! A group of lanes takes as many runs of its stretch at a time, one each, and writes the bits that `PredictState`
-//! writes for one run after the other. What passes from run to run there is found for all lanes at once, or in few
-//! rounds:
+//! A group of lanes takes as many runs of its stretch at a time, one each, and writes the bits that
+//! `PredictState` writes for one run after the other. What passes from run to run there is found for all
+//! lanes at once, or in few rounds:
 //!
-//! 1. The stack of masks before each run (`masks`): it consists of masks of earlier runs, and which, votes tell.
-//! 2. The slots (`slots`): lanes with different slots do not concern each other, so the lanes that are the first,
-//!    second, ... with their slot take their turns at the same time.
-//! 3. Hits since the last miss: sums of counts, and the number of the last miss from the highest lane below that has
-//!    one.
-//! 4. The code of each lane, and by sums of lengths its position. All write it into a buffer (`bits`), whose whole
-//!    words are copied to the chunk.
+//! 1. The stack of masks before each run (`masks`): it consists of masks of earlier runs, and which, votes
+//!    tell.
+//! 2. The slots (`slots`): lanes with different slots do not concern each other, so the lanes that are the
+//!    first, second, ... with their slot take their turns at the same time.
+//! 3. Hits since the last miss: sums of counts, and the number of the last miss from the highest lane below
+//!    that has one.
+//! 4. The code of each lane, and by sums of lengths its position. All write it into a buffer (`bits`), whose
+//!    whole words are copied to the chunk.
 //!
-//! A run is an event, and if it is repeated, the same event again; all others of it are hits, for certain. Both are in
-//! the same slot as the event of the next run: the second is looked up by its own location, and that is the last one
-//! for the next run. So what a lane has to do, its *item*, is: the run before again, if it was repeated; then the event
-//! of its own run. A stretch has one more item than runs.
+//! A run is an event, and if it is repeated, the same event again; all others of it are hits, for certain.
+//! Both are in the same slot as the event of the next run: the second is looked up by its own location, and
+//! that is the last one for the next run. So what a lane has to do, its *item*, is: the run before again, if
+//! it was repeated; then the event of its own run. A stretch has one more item than runs.
 //!
 //! Runs whose counts may be too many for a chunk are encoded by one thread instead.
 
@@ -123,7 +124,8 @@ impl Run {
     }
 }
 
-/// How far a group has come in its stretch. But for `next`, `before` and `at`, all of its lanes have the same.
+/// How far a group has come in its stretch. But for `next`, `before` and `at`, all of its lanes have the
+/// same.
 #[derive(Clone, Copy)]
 struct Work {
     /// Items that remain: 0 if there is no stretch.

@@ -120,8 +120,8 @@ pub(super) struct Outcome {
     pub(super) located_again: bool,
 }
 
-/// Finds the slot of the lane's item, in turn with the lanes of the same slot, and changes it. `meanwhile` is run between
-/// two meetings of the warp.
+/// Finds the slot of the lane's item, in turn with the lanes of the same slot, and changes it. `meanwhile` is
+/// run between two meetings of the warp.
 #[inline(always)]
 pub(super) fn outcome(
     memory: SharedMemory,

@@ -11,7 +11,7 @@ use crate::{Placement, Recording};
 #[test]
 fn short_launches_share_one_drain() {
     let mut device = FakeDevice::of((1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])));
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     for _ in 0..10 {
         assert_eq!(launch(&mut session, "k").unwrap().kernel, Duration::from_micros(1));
     }
@@ -34,7 +34,7 @@ fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
     let script = (1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)]));
     let mut device = FakeDevice::of(script);
     device.collects = 3;
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     for _ in 0..10 {
         launch(&mut session, "k").unwrap();
     }
@@ -46,7 +46,7 @@ fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
 #[test]
 fn launches_that_record_nothing_have_accounts_and_no_chunks() {
     let mut device = FakeDevice::of([script(&[]), script(&[])]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     launch(&mut session, "k").unwrap();
     let (file, _, report) = session.finish().unwrap();
@@ -57,34 +57,66 @@ fn launches_that_record_nothing_have_accounts_and_no_chunks() {
 #[test]
 fn a_session_without_launches_encodes_nothing() {
     let mut device = FakeDevice::of([]);
-    let session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    let session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     let (file, summary, _) = session.finish().unwrap();
     assert!(device.launched.is_empty() && device.memory.is_empty());
     assert_eq!((file.contents(), summary.events), ((Vec::new(), 0), 0));
 }
 
 #[test]
-fn the_pool_is_drained_when_most_of_its_chunks_may_be_needed() {
-    // Each of two warps is taken to need two; three quarters are 30.
+fn the_pool_is_drained_when_most_of_its_logs_are_taken() {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     for _ in 0..25 {
         launch(&mut session, "k").unwrap();
     }
     assert_eq!(session.finish().unwrap().2.recorded, 50);
+    let end = |number| {
+        let logs = device.logs(number);
+        f64::from(logs.claims_from) / f64::from(logs.claims_end)
+    };
+    let each = (1..25).find(|&number| device.logs(number).heads == device.logs(0).heads).unwrap();
+    assert!(each > 5 && end(each - 1) >= 0.75 && end(each - 2) < 0.75, "after three quarters");
     let encoded: Vec<_> = device.launched.iter().filter(|name| name.starts_with("encode")).collect();
-    assert_eq!(encoded, ["encode 8 of 16", "encode 8 of 16", "encode 8 of 16", "encode 1 of 2"]);
+    assert_eq!(encoded[0], &format!("encode {each} of {}", 2 * each));
     // After a drain everything is free again.
-    let first = |number| (device.logs(number).slices, device.logs(number).accounts);
-    assert_eq!(first(8), first(0));
-    assert_ne!(first(7), first(0));
+    let first = |number| (device.logs(number).heads, device.logs(number).accounts);
+    assert_eq!(first(each), first(0));
+    assert_ne!(first(each - 1), first(0));
+}
+
+#[test]
+fn chunks_that_are_few_are_used_again_and_again() {
+    // Some of one launch that take five rounds, and of two others.
+    let many = script(&(0..450).map(|number| (number % 2, number / 2, 1)).collect::<Vec<_>>());
+    let few = |location| script(&[(1, 0, location), (0, 0, location)]);
+    let mut device = FakeDevice::of([few(2), many, few(3)]);
+    device.collects = 60;
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
+    for _ in 0..3 {
+        launch(&mut session, "k").unwrap();
+    }
+    let (file, summary, report) = session.finish().unwrap();
+    assert_eq!((report.attempted, report.recorded, report.lost), (454, 454, 0));
+    assert_eq!((report.chunks, summary.events), (454, 454));
+    assert_eq!(report.encoding, Duration::from_millis(15), "five rounds");
+    assert_eq!(device.launched[3..], ["encode 3 of 6"; 5]);
+    let (mut found, accounts) = file.contents();
+    assert_eq!(accounts, 3);
+    found.sort();
+    let of = |launch, location, chunks: u32| {
+        (0..2)
+            .flat_map(move |warp| (0..chunks).map(move |sequence| (launch, warp, sequence, event(location))))
+    };
+    let expected: Vec<_> = of(0, 2, 1).chain(of(1, 1, 225)).chain(of(2, 3, 1)).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]
 fn flush_counts_and_writes_everything_so_far() {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
     assert_eq!(session.total().recorded, 0);
     session.flush().unwrap();
@@ -100,7 +132,7 @@ fn flush_counts_and_writes_everything_so_far() {
 fn a_session_that_is_dropped_writes_what_it_has() {
     let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
     drop(session);
     assert!(device.memory.is_empty(), "all memory is given back");
@@ -110,7 +142,7 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 #[test]
 fn the_device_is_told_what_to_record_before_anything_runs() {
     for placement in [None, Some(Placement::Shared)] {
-        let options = SessionOptions { placement, counted: true, ..options(40) };
+        let options = SessionOptions { placement, counted: true, ..options(1024) };
         let recording = Recording { codec: options.codec, dual: false, counted: true };
         let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
@@ -118,7 +150,7 @@ fn the_device_is_told_what_to_record_before_anything_runs() {
         launch(&mut session, "other").unwrap();
         session.finish().unwrap();
         let kernels = vec!["k".to_owned(), "other".to_owned()];
-        assert_eq!(device.prepared, [(kernels, Some((recording, placement)))]);
+        assert_eq!(device.prepared, [(kernels, Some((recording, placement, false)))]);
         assert_eq!(device.placements, [placement; 2]);
     }
 }

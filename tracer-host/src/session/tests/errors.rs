@@ -13,7 +13,7 @@ fn what_came_before_a_launch_that_fails_is_written() {
     let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
     let mut device = FakeDevice::of([script(&[(1, 0, 1)]), failing]);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), file.clone()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
     assert!(matches!(launch(&mut session, "other"), Err(SessionError::Device(_))));
     assert!(matches!(launch(&mut session, "k"), Err(SessionError::Unusable)));
@@ -38,7 +38,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
         let points = [TracePoints { module: "at", file: "k.rs", source, points }];
         let program = TracedProgram { kernels: &[("k", "")], points: &points };
         let mut device = FakeDevice::of([]);
-        let options = SessionOptions { codec, ..options(40) };
+        let options = SessionOptions { codec, ..options(1024) };
         let file = Shared::default();
         let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
             session.finish().unwrap();
@@ -71,7 +71,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
 fn damaged_chunks_are_named() {
     let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
     let mut device = FakeDevice::of([long]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     let error = session.flush().unwrap_err();
     assert!(error.to_string().contains("launch 0, warp 1, is damaged: it claims 993 bytes"), "{error}");
@@ -81,7 +81,7 @@ fn damaged_chunks_are_named() {
 #[test]
 fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
     let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Full(300)).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Full(300)).unwrap();
     launch(&mut session, "k").unwrap();
     assert!(matches!(session.finish(), Err(SessionError::Write(_))));
     assert!(device.memory.is_empty(), "all memory is given back");

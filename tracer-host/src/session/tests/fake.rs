@@ -7,13 +7,14 @@ use warptrace_device::KernelCall;
 use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::{
-    ENTRY_BYTES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
-    RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+    ENTRY_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES,
+    MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
 };
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
+    Serve, Streaming, Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -41,7 +42,7 @@ pub(super) fn event(location: u8) -> Vec<u8> {
 }
 
 /// Kernels that a call of `prepare` names, and how they are to be traced.
-pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>)>);
+pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>, bool)>);
 
 /// Memory, and what was asked of the device.
 #[derive(Debug)]
@@ -49,6 +50,9 @@ pub(super) struct FakeDevice {
     pub(super) memory: BTreeMap<u64, Vec<u8>>,
     /// Bytes of the largest allocation that it grants.
     pub(super) largest: u64,
+    /// Bytes of all allocations, and the most that they were at once.
+    pub(super) allocated: u64,
+    pub(super) peak: u64,
     /// Most chunks that a call of `collect` takes.
     pub(super) collects: u32,
     /// Calls of `collect`.
@@ -62,10 +66,12 @@ pub(super) struct FakeDevice {
     /// The placements that launches asked for.
     pub(super) placements: Vec<Option<Placement>>,
     script: VecDeque<Script>,
-    /// Entries of log memory before this one belong to launches that are not encoded yet.
+    /// Entries of log memory before this one belong to launches that are not encoded yet, and before this one
+    /// may.
     taken: u64,
-    /// What logs are encoded to, by launch.
-    logged: BTreeMap<u32, Vec<(u32, u32, Vec<u8>)>>,
+    logs_end: u32,
+    /// What logs are encoded to, by launch, as far as they are not.
+    logged: BTreeMap<u32, VecDeque<(u32, u32, Vec<u8>)>>,
 }
 
 impl FakeDevice {
@@ -73,6 +79,8 @@ impl FakeDevice {
         Self {
             memory: BTreeMap::new(),
             largest: u64::MAX,
+            allocated: 0,
+            peak: 0,
             collects: u32::MAX,
             collected: 0,
             launched: Vec::new(),
@@ -81,6 +89,7 @@ impl FakeDevice {
             placements: Vec::new(),
             script: script.into_iter().collect(),
             taken: 0,
+            logs_end: 0,
             logged: BTreeMap::new(),
         }
     }
@@ -114,9 +123,9 @@ impl FakeDevice {
 
     /// The counters of claims. (No test claims more than the lower half of a counter holds.)
     fn claims(&mut self, address: u64) -> Claims {
-        let [log_entries, merged_entries, chunks, serial] =
-            [0, 8, 16, 20].map(|offset| self.word(address + offset));
-        Claims { log_entries: log_entries.into(), merged_entries: merged_entries.into(), chunks, serial }
+        let [log_entries, merged_entries] = [0, 8].map(|offset| self.word(address + offset).into());
+        let [chunks, serial, waiting, reserved] = [16, 20, 24, 28].map(|offset| self.word(address + offset));
+        Claims { log_entries, merged_entries, chunks, serial, waiting, reserved }
     }
 
     /// Runs a kernel of the program.
@@ -128,38 +137,48 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // The slices lie behind all that was reserved and claimed before, and claims continue behind the slices.
-        assert!(u64::from(logs.slices) >= self.taken, "entry {} is taken", logs.slices);
-        assert!(logs.slices >= RESERVED_ENTRIES && logs.slices.is_multiple_of(MAX_FIRST_ENTRIES));
+        // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims
+        // continue there.
+        assert!(u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
+        assert!(logs.heads >= RESERVED_ENTRIES && logs.heads.is_multiple_of(HEADS_ENTRIES));
+        assert!(logs.first_segments >= logs.heads_of(tracks, 0), "{logs:?}");
+        assert!(logs.first_segments.is_multiple_of(logs.first_entries));
         let claims = self.claims(logs.claims);
         let next = u64::from(logs.claims_from) + claims.log_entries;
-        assert!(u64::from(logs.slice(tracks, 0)) <= next && next <= u64::from(logs.claims_end), "{logs:?}");
+        assert!(
+            u64::from(logs.first_segment(tracks, 0, 0)) <= next && next <= u64::from(logs.claims_end),
+            "{logs:?}"
+        );
         assert!(next.is_multiple_of(u64::from(logs.segment_entries)), "a segment begins at {next}");
         let entries = segments * logs.segment_entries;
         self.taken = next + u64::from(entries);
-        // As much again is for what is merged.
-        self.bytes(logs.logs, 2 * logs.claims_end as usize * ENTRY_BYTES as usize);
+        self.logs_end = self.logs_end.max(logs.claims_end);
+        self.bytes(logs.logs, logs.claims_end as usize * ENTRY_BYTES as usize);
         let accounts = (u64::from(logs.warps * tracks) * ACCOUNT) as usize;
         assert!(
             self.bytes(logs.accounts, accounts).iter().all(|&byte| byte == 0),
             "accounts start from zero"
         );
         self.add(logs.claims, entries);
-        self.logged.insert(logs.launch, chunks);
+        self.logged.insert(logs.launch, chunks.into());
         if fails {
             return Err(DeviceError::Unsupported { problem: "it failed".to_owned() });
         }
         Ok(())
     }
 
-    /// Makes what the script says of the logs of one launch.
-    fn encode_launch(&mut self, pool: &PoolDescriptor, logged: &LoggedLaunch) {
+    /// Makes what the script says of the logs of one launch, as far as there are chunks; answers whether that
+    /// is all.
+    fn encode_launch(&mut self, pool: &PoolDescriptor, logged: &LoggedLaunch) -> bool {
         let found = self.launches.iter().find(|(logs, ..)| logs.launch == logged.launch);
         let &(logs, tracks, block_threads) = found.expect("a launch");
-        assert_eq!((logs.logs, logs.claims, logs.claims_end), (pool.logs, pool.claims, pool.merged_from));
+        assert_eq!((logs.logs, logs.claims), (pool.logs, pool.claims));
+        // Merged runs have what is behind all logs, at least.
+        assert!(pool.merged_from <= self.logs_end);
+        assert!(u64::from(pool.merged_from) >= self.taken.min(self.logs_end.into()));
         let expected = LoggedLaunch {
             accounts: logs.accounts,
-            slices: logs.slices,
+            heads: logs.heads,
             first_entries: logs.first_entries,
             segment_entries: logs.segment_entries,
             warps: logs.warps,
@@ -167,29 +186,34 @@ impl FakeDevice {
             launch: logs.launch,
             first_stream: logged.first_stream,
             tracks,
-            reserved: [0; 2],
+            first_segments: logs.first_segments,
+            reserved: 0,
         };
         assert_eq!(*logged, expected);
-        for stream in 0..u64::from(logged.warps * logged.tracks) {
-            let finished = logged.accounts + ACCOUNT * stream + 28;
-            assert_eq!(self.add(finished, 1), 0, "each warp is merged once");
-        }
-        for (warp, sequence, payload) in self.logged.remove(&logged.launch).expect("it ran") {
+        let Some(mut chunks) = self.logged.remove(&logged.launch) else { return true };
+        while let Some((warp, sequence, payload)) = chunks.pop_front() {
             let account = logged.accounts + ACCOUNT * u64::from(warp);
             let events = payload.len() as u32 / PAYLOAD_EVENT_BYTES;
-            self.add(account, events);
             let chunk = self.add(pool.claims + 16, 1);
             if chunk >= pool.chunk_count {
-                self.add(account + 16, events);
-                continue;
+                self.add(pool.claims + 24, 1);
+                chunks.push_front((warp, sequence, payload));
+                self.logged.insert(logged.launch, chunks);
+                return false;
             }
             let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
             self.put(at, &[warp, sequence, events, payload.len() as u32, logged.launch, 0, 0, 0]);
             let room = (pool.chunk_bytes as usize - 32).min(payload.len());
             self.bytes(at + 32, room).copy_from_slice(&payload[..room]);
+            self.add(account, events);
             self.add(account + 8, events);
             self.add(account + 24, 1);
         }
+        for stream in 0..u64::from(logged.warps * logged.tracks) {
+            let finished = logged.accounts + ACCOUNT * stream + 28;
+            assert_eq!(self.add(finished, 1), 0, "each warp is merged once");
+        }
+        true
     }
 }
 
@@ -202,10 +226,16 @@ impl Device for FakeDevice {
         1
     }
 
+    fn memory(&self) -> u64 {
+        64 << 20
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         if bytes > self.largest {
             return Err(DeviceError::OutOfMemory { bytes, reason: "there is no more".to_owned() });
         }
+        self.allocated += bytes;
+        self.peak = self.peak.max(self.allocated);
         // As a driver's addresses, these are multiples of 256, and of nothing larger.
         let address = self.memory.last_key_value().map_or((1 << 32) + 256, |(start, memory)| {
             (start + memory.len() as u64).next_multiple_of(1 << 16) + 256
@@ -216,6 +246,7 @@ impl Device for FakeDevice {
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        self.allocated -= allocation.bytes;
         self.memory.remove(&allocation.address).expect("an allocation");
         Ok(())
     }
@@ -235,9 +266,12 @@ impl Device for FakeDevice {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         self.collected += 1;
+        assert!(scratch.bytes >= u64::from(chunk_bytes) + 256);
+        self.bytes(scratch.address, scratch.bytes as usize).fill(0xdd);
         let count = count.min(self.collects);
         let chunks = self.bytes(first, (chunk_bytes * count) as usize);
         chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
@@ -252,7 +286,7 @@ impl Device for FakeDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>)>,
+        tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
         self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
         Ok(())
@@ -263,16 +297,23 @@ impl Device for FakeDevice {
         _: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        table: Allocation,
     ) -> Result<Encoded, DeviceError> {
-        assert_eq!(2 * pool.merged_from, pool.merged_end, "half of log memory is for what is merged");
-        let mut streams = 0;
+        self.bytes(pool.logs, pool.merged_end as usize * ENTRY_BYTES as usize);
+        self.bytes(table.address, size_of_val(launches)).fill(0xdd);
+        let mut counters = self.claims(pool.claims);
+        counters.log_entries = 0;
+        assert_eq!(counters, Claims::default(), "each round begins anew");
+        let (mut streams, mut is_last) = (0, true);
         for launch in launches {
             assert_eq!(launch.first_stream, streams, "streams are counted on from launch to launch");
             streams += launch.warps * launch.tracks;
-            self.encode_launch(pool, launch);
+            is_last &= self.encode_launch(pool, launch);
         }
         self.launched.push(format!("encode {} of {streams}", launches.len()));
-        self.taken = 0;
+        if is_last {
+            (self.taken, self.logs_end) = (0, 0);
+        }
         Ok(Encoded { claims: self.claims(pool.claims), time: Duration::from_millis(3) })
     }
 
@@ -282,12 +323,60 @@ impl Device for FakeDevice {
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let Tracing { recording, placement, logs } = *tracing.expect("sessions trace");
+        let Some(&Tracing { recording, placement, chooses: _, logs }) = tracing else {
+            self.launched.push(format!("{} untraced", call.name()));
+            return Ok(LaunchTime { kernel: Duration::from_micros(1), claims: Claims::default() });
+        };
         let tracks = if recording.dual { 2 } else { 1 };
         self.launched.push(call.name().to_owned());
-        self.launches.push((logs, tracks, shape.block.iter().product()));
+        self.launches.push((logs, tracks, logs.chosen.block_threads(shape.block.iter().product())));
         self.placements.push(placement);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        _: &[&str],
+        _: Recording,
+        _: Option<Placement>,
+        _: bool,
+        _: bool,
+    ) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        _: &KernelCall,
+        _: &LaunchShape,
+        _: &Streaming,
+        _: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+impl LiveMemory for FakeDevice {
+    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        Err(not_streamed())
+    }
+
+    fn write_live(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+fn not_streamed() -> DeviceError {
+    DeviceError::Unsupported {
+        problem: "a script does not say what is written into streamed logs".to_owned(),
     }
 }

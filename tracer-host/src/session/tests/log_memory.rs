@@ -1,19 +1,33 @@
-//! How launches share log memory, and how it grows.
+//! How launches share log memory.
 
-use warptrace_format::log::{ENTRY_BYTES, LaunchLogs, RESERVED_ENTRIES, slice_entries};
+use warptrace_format::log::{LANES, LaunchLogs, MAX_FIRST_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE};
 
 use super::fake::{FakeDevice, Script, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
-use crate::DeviceError;
-use crate::session::{Session, SessionError, SessionOptions};
+use crate::session::{Session, SessionOptions};
+
+/// What launches of so many warps are told, in a session with so many KiB.
+fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); N]);
+    let options = SessionOptions { dual, ..options(kib) };
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+    for warps in warps {
+        launch_warps(&mut session, "k", warps, 32).unwrap();
+    }
+    drop(session);
+    assert!(device.memory.is_empty(), "all memory is given back");
+    std::array::from_fn(|number| device.logs(number))
+}
 
 #[test]
 fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
-    // Kernels have 8 MiB of the smallest log memory: 524,288 entries, or 4,096 of the longest segments.
-    let claims = |segments| Script { segments, ..script(&[(0, 0, 1)]) };
-    let mut device = FakeDevice::of([1407, 0, 1328, 1, 3070, 1].map(claims));
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), Shared::default()).unwrap();
+    let [logs] = logs_for([2], 16 << 10, false);
+    let all = (logs.claims_end / 128) as f64;
+    // Parts of log memory in segments; each launch has its first segments besides, which are little.
+    let claims = |part: f64| Script { segments: (part * all) as u32, ..script(&[(0, 0, 1)]) };
+    let mut device = FakeDevice::of([0.345, 0.0, 0.32, 0.0, 0.76, 0.0].map(claims));
+    let mut session = Session::start(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
     for kernel in ["k", "other", "k", "other", "k", "other"] {
         launch(&mut session, kernel).unwrap();
     }
@@ -40,64 +54,34 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
     );
 }
 
-/// What a launch of so many warps is told, on a device whose largest allocation has so many bytes.
-fn logs_for(warps: u64, dual: bool, largest: u64) -> Result<LaunchLogs, SessionError> {
-    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
-    device.largest = largest;
-    let options = SessionOptions { dual, ..options(40) };
-    let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
-    let launched = launch_warps(&mut session, "k", warps, 32);
-    drop(session);
-    assert!(device.memory.is_empty(), "all memory is given back");
-    launched?;
-    Ok(device.logs(0))
-}
-
 #[test]
-fn log_memory_grows_with_the_launch() {
-    let few = logs_for(2, false, u64::MAX).unwrap();
-    assert_eq!((few.first_entries, few.claims_end * ENTRY_BYTES), (32, 8 << 20));
-    let slices = 4000 * slice_entries(8);
-    // Both tracks have slices.
-    let [many, dual] =
-        [(4000, false), (2000, true)].map(|(warps, dual)| logs_for(warps, dual, u64::MAX).unwrap());
-    for many in [many, dual] {
-        assert_eq!((many.first_entries, many.slices), (8, RESERVED_ENTRIES));
-        let behind = many.claims_from - many.slices - slices;
-        assert!(behind < 128, "{behind} entries behind the slices are nobody's");
-        let free = many.claims_end - many.claims_from;
-        assert!(free >= slices, "as much again as the slices: {free} entries");
-    }
-    // Where a device has not so much, there is less beside the slices.
-    let narrow = logs_for(4000, false, 48 << 20).unwrap();
-    assert_eq!((narrow.first_entries, narrow.claims_from), (8, many.claims_from));
-    assert!(2 * u64::from(narrow.claims_end) * u64::from(ENTRY_BYTES) <= 48 << 20);
-    let free = narrow.claims_end - narrow.claims_from;
-    assert!(5 * free > slices, "a quarter of the slices: {free} entries");
-    let error = logs_for(6000, false, 48 << 20).unwrap_err();
-    assert!(matches!(error, SessionError::Device(DeviceError::OutOfMemory { .. })), "{error}");
-}
-
-#[test]
-fn launches_share_log_memory_that_has_grown() {
+fn a_launch_that_does_not_fit_behind_others_has_log_memory_for_itself() {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 3]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(12_500), Shared::default()).unwrap();
-    for warps in [10, 9000, 10] {
+    let mut session = Session::start(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
+    for warps in [10, 2190, 10] {
         launch_warps(&mut session, "k", warps, 32).unwrap();
     }
     assert_eq!(session.finish().unwrap().2.recorded, 3);
-    // The second does not fit behind the first, and then takes most of it.
-    assert_eq!(device.launched, ["k", "encode 1 of 10", "k", "encode 1 of 9000", "k", "encode 1 of 10"]);
+    assert_eq!(device.launched, ["k", "encode 1 of 10", "k", "encode 1 of 2190", "k", "encode 1 of 10"]);
     let [first, second, third] = [0, 1, 2].map(|number| device.logs(number));
-    assert!(second.claims_end > first.claims_end);
-    assert_eq!((third.claims_end, third.logs), (second.claims_end, second.logs));
+    assert_eq!((second.heads, second.first_entries), (RESERVED_ENTRIES, SEGMENT_MULTIPLE));
+    assert_eq!((third.claims_end, third.logs), (second.claims_end, first.logs));
+}
+
+#[test]
+fn a_launch_with_few_streams_leaves_as_much_for_what_is_merged() {
+    let [few, more] = logs_for([8, 9], 16 << 10, false);
+    let [few_dual, more_dual] = logs_for([4, 5], 16 << 10, true);
+    assert_eq!((few.claims_end, more.claims_end), (few_dual.claims_end, more_dual.claims_end));
+    let part = f64::from(few.claims_end) / f64::from(more.claims_end);
+    assert!((part - 7.0 / 10.0).abs() < 0.01, "a half and five sevenths: {part}");
 }
 
 #[test]
 fn a_blocks_last_warp_may_lack_lanes() {
     // The device compares what encoding is told of a launch with what it was launched with.
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
-    let options = SessionOptions { dual: true, ..options(400) };
+    let options = SessionOptions { dual: true, ..options(4096) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     launch_warps(&mut session, "k", 10, 50).unwrap();
     launch_warps(&mut session, "other", 3, 96).unwrap();
@@ -109,8 +93,45 @@ fn a_blocks_last_warp_may_lack_lanes() {
 }
 
 #[test]
-fn log_memory_that_entries_cannot_name_is_refused() {
-    // The slices of six million warps have more entries than 32 bits can number.
-    let error = logs_for(6_000_000, false, u64::MAX).unwrap_err();
-    assert!(error.to_string().contains("launch smaller grids"), "{error}");
+fn small_launches_have_long_first_segments() {
+    let mut lengths = Vec::new();
+    for (kib, warps) in [(16 << 10, [1, 2, 7, 40, 256, 1000]), (128 << 10, [1, 4, 9, 64, 512, 8000])] {
+        for warps in warps {
+            let [logs] = logs_for([warps], kib, false);
+            // The longest that take at most a quarter of log memory, and from 64 entries on at most a 64th.
+            let fits = |first: u32| {
+                let share = if first < 64 { 4 } else { 64 };
+                first == SEGMENT_MULTIPLE
+                    || warps * u64::from(LANES * first) <= u64::from(logs.claims_end / share)
+            };
+            let first = logs.first_entries;
+            assert!(fits(first), "{warps} warps in {kib} KiB have {first}");
+            assert!(
+                first == MAX_FIRST_ENTRIES || !fits(2 * first),
+                "{warps} warps in {kib} KiB have only {first}"
+            );
+            lengths.push(first);
+        }
+    }
+    assert_eq!(lengths, [128, 64, 32, 32, 16, 8, 1024, 256, 256, 32, 32, 8]);
+}
+
+#[test]
+fn many_small_launches_with_long_first_segments_share_a_drain() {
+    // Each takes a 64th of log memory at most; at three quarters it is drained.
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 100]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(64 << 10), Shared::default()).unwrap();
+    for _ in 0..100 {
+        launch_warps(&mut session, "k", 3, 96).unwrap();
+    }
+    session.finish().unwrap();
+    let of_each_drain: Vec<_> =
+        device.launched.split(|name| name.starts_with("encode")).map(<[_]>::len).collect();
+    assert!(of_each_drain[0] >= 48 && of_each_drain.len() <= 4, "{of_each_drain:?}");
+    let logs = device.logs(0);
+    assert!(logs.first_entries >= 128, "{logs:?}");
+    assert!(
+        100 * LANES * 3 * logs.first_entries > logs.claims_end,
+        "all launches together take more than there is"
+    );
 }

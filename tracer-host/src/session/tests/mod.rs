@@ -3,9 +3,12 @@
 mod drains;
 mod errors;
 mod fake;
+mod limits;
 mod log_memory;
 mod output;
 mod room;
+mod streamed;
+mod window;
 
 use std::io::Write;
 
@@ -17,9 +20,9 @@ use crate::{LaunchShape, LaunchTime};
 
 const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[] };
 
-/// Options with so many chunks.
-fn options(chunks: u64) -> SessionOptions {
-    SessionOptions { chunk_bytes: 1024, pool_bytes: chunks * 1024, ..SessionOptions::new(CodecSpec::Raw) }
+/// Options with so many KiB of device memory, and chunks of one.
+fn options(kib: u64) -> SessionOptions {
+    SessionOptions { chunk_bytes: 1024, memory_bytes: Some(kib << 10), ..SessionOptions::new(CodecSpec::Raw) }
 }
 
 /// Launches one block of two warps.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use warptrace_format::file::{Frame, SECTION_HEADER_BYTES, SectionHeader};
+use warptrace_format::file::{Frame, LaunchInfo, SECTION_HEADER_BYTES, SectionHeader};
 
 /// A file that can be looked at while it is written.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,22 @@ impl Shared {
     /// The chunks that were written so far, and the number of accounting sections.
     pub(super) fn contents(&self) -> (Vec<Found>, usize) {
         contents(&self.bytes())
+    }
+}
+
+impl Shared {
+    /// The launches that the file was told of so far.
+    pub(super) fn launches(&self) -> Vec<LaunchInfo> {
+        let (file, mut at, mut launches) = (self.bytes(), 24, Vec::new());
+        while at < file.len() {
+            let header = SectionHeader::parse(&file[at..], 0).unwrap();
+            let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
+            if header.tag.0 == *b"LNCH" {
+                launches.push(LaunchInfo::decode(header.version, body, 0).unwrap());
+            }
+            at += header.total_bytes() as usize;
+        }
+        launches
     }
 }
 

@@ -1,25 +1,11 @@
-//! Pools that are too small: what is lost is counted.
+//! Little memory: what is lost is counted.
 
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
-use super::fake::{FakeDevice, script};
-use super::output::{Found, Shared};
-use super::{PROGRAM, launch, options};
+use super::options;
+use super::output::Shared;
 use crate::session::{LaunchReport, Session, SessionOptions, TracedProgram};
 use crate::{LaunchShape, SimDevice, SimOptions};
-
-#[test]
-fn what_finds_no_chunk_is_lost_and_counted() {
-    let many = script(&(0..50).map(|sequence| (0, sequence, 1)).collect::<Vec<_>>());
-    let mut device = FakeDevice::of([many, script(&[(1, 0, 2)])]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(40), Shared::default()).unwrap();
-    launch(&mut session, "k").unwrap();
-    session.flush().unwrap();
-    launch(&mut session, "k").unwrap();
-    let (_, summary, report) = session.finish().unwrap();
-    assert_eq!((report.attempted, report.recorded, report.lost), (51, 41, 10));
-    assert_eq!(summary.events, 41);
-}
 
 warptrace_device::trace_points! {
     /// Decisions of the kernel.
@@ -41,47 +27,72 @@ warptrace_device::kernel! {
     }
 }
 
-/// Records four warps that make 32 events in each of `rounds` rounds. Answers the report and the chunks written.
-fn staircases(codec: CodecSpec, rounds: u32, chunks: u64) -> (LaunchReport, Vec<Found>) {
+const CODECS: [CodecSpec; 3] =
+    [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
+
+/// Records so many warps that make 32 events in each of `rounds` rounds. Answers the report, the entries of
+/// log memory that they claimed, and each warp's payloads.
+fn staircases(options: &SessionOptions, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
     let program = TracedProgram { kernels: &[("staircase", "")], points: &[] };
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
-    let options = SessionOptions { codec, ..options(chunks) };
-    let mut session = Session::start(&mut device, &program, &options, Shared::default()).unwrap();
+    let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
     // SAFETY: no memory among the arguments.
-    unsafe { session.record(&staircase(rounds), &LaunchShape::linear(128, 64)) }.unwrap();
+    let time = unsafe { session.record(&staircase(rounds), &LaunchShape::linear(32 * warps, 64)) }.unwrap();
     let (file, summary, report) = session.finish().unwrap();
-    assert_eq!(summary.events, report.recorded);
-    let found = file.contents().0;
-    (report, found)
+    assert_eq!(report.attempted, warps * u64::from(32 * rounds));
+    assert_eq!((report.recorded + report.lost, summary.events), (report.attempted, report.recorded));
+    assert!(report.memory.peak <= report.memory.limit && report.memory.filled <= report.memory.peak);
+    let mut payloads = vec![Vec::new(); warps as usize];
+    let mut found = file.contents().0;
+    assert_eq!(report.chunks, found.len() as u64);
+    found.sort_by_key(|&(_, warp, sequence, _)| (warp, sequence));
+    for (_, warp, sequence, payload) in found {
+        assert_eq!(sequence as usize, payloads[warp as usize].len());
+        payloads[warp as usize].push(payload);
+    }
+    (report, time.claims.log_entries, payloads)
 }
 
 #[test]
-fn a_pool_too_small_loses_events_and_counts_every_one() {
-    let codecs =
-        [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
-    for codec in codecs {
-        // What fills a part of a chunk, one or two, and several.
-        for rounds in [1, 2, 11] {
-            let attempted = u64::from(4 * 32 * rounds);
-            let (mut some, mut all) = (0, 0);
-            for chunks in (1..24).chain([400]) {
-                let (report, found) = staircases(codec, rounds, chunks);
-                assert_eq!(report.attempted, attempted, "{codec:?}, {rounds} rounds, {chunks} chunks");
-                assert_eq!(
-                    report.recorded + report.lost,
-                    attempted,
-                    "{codec:?}, {rounds} rounds, {chunks} chunks"
-                );
-                assert_eq!(report.chunks, found.len() as u64);
+fn log_memory_too_small_loses_events_and_counts_every_one() {
+    for codec in CODECS {
+        let (mut some, mut none) = (0, 0);
+        for (warps, kib) in [(4, 1024), (30, 1024), (150, 2048)] {
+            for rounds in [1, 20, 100] {
+                let (report, ..) = staircases(&SessionOptions { codec, ..options(kib) }, warps, rounds);
                 if codec == CodecSpec::Raw {
-                    let bytes: usize = found.iter().map(|(.., payload)| payload.len()).sum();
-                    assert_eq!(bytes as u64, 6 * report.recorded, "{rounds} rounds, {chunks} chunks");
+                    assert_eq!(report.payload_bytes, 6 * report.recorded);
                 }
                 some += u32::from(report.lost > 0 && report.recorded > 0);
-                all += u32::from(report.lost == 0);
+                none += u32::from(report.lost == 0);
             }
-            assert!(all > 0, "{codec:?}, {rounds} rounds: the largest pool has room for all");
-            assert!(some > 0, "{codec:?}, {rounds} rounds: no pool has room for a part");
         }
+        assert!(some > 2 && none > 2, "{codec:?}: {some} {none}");
     }
+}
+
+#[test]
+fn few_chunks_lose_nothing() {
+    for codec in CODECS {
+        let ample = SessionOptions { codec, ..options(16 << 10) };
+        let (whole, _, payloads) = staircases(&ample, 50, 60);
+        // 450 chunks, of which raw needs 600.
+        let (report, _, few) = staircases(&SessionOptions { memory_bytes: Some(4 << 20), ..ample }, 50, 60);
+        assert_eq!((whole.lost, report.lost), (0, 0), "{codec:?}");
+        assert!(few == payloads, "{codec:?}");
+        // Three chunks of 128 KiB at a time.
+        let large = SessionOptions { codec, chunk_bytes: 128 << 10, ..options(4096) };
+        let (report, ..) = staircases(&large, 40, 60);
+        assert_eq!((report.lost, report.chunks), (0, 40), "{codec:?}");
+    }
+}
+
+#[test]
+fn a_small_launch_claims_no_log_memory() {
+    // Four warps have first segments of 32 entries; 600 have some of 8, and claim more.
+    let (_, few, of_few) = staircases(&options(16 << 10), 4, 20);
+    let (report, many, of_many) = staircases(&options(16 << 10), 600, 20);
+    assert!(few == 0 && many >= 600 * 8 && report.lost == 0, "{few} {many}");
+    assert!(of_few[0].len() > 1, "several chunks");
+    assert!(of_few.iter().chain(&of_many).all(|payloads| *payloads == of_few[0]), "all warps do the same");
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{ENTRY_BYTES, Emitter, HEADS_ENTRIES, LAUNCH_PARAMETER, Log, field};
-use crate::splice::state::{DESCRIPTOR_BYTES, Pair, Placement, descriptor_offset};
+use super::{ENTRY_BYTES, Emitter, LANES, LAUNCH_PARAMETER, Log, field};
+use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
 impl Emitter {
     /// Prepares a function that a kernel calls.
@@ -14,12 +14,19 @@ impl Emitter {
         loops.iter().for_each(|location| self.loop_enter(*location));
     }
 
-    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments.
-    pub(in crate::splice) fn prologue(&mut self, loops: &[u16]) {
-        self.warp_in_launch();
-        self.field(32, "%wt_x5", field::FIRST_ENTRIES);
-        for log in self.logs() {
-            self.first_segment(*log);
+    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps
+    /// that were not chosen leave for `unchosen`, if there is such a label.
+    pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
+        match unchosen {
+            Some(unchosen) => self.choose(unchosen),
+            None if self.style.streamed => self.thread_in_block(),
+            None => self.warp_in_launch(),
+        }
+        if self.style.streamed {
+            self.logs().iter().for_each(|log| self.no_segment(*log));
+        } else {
+            self.field(32, "%wt_x5", field::FIRST_ENTRIES);
+            self.logs().iter().for_each(|log| self.first_segment(*log));
         }
         self.no_run();
         emit!(self, "mov.u32 %wt_tl, 0;");
@@ -32,7 +39,11 @@ impl Emitter {
         }
         for log in self.logs() {
             self.store(log.pointer, log.low, log.high);
-            self.store_word("", log.end, 0, log.link);
+            if self.style.streamed {
+                self.store(log.end, log.link, log.tag);
+            } else {
+                self.store_word("", log.end, 0, log.link);
+            }
         }
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
@@ -40,11 +51,12 @@ impl Emitter {
         loops.iter().for_each(|location| self.loop_enter(*location));
     }
 
-    /// Puts a log to the start of its first segment: behind the heads of the slice, in the order of the lanes.
+    /// Puts a log to the start of its first segment; `%wt_x5` holds the entries of one.
     pub(super) fn first_segment(&mut self, log: Log) {
-        self.slice(log.track, "%wt_x6");
-        emit!(self, "add.u32 %wt_x6, %wt_x6, {HEADS_ENTRIES};");
-        emit!(self, "mad.lo.u32 %wt_x6, %wt_x1, %wt_x5, %wt_x6;");
+        self.stream(log.track);
+        self.field(32, "%wt_x7", field::FIRST_SEGMENTS);
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {LANES}, %wt_x1;");
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x6, %wt_x5, %wt_x7;");
         self.field(64, "%wt_y0", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
@@ -53,8 +65,8 @@ impl Emitter {
         emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
     }
 
-    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no event. (An entry without
-    /// events is passed over.)
+    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no
+    /// event. (An entry without events is passed over.)
     pub(super) fn no_run(&mut self) {
         emit!(self, "mov.u32 %wt_m, -1;");
         emit!(self, "mov.u32 %wt_k, 0;");
@@ -64,24 +76,19 @@ impl Emitter {
     pub(super) fn copy_descriptor(&mut self) {
         let at = descriptor_offset(self.style.dual);
         emit!(self, "mad.lo.u32 %wt_x7, %wt_x1, -8, %wt_s;");
-        for offset in (0..DESCRIPTOR_BYTES).step_by(8) {
+        for offset in (0..descriptor_bytes(self.style.chooses)).step_by(8) {
             emit!(self, "ld.param.b64 %wt_y0, [{LAUNCH_PARAMETER}+{offset}];");
             emit!(self, "st.shared.b64 [%wt_x7+{}], %wt_y0;", at + offset);
         }
     }
 
-    /// Computes the first entry of this warp's slice of a track, and the stream's index (`%wt_x4`), from the values of
-    /// `warp_in_launch`; `%wt_x5` holds the entries of a first segment.
-    pub(super) fn slice(&mut self, track: u32, to: &str) {
+    /// Computes the index of this warp's stream of a track (`%wt_x4`), from the values of `warp_in_launch`.
+    pub(super) fn stream(&mut self, track: u32) {
         emit!(self, "mov.u32 %wt_x4, %wt_x0;");
         if track != 0 {
             self.field(32, "%wt_x4", field::WARPS);
             emit!(self, "mad.lo.u32 %wt_x4, %wt_x4, {track}, %wt_x0;");
         }
-        emit!(self, "mad.lo.u32 %wt_x7, %wt_x5, 32, {HEADS_ENTRIES};");
-        emit!(self, "mul.lo.u32 {to}, %wt_x4, %wt_x7;");
-        self.field(32, "%wt_x7", field::SLICES);
-        emit!(self, "add.u32 {to}, {to}, %wt_x7;");
     }
 
     /// Ends the lane's logs, before it leaves the kernel.
@@ -90,14 +97,17 @@ impl Emitter {
         self.load(Pair::Record, "%wt_m", "%wt_k");
         self.end_run(false);
         self.warp_in_launch();
-        self.field(32, "%wt_x5", field::FIRST_ENTRIES);
+        if self.style.streamed {
+            return self.leave_streamed();
+        }
         for log in self.logs() {
             self.load_log(*log);
             self.head(*log);
         }
     }
 
-    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end for the others.
+    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end
+    /// for the others.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();
         let stays = if negated { "" } else { "!" };

@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use super::{
-    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, Log, MAX_KEY_COUNT, TIME_SHIFT, Words,
-    field,
+    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, Log, MAX_KEY_COUNT,
+    TIME_SHIFT, Words, field,
 };
 use crate::splice::style::Claim;
 
 impl Emitter {
-    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part. `asked`: see `end_run`.
-    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool) {
+    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
+    /// `asked`: see `end_run`. `is_sole`: of what is appended a lane has no copies in a streamed log.
+    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool, is_sole: bool) {
+        if self.style.streamed {
+            return self.append_streamed(log, words, is_sole);
+        }
         let (full, room) = (self.label(), self.label());
         self.load_log(log);
         if !asked {
@@ -30,11 +34,12 @@ impl Emitter {
         self.store_word("@%wt_w ", log.pointer, 0, log.low);
     }
 
-    /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped, and what its lane
-    /// keeps is counted as lost: `%wt_w` no longer holds then.
+    /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped,
+    /// and what its lane keeps is counted as lost: `%wt_w` no longer holds then.
     ///
-    /// A log that has been stopped stays at its link, with the lowest bit set in both addresses. The link has, beside the 0 in its
-    /// first word, the lost events (words 1 and 3) and the time of the first one, with the lowest bit set (word 2).
+    /// A log that has been stopped stays at its link, with the lowest bit set in both addresses. The link
+    /// has, beside the 0 in its first word, the lost events (words 1 and 3) and the time of the first one,
+    /// with the lowest bit set (word 2).
     pub(super) fn claim(&mut self, log: Log, words: Words) {
         emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
         emit!(self, "setp.eq.and.u32 %wt_p2, %wt_x2, 0, %wt_p1;");
@@ -54,8 +59,8 @@ impl Emitter {
         self.lose(words);
     }
 
-    /// Claims a segment for each lane for which `%wt_p2` holds: `%wt_p3` says whether there is one, `%wt_x0` is the index of its
-    /// first entry, `%wt_y1` its address, `%wt_y2` that of its link.
+    /// Claims a segment for each lane for which `%wt_p2` holds: `%wt_p3` says whether there is one, `%wt_x0`
+    /// is the index of its first entry, `%wt_y1` its address, `%wt_y2` that of its link.
     pub(super) fn claim_entries(&mut self) {
         let again = self.label();
         let own_loop = self.style.claim == Claim::OwnLoop;
@@ -87,8 +92,8 @@ impl Emitter {
         emit!(self, "mad.wide.u32 %wt_y2, %wt_x1, {ENTRY_BYTES}, %wt_y1;");
     }
 
-    /// Counts the entry as lost where `%wt_p1` and `%wt_p3` hold, for "is full" and "has no room", if the lane keeps it. `%wt_p2` says
-    /// that the log has just been stopped; `%wt_l` is the address of the link.
+    /// Counts the entry as lost where `%wt_p1` and `%wt_p3` hold, for "is full" and "has no room", if the
+    /// lane keeps it. `%wt_p2` says that the log has just been stopped; `%wt_l` is the address of the link.
     pub(super) fn lose(&mut self, [_, key, time_low, time_high]: Words) {
         let none = self.label();
         emit!(self, "and.pred %wt_p1, %wt_p1, %wt_p3;");
@@ -122,7 +127,9 @@ impl Emitter {
     /// Writes the lane's head of a log, and what the log has lost into the warp's account.
     pub(super) fn head(&mut self, log: Log) {
         let whole = self.label();
-        self.slice(log.track, "%wt_x6");
+        self.stream(log.track);
+        self.field(32, "%wt_x6", field::HEADS);
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
         self.field(64, "%wt_y3", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");

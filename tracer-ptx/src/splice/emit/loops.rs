@@ -16,9 +16,9 @@ impl Emitter {
         emit!(self, "add.u32 %wt_n{location}, %wt_n{location}, {count};");
     }
 
-    /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of the lanes that
-    /// iterated as often or more often, as long as the step from the next smaller number. The lowest lane whose number it is keeps
-    /// it.
+    /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of
+    /// the lanes that iterated as often or more often, as long as the step from the next smaller number. The
+    /// lowest lane whose number it is keeps it.
     pub(in crate::splice) fn loop_leave(&mut self, location: u16) {
         emit!(self, "activemask.b32 %wt_a;");
         self.load(Pair::Record, "%wt_m", "%wt_k");
@@ -31,9 +31,9 @@ impl Emitter {
         self.loop_enter(location);
     }
 
-    /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether it keeps the run
-    /// (`%wt_p5`), its length (`%wt_x8`) and time. Times differ by a unit from one run to the next: finding them takes longer than
-    /// that, so the lanes' next events are later still.
+    /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether
+    /// it keeps the run (`%wt_p5`), its length (`%wt_x8`) and time. Times differ by a unit from one run to
+    /// the next: finding them takes longer than that, so the lanes' next events are later still.
     pub(super) fn find_run(&mut self, location: u16) {
         let (found, again) = (self.label(), self.label());
         let iterations = format!("%wt_n{location}");
@@ -74,7 +74,8 @@ impl Emitter {
         emit!(self, "mov.b64 {{%wt_tl, %wt_th}}, %wt_c;");
     }
 
-    /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its keeper.
+    /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its
+    /// keeper.
     pub(super) fn append_iterations(&mut self, location: u16) {
         let piece = self.label();
         self.place_label(&piece);
@@ -84,7 +85,7 @@ impl Emitter {
         for log in self.logs() {
             emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_p5;");
-            self.append(*log, RECORD, false);
+            self.append(*log, RECORD, false, true);
         }
         emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
         self.vote("any", "%wt_r", "%wt_p0");

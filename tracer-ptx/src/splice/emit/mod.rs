@@ -1,15 +1,16 @@
 //! The instructions that record, as PTX text.
 //!
-//! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by [`Emitter::declarations`].
+//! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by
+//! [`Emitter::declarations`].
 //!
 //! What `ptxas` makes of it decides the cost, so each line has its reason:
-//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record is in registers;
-//!   six at the [hot](super::style::Style::hot) location.
-//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they are kept, in their order,
-//!   so that one store of 16 bytes takes them as they are.
-//! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first finds out whether
-//!   those lanes are here. PTX has the plain one up to version 6.3. Between `activemask` and the votes there is no branch, so
-//!   both speak of the same lanes.
+//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record
+//!   is in registers; six at the [hot](super::style::Style::hot) location.
+//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they
+//!   are kept, in their order, so that one store of 16 bytes takes them as they are.
+//! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first
+//!   finds out whether those lanes are here. PTX has the plain one up to version 6.3. Between `activemask`
+//!   and the votes there is no branch, so both speak of the same lanes.
 //! - A branch on a vote's answer is uniform, and the assembler knows it: no lane waits for another there.
 
 macro_rules! emit {
@@ -20,15 +21,18 @@ macro_rules! emit {
     }};
 }
 
+mod choose;
 mod ends;
 mod log;
 mod loops;
+mod open;
 mod runs;
+mod streamed;
 
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, LANES, MAX_KEY_COUNT, TIME_SHIFT};
 use warptrace_format::pool::WarpAccount;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
@@ -43,12 +47,14 @@ mod field {
     pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
     pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;
     pub(super) const ACCOUNTS: u32 = offset_of!(LaunchLogs, accounts) as u32;
-    pub(super) const SLICES: u32 = offset_of!(LaunchLogs, slices) as u32;
+    pub(super) const HEADS: u32 = offset_of!(LaunchLogs, heads) as u32;
     pub(super) const WARPS: u32 = offset_of!(LaunchLogs, warps) as u32;
     pub(super) const FIRST_ENTRIES: u32 = offset_of!(LaunchLogs, first_entries) as u32;
     pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(LaunchLogs, segment_entries) as u32;
     pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
     pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
+    pub(super) const FIRST_SEGMENTS: u32 = offset_of!(LaunchLogs, first_segments) as u32;
+    pub(super) const CHOSEN: u32 = offset_of!(LaunchLogs, chosen) as u32;
 }
 
 /// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
@@ -64,25 +70,35 @@ pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
-/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of that of the link.
-/// Segments do not cross a multiple of 4 GiB, so the upper half is the link's too.
+/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of
+/// that of the link. Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A
+/// streamed log has a tag beside them.
 #[derive(Clone, Copy)]
 struct Log {
     low: &'static str,
     high: &'static str,
     link: &'static str,
+    tag: &'static str,
     /// Where the address is in memory, and where the link's.
     pointer: Pair,
     end: Pair,
     track: u32,
 }
 
-const TRACE: Log =
-    Log { low: "%wt_pl", high: "%wt_ph", link: "%wt_e", pointer: Pair::Log, end: Pair::Link, track: 0 };
+const TRACE: Log = Log {
+    low: "%wt_pl",
+    high: "%wt_ph",
+    link: "%wt_e",
+    tag: "%wt_g0",
+    pointer: Pair::Log,
+    end: Pair::Link,
+    track: 0,
+};
 const TWIN: Log = Log {
     low: "%wt_ul",
     high: "%wt_uh",
     link: "%wt_ue",
+    tag: "%wt_g1",
     pointer: Pair::TwinLog,
     end: Pair::TwinLink,
     track: 1,
@@ -147,6 +163,9 @@ impl Emitter {
         if self.style.dual {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
+        if self.style.streamed {
+            emit!(self, ".reg .b32 %wt_g0, %wt_g1;");
+        }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");
         }
@@ -205,7 +224,11 @@ impl Emitter {
 
     fn load_log(&mut self, log: Log) {
         self.load(log.pointer, log.low, log.high);
-        self.load_word(log.end, log.link);
+        if self.style.streamed {
+            self.load(log.end, log.link, log.tag);
+        } else {
+            self.load_word(log.end, log.link);
+        }
     }
 
     fn store(&mut self, pair: Pair, first: &str, second: &str) {
@@ -245,8 +268,19 @@ impl Emitter {
         emit!(self, "mov.b64 {{{low}, {high}}}, %wt_c;");
     }
 
-    /// Finds this warp's index in the launch (`%wt_x0`) and the lane (`%wt_x1`).
+    /// Finds this warp's index in the launch (`%wt_x0`), among the chosen ones if they are looked for, and
+    /// the lane (`%wt_x1`).
     fn warp_in_launch(&mut self) {
+        self.block_and_warp();
+        if self.style.chooses {
+            self.chosen_index();
+        } else {
+            emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
+        }
+    }
+
+    /// Finds the block's linear index (`%wt_x0`), and what `thread_in_block` finds.
+    fn block_and_warp(&mut self) {
         self.lines(&[
             "mov.u32 %wt_x0, %ctaid.z;",
             "mov.u32 %wt_x1, %nctaid.y;",
@@ -257,10 +291,10 @@ impl Emitter {
             "mad.lo.u32 %wt_x0, %wt_x0, %wt_x1, %wt_x2;",
         ]);
         self.thread_in_block();
-        emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
     }
 
-    /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block (`%wt_x3`).
+    /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block
+    /// (`%wt_x3`).
     fn thread_in_block(&mut self) {
         self.lines(&[
             "mov.u32 %wt_x1, %tid.z;",
@@ -281,7 +315,8 @@ impl Emitter {
 
     /// Finds the lane's state in shared memory: `%wt_s`. Needs the values of `thread_in_block`.
     fn shared_state(&mut self) {
-        let bytes = warp_bytes(self.style.dual, self.style.with_descriptor);
+        let Style { dual, with_descriptor, chooses, .. } = self.style;
+        let bytes = warp_bytes(dual, with_descriptor, chooses);
         emit!(self, "mov.u32 %wt_s, {DYNAMIC_SHARED};");
         emit!(self, "mov.u32 %wt_x4, %dynamic_smem_size;");
         emit!(self, "add.u32 %wt_s, %wt_s, %wt_x4;");

@@ -27,10 +27,15 @@ impl Emitter {
         if asks_early {
             self.ask_full(TRACE);
         }
-        self.vote("all", "%wt_r", "%wt_p0");
+        if self.style.open_runs {
+            self.vote_unless_passing(location, count);
+        } else {
+            self.vote("all", "%wt_r", "%wt_p0");
+        }
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
+        let rewrite = self.style.open_runs.then(|| self.pass(count));
         self.end_run(asks_early);
         if self.style.dual {
             emit!(self, "mov.u32 %wt_tl, %wt_cl;");
@@ -42,16 +47,22 @@ impl Emitter {
         emit!(self, "mov.u32 %wt_k, {};", key | count);
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
+        if let Some(rewrite) = rewrite {
+            self.place_label(&rewrite);
+            self.write_open(location);
+        }
         self.place_label(&done);
         if self.style.dual {
             self.twin_event(location, count);
         }
     }
 
-    /// Whether an event at a location asks for full segments together with the question whether it repeats. Where most events begin
-    /// a run, that is a vote's latency less; where most repeat one, two instructions more.
+    /// Whether an event at a location asks for full segments together with the question whether it repeats.
+    /// Where most events begin a run, that is a vote's latency less; where most repeat one, two instructions
+    /// more. (Of streamed logs only the keeper's is asked, which is not known yet.)
     pub(super) fn asks_early(&self, location: u16) -> bool {
-        self.style.placement == Placement::Registers && self.style.hot != Some(location)
+        let early = self.style.placement == Placement::Registers && !self.style.streamed;
+        early && self.style.hot != Some(location)
     }
 
     /// Asks whether any lane's segment is full: `%wt_g`; the lane's own is in `%wt_p1`.
@@ -60,14 +71,22 @@ impl Emitter {
         self.vote("any", "%wt_g", "%wt_p1");
     }
 
-    /// Appends the run that the lane is in to its log, if it is the one that keeps it. The record is used up.
+    /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
+    /// it is the lowest of those that leave the run together. The record is used up. The lanes that are here
+    /// are in `%wt_a`.
     ///
     /// `asked`: whether `ask_full` has been asked already.
     pub(super) fn end_run(&mut self, asked: bool) {
         self.load(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
+        if self.style.streamed {
+            // The lowest of those that leave the run now.
+            emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
+        }
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        if self.style.counts_loops {
+        // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
+        // harm, and a lane begins in such a run.)
+        if self.style.counts_loops || self.style.streamed {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
         }
         if let Some(hot) = self.style.hot {
@@ -75,7 +94,7 @@ impl Emitter {
             emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
             emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
         }
-        self.append(TRACE, RECORD, asked);
+        self.append(TRACE, RECORD, asked, false);
     }
 
     /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
@@ -84,6 +103,6 @@ impl Emitter {
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         emit!(self, "mov.u32 %wt_tk, {key};");
-        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false);
+        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false, false);
     }
 }

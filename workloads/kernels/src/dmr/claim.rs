@@ -1,10 +1,10 @@
 //! Phases 2 and 3 of a round: who has won?
 //!
-//! An item wins if it owns every triangle of its cavity, and if no triangle across its frontier is claimed with a
-//! smaller key. Two winners are then neither overlapping nor adjacent: were they adjacent, each would see the
-//! other's claim across its frontier, and one of the two keys is smaller. Winners may share a triangle outside of
-//! both: each writes another of its links, and the mesh stays Delaunay, since only edges between two new triangles
-//! of different winners could fail, and there are none.
+//! An item wins if it owns every triangle of its cavity, and if no triangle across its frontier is claimed
+//! with a smaller key. Two winners are then neither overlapping nor adjacent: were they adjacent, each would
+//! see the other's claim across its frontier, and one of the two keys is smaller. Winners may share a
+//! triangle outside of both: each writes another of its links, and the mesh stays Delaunay, since only edges
+//! between two new triangles of different winners could fail, and there are none.
 //!
 //! The item with the smallest key of a round always wins, so that a round with a cavity makes progress.
 
@@ -60,8 +60,8 @@ trace_points! {
 #[inline(always)]
 unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key: u64) -> bool {
     let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-    // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners are read
-    // with atomics.
+    // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners are
+    // read with atomics.
     unsafe {
         let [triangles, edges, ..] = unpack(work.metas.get(u64::from(item)));
         let mut i = 0;
@@ -94,8 +94,8 @@ unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key
 kernel! {
     /// First check: items that hold their claim win, and mark their triangles as taken.
     ///
-    /// The mark is smaller than any claim of the round. An item that reads it instead of the claim loses either way:
-    /// a winner's key is smaller than those of the items that touch it.
+    /// The mark is smaller than any claim of the round. An item that reads it instead of the claim loses
+    /// either way: a winner's key is smaller than those of the items that touch it.
     ///
     /// Launched as `dmr_mark`.
     pub fn dmr_check(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
@@ -132,8 +132,8 @@ kernel! {
 
     /// Second claim, of the losers that touch no winner. Without it, whoever lost to a loser would wait.
     ///
-    /// Claims of this launch are smaller than those of the first, which therefore do not stand in the way any more;
-    /// they are larger than a winner's mark.
+    /// Claims of this launch are smaller than those of the first, which therefore do not stand in the way any
+    /// more; they are larger than a winner's mark.
     ///
     /// Launched as `dmr_mark`.
     pub fn dmr_reclaim(mesh: DmrMesh, work: DmrWork, round: DmrRound) {

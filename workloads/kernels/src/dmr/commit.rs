@@ -32,11 +32,12 @@ trace_points! {
 }
 
 kernel! {
-    /// Retriangulates the winners' cavities: a fan of triangles from the new point to the frontier, in the slots of the
-    /// cavity's triangles and in up to two new ones. Flags, links and the entries for the worklist are set.
+    /// Retriangulates the winners' cavities: a fan of triangles from the new point to the frontier, in the
+    /// slots of the cavity's triangles and in up to two new ones. Flags, links and the entries for the
+    /// worklist are set.
     ///
-    /// Point and slots follow from the number of winners before. Where the arrays are full, nothing is written and the
-    /// item waits. Launched as `dmr_mark`.
+    /// Point and slots follow from the number of winners before. Where the arrays are full, nothing is
+    /// written and the item waits. Launched as `dmr_mark`.
     pub fn dmr_commit(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::ENTER);
         let item = simt::global_thread_x();
@@ -60,9 +61,9 @@ kernel! {
         trace_loc(at::WINNER);
         let point = u64::from(round.points) + u64::from(rank);
         let first_new = u64::from(round.triangles) + 2 * u64::from(rank);
-        // SAFETY: winners have disjoint cavities that are not adjacent, so each record and link is written by one
-        // thread, and triangles of cavities are read by their winner only; frontier links lead to living triangles;
-        // new slots are checked against the capacity.
+        // SAFETY: winners have disjoint cavities that are not adjacent, so each record and link is written by
+        // one thread, and triangles of cavities are read by their winner only; frontier links lead to living
+        // triangles; new slots are checked against the capacity.
         unsafe {
             if point >= mesh.points.len() || first_new + 1 >= mesh.triangles.len() {
                 trace_loc(at::NO_ROOM);
@@ -82,7 +83,8 @@ kernel! {
             } else {
                 trace_loc(at::INSERT);
             }
-            // The cavity has one or two triangles less than the frontier has edges, so the last one is always new.
+            // The cavity has one or two triangles less than the frontier has edges, so the last one is always
+            // new.
             let slot_of = |i: u32| first_new as u32 + (i - triangles);
             let first_slot = work.scratch.get(word(scratch::triangle(0)));
             let mut last_link = if open { NO_LINK } else { slot_of(edges - 1) << 2 | 1 };

@@ -1,7 +1,7 @@
 //! What a round leaves for the next: new bad triangles, and items that wait.
 //!
-//! Each slot has at most one entry on the worklist, which its [`QUEUED`] flag says. A triangle that is replaced
-//! hands flag and entry over to the triangle that takes its slot.
+//! Each slot has at most one entry on the worklist, which its [`QUEUED`] flag says. A triangle that is
+//! replaced hands flag and entry over to the triangle that takes its slot.
 
 use warptrace_device::{atomic, kernel, simt, trace_loc, trace_loop, trace_points};
 
@@ -106,7 +106,8 @@ kernel! {
         let item = simt::global_thread_x();
         let mask = work.queue.len() as u32 - 1;
         let (mut slot, mut fresh, mut again) = (0, 0, false);
-        // SAFETY: the item's own words; flags are only read in this launch; each entry has a place of its own.
+        // SAFETY: the item's own words; flags are only read in this launch; each entry has a place of its
+        // own.
         unsafe {
             if item >= round.items {
                 trace_loc(at::EMIT_OUTSIDE);

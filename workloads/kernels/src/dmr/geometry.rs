@@ -1,9 +1,9 @@
-//! Plane geometry in f64, one fixed order of operations, no fused multiply-add: the bits are the same on every
-//! device.
+//! Plane geometry in f64, one fixed order of operations, no fused multiply-add: the bits are the same on
+//! every device.
 //!
-//! The predicates answer "certainly" or "not certainly": a determinant counts only when it passes the bound on
-//! its rounding error (Shewchuk 1997, the first filter of his adaptive predicates). The kernels choose, for each
-//! use, the side on which "not certainly" cannot break the mesh.
+//! The predicates answer "certainly" or "not certainly": a determinant counts only when it passes the bound
+//! on its rounding error (Shewchuk 1997, the first filter of his adaptive predicates). The kernels choose,
+//! for each use, the side on which "not certainly" cannot break the mesh.
 
 use super::layout::{BAD, SKIP_CORNER, SKIP_SHORT};
 
@@ -59,8 +59,8 @@ pub fn encroaches(a: [f64; 2], b: [f64; 2], p: [f64; 2]) -> bool {
     (a[0] - p[0]) * (b[0] - p[0]) + (a[1] - p[1]) * (b[1] - p[1]) < 0.0
 }
 
-/// Whether the angle at `corner` between `u` and `v` is under the bound: its cosine is positive and its square
-/// over `cos_squared`. The same operations, in the same order, as the checker's on the host.
+/// Whether the angle at `corner` between `u` and `v` is under the bound: its cosine is positive and its
+/// square over `cos_squared`. The same operations, in the same order, as the checker's on the host.
 #[inline(always)]
 fn is_sharp(corner: [f64; 2], u: [f64; 2], v: [f64; 2], cos_squared: f64) -> bool {
     let u = [u[0] - corner[0], u[1] - corner[1]];
@@ -92,9 +92,9 @@ pub fn classify(corners: [[f64; 2]; 3], segments: u32, cos_squared: f64, floor_s
     }
 }
 
-/// Where a segment is split: in the middle, or, if two segments meet at an acute angle at just one of its ends, at
-/// a power of two from that end (Ruppert's concentric shells). Splits of both segments then lie on the same
-/// circles around the corner, and do not encroach upon each other for ever.
+/// Where a segment is split: in the middle, or, if two segments meet at an acute angle at just one of its
+/// ends, at a power of two from that end (Ruppert's concentric shells). Splits of both segments then lie on
+/// the same circles around the corner, and do not encroach upon each other for ever.
 #[inline(always)]
 pub fn split_point(a: [f64; 2], b: [f64; 2], acute_a: bool, acute_b: bool) -> [f64; 2] {
     let squared = distance_squared(a, b);

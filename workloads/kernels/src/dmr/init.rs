@@ -32,7 +32,8 @@ trace_points! {
 fn share(triangles: u32) -> (u32, u32) {
     let warps = simt::grid_threads_x() / simt::WARP_LANES;
     let warp = simt::global_thread_x() / simt::WARP_LANES;
-    // Whole groups of 32, so that a warp's loads are aligned. `max` rules the division by 0 out for the compiler.
+    // Whole groups of 32, so that a warp's loads are aligned. `max` rules the division by 0 out for the
+    // compiler.
     let groups = triangles.div_ceil(simt::WARP_LANES).div_ceil(warps.max(1));
     let size = u64::from(groups) * u64::from(simt::WARP_LANES);
     let first = (u64::from(warp) * size).min(u64::from(triangles));
@@ -49,8 +50,8 @@ fn deal(index: u32, cards: u32, hands: u32) -> u32 {
 }
 
 kernel! {
-    /// Sets the flags of the first `round.triangles` triangles (their segment bits are there already) and counts the
-    /// bad ones a warp.
+    /// Sets the flags of the first `round.triangles` triangles (their segment bits are there already) and
+    /// counts the bad ones a warp.
     ///
     /// One-dimensional grid, blocks of whole warps, any number of them. `block_counts` is zero.
     pub fn dmr_find_bad(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
@@ -95,8 +96,9 @@ kernel! {
         unsafe { tally(&work, Sums::Winners, count, counter::EMITTED) };
     }
 
-    /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds: triangles with
-    /// near numbers tend to be neighbours, and neighbours in one round only stand in each other's way.
+    /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds:
+    /// triangles with near numbers tend to be neighbours, and neighbours in one round only stand in each
+    /// other's way.
     ///
     /// A launch of the same shape, after `dmr_find_bad`, which counted `round.tail` bad triangles.
     pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {

@@ -19,8 +19,8 @@ pub const ALIVE: u32 = 1 << 3;
 pub const BAD: u32 = 1 << 4;
 /// The worklist has an entry for this slot (exactly one).
 pub const QUEUED: u32 = 1 << 5;
-/// Left alone although an angle is under the bound: an edge is shorter than the floor, or a segment would have to
-/// be split to less.
+/// Left alone although an angle is under the bound: an edge is shorter than the floor, or a segment would
+/// have to be split to less.
 pub const SKIP_SHORT: u32 = 1 << 6;
 /// Left alone: each angle under the bound lies between two segments, so that the input demands it.
 pub const SKIP_CORNER: u32 = 1 << 7;
@@ -77,8 +77,8 @@ pub mod counter {
 pub struct DmrMesh {
     /// x and y of each point.
     pub points: Global<u128>,
-    /// Bit `i % 32` of word `i / 32`: two segments meet at input point `i` at under 60 degrees. Points past the end
-    /// have no such corner.
+    /// Bit `i % 32` of word `i / 32`: two segments meet at input point `i` at under 60 degrees. Points past
+    /// the end have no such corner.
     pub acute: Global<u32>,
     /// Corners and flags.
     pub triangles: Global<u128>,
@@ -102,10 +102,12 @@ pub struct DmrWork {
     pub states: Global<u32>,
     /// The point that each item will put in.
     pub centres: Global<u128>,
-    /// Of each item: triangles in the cavity, edges of its frontier, and the ends of the segment that it splits
-    /// (or [`NO_LINK`] twice). After the commit the first is the number of fresh entries for the worklist.
+    /// Of each item: triangles in the cavity, edges of its frontier, and the ends of the segment that it
+    /// splits (or [`NO_LINK`] twice). After the commit the first is the number of fresh entries for the
+    /// worklist.
     pub metas: Global<u128>,
-    /// The cavities, `word * items + item`, so that the lanes of a warp touch consecutive words. See [`scratch`].
+    /// The cavities, `word * items + item`, so that the lanes of a warp touch consecutive words. See
+    /// [`scratch`].
     pub scratch: Global<u32>,
     /// A count per warp.
     pub warp_counts: Global<u32>,
@@ -127,7 +129,8 @@ pub struct DmrRound {
     pub head: u32,
     /// Where the worklist ends, as a position in the ring.
     pub tail: u32,
-    /// Items of the round: that many threads work. (For `dmr_enqueue`: rounds among which the worklist is dealt.)
+    /// Items of the round: that many threads work. (For `dmr_enqueue`: rounds among which the worklist is
+    /// dealt.)
     pub items: u32,
     /// Most triangles of a cavity.
     pub bound: u32,
@@ -143,7 +146,8 @@ pub struct DmrRound {
 
 macro_rules! words {
     ($($type:ty { $($field:ident),* })*) => {$(
-        // SAFETY: `#[repr(C)]`, fields in this order, none needs padding before it, and the whole none after it.
+        // SAFETY: `#[repr(C)]`, fields in this order, none needs padding before it, and the whole none after
+        // it.
         #[cfg(not(target_arch = "nvptx64"))]
         unsafe impl KernelArg for $type {
             fn to_bytes(&self) -> Vec<u8> {
@@ -173,8 +177,9 @@ pub mod scratch {
     pub const fn node(bound: u32, i: u32) -> u32 {
         bound + i
     }
-    /// Position of the link across edge `i` of the frontier. While a cavity grows, the edges that are still to be
-    /// looked at stand at the end of this part, growing down: together they are never more than `bound + 2`.
+    /// Position of the link across edge `i` of the frontier. While a cavity grows, the edges that are still
+    /// to be looked at stand at the end of this part, growing down: together they are never more than `bound
+    /// + 2`.
     #[inline(always)]
     pub const fn link(bound: u32, i: u32) -> u32 {
         2 * bound + 3 + i
@@ -185,15 +190,15 @@ pub mod scratch {
     }
 }
 
-/// Upper half of a claim: later claims are smaller, so that a minimum replaces what earlier rounds left behind.
-/// `phase` is 0 for the first claim of a round, 1 for the second, 2 for a claim that has won.
+/// Upper half of a claim: later claims are smaller, so that a minimum replaces what earlier rounds left
+/// behind. `phase` is 0 for the first claim of a round, 1 for the second, 2 for a claim that has won.
 #[inline(always)]
 pub const fn stage(round: u32, phase: u32) -> u64 {
     ((u32::MAX - round.wrapping_mul(4).wrapping_add(phase)) as u64) << 32
 }
 
-/// Priority of an item in a round; the smallest wins. A bijection of the item for each round (the finaliser of
-/// MurmurHash3), so no two are equal, and neighbours in the worklist get unrelated ones.
+/// Priority of an item in a round; the smallest wins. A bijection of the item for each round (the finaliser
+/// of MurmurHash3), so no two are equal, and neighbours in the worklist get unrelated ones.
 #[inline(always)]
 pub const fn priority(item: u32, round: u32) -> u64 {
     let mut x = item ^ round.wrapping_mul(0x9e37_79b9);

@@ -1,7 +1,7 @@
 //! Delaunay mesh refinement: bad triangles are replaced, many at once, until none is left.
 //!
-//! A round takes the first `items` entries of the worklist, one a thread, and consists of seven launches; the end
-//! of a launch is the barrier between phases:
+//! A round takes the first `items` entries of the worklist, one a thread, and consists of seven launches; the
+//! end of a launch is the barrier between phases:
 //!
 //! ```text
 //! dmr_mark     grow the item's cavity, claim its triangles: atomic minimum of a key   (phase 1)
@@ -15,12 +15,12 @@
 //!
 //! `dmr_find_bad` and `dmr_enqueue` fill the worklist before the first round.
 //!
-//! The scheme (worklist, cavities, ownership by priority) is that of Nasre, Burtscher and Pingali, "Morph algorithms
-//! on GPUs" (PPoPP 2013), whose LonestarGPU program the ECL-Tracer thesis traced; the treatment of segments is
-//! Ruppert's ("A Delaunay refinement algorithm for quality 2-dimensional mesh generation", 1995).
+//! The scheme (worklist, cavities, ownership by priority) is that of Nasre, Burtscher and Pingali, "Morph
+//! algorithms on GPUs" (PPoPP 2013), whose LonestarGPU program the ECL-Tracer thesis traced; the treatment of
+//! segments is Ruppert's ("A Delaunay refinement algorithm for quality 2-dimensional mesh generation", 1995).
 //!
-//! Every result is the same for the same number of threads, whatever the order in which they run: ownership is a
-//! minimum, and new places come from sums over the warps before, never from a shared counter.
+//! Every result is the same for the same number of threads, whatever the order in which they run: ownership
+//! is a minimum, and new places come from sums over the warps before, never from a shared counter.
 //!
 //! # Records
 //! Little-endian, 16 bytes, read with one load each:
@@ -29,8 +29,8 @@
 //! triangles[t]  corner 0 | corner 1 | corner 2 | flags       u32 each; corners counter-clockwise
 //! links[t]      across edge 0 | edge 1 | edge 2 | unused     u32 each
 //! ```
-//! Edge `e` runs from corner `e` to corner `e + 1` (modulo 3). A link is `triangle << 2 | edge`: the triangle across
-//! and the number that the shared edge has there, or [`NO_LINK`].
+//! Edge `e` runs from corner `e` to corner `e + 1` (modulo 3). A link is `triangle << 2 | edge`: the triangle
+//! across and the number that the shared edge has there, or [`NO_LINK`].
 
 pub mod claim;
 pub mod commit;

@@ -3,11 +3,11 @@
 //! [`check`] takes the output as bare arrays, since a wrong kernel's output may not make a
 //! [`Mesh`], and goes on after a violation, so that the report shows its extent.
 //!
-//! What is proved when nothing is found: all triangles turn counter-clockwise with an area, each edge belongs to
-//! one triangle or to two on different sides of it, the edges of one triangle are the input's segments, split or
-//! whole, and the areas agree: so the triangles cover the input's domain once. The in-circle test of each edge
-//! that is no segment then makes the mesh Delaunay, constrained by its segments (Lee and Lin, "Generalized
-//! Delaunay Triangulation for Planar Graphs", 1986).
+//! What is proved when nothing is found: all triangles turn counter-clockwise with an area, each edge belongs
+//! to one triangle or to two on different sides of it, the edges of one triangle are the input's segments,
+//! split or whole, and the areas agree: so the triangles cover the input's domain once. The in-circle test of
+//! each edge that is no segment then makes the mesh Delaunay, constrained by its segments (Lee and Lin,
+//! "Generalized Delaunay Triangulation for Planar Graphs", 1986).
 
 mod report;
 mod segments;

@@ -9,13 +9,15 @@ use thiserror::Error;
 pub struct Parameters {
     /// The angle that no triangle may be under. 30 degrees by default.
     pub bound: AngleBound,
-    /// How deep a point may lie in a circle that should be empty: (r^2 - distance^2) / r^2. The test's sign is
-    /// exact, so 0 accepts only a Delaunay mesh; refinement decides in plain floating point, so 1e-9 by default.
-    pub circle_tolerance: f64,
-    /// Relative difference of the areas that is accepted. Split points of slanted segments are rounded, so 1e-9 by
+    /// How deep a point may lie in a circle that should be empty: (r^2 - distance^2) / r^2. The test's sign
+    /// is exact, so 0 accepts only a Delaunay mesh; refinement decides in plain floating point, so 1e-9 by
     /// default.
+    pub circle_tolerance: f64,
+    /// Relative difference of the areas that is accepted. Split points of slanted segments are rounded, so
+    /// 1e-9 by default.
     pub area_tolerance: f64,
-    /// Distance of a split point from its segment that is accepted, in lengths of the segment. 1e-9 by default.
+    /// Distance of a split point from its segment that is accepted, in lengths of the segment. 1e-9 by
+    /// default.
     pub split_tolerance: f64,
 }
 
@@ -71,8 +73,8 @@ pub enum Problem {
     /// A segment of the input that no chain of the output's segments covers.
     #[error("the input's segment {ends:?} is not covered by segments")]
     SegmentLost { ends: [u32; 2] },
-    /// Segments of the output that lead from one input point to another where the input has no segment, or end at
-    /// a point that was added.
+    /// Segments of the output that lead from one input point to another where the input has no segment, or
+    /// end at a point that was added.
     #[error("segments lead from point {from} to point {to}, where the input has none")]
     SegmentAdded { from: u32, to: u32 },
     /// A split point away from its segment, or out of order along it.
@@ -110,8 +112,8 @@ pub struct Report {
     pub boundary_edges: usize,
     /// Triangles with an angle under the bound.
     pub bad_triangles: usize,
-    /// Of those, triangles whose small angles all lie between two segments. They are no problem: such an angle is
-    /// the input's own.
+    /// Of those, triangles whose small angles all lie between two segments. They are no problem: such an
+    /// angle is the input's own.
     pub bad_between_segments: usize,
     /// Edges across which a point lies inside the circle, exactly tested, however little.
     pub points_in_circles: usize,

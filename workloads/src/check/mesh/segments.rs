@@ -1,8 +1,8 @@
 //! Are the input's segments still there, whole or in pieces?
 //!
-//! Points of the input come first in the output, so a chain of segments is followed from an input point through
-//! added points, each of which has exactly two segments, to the next input point. The chains' ends must be the
-//! input's segments, and every added point of a chain must lie on its segment, in order.
+//! Points of the input come first in the output, so a chain of segments is followed from an input point
+//! through added points, each of which has exactly two segments, to the next input point. The chains' ends
+//! must be the input's segments, and every added point of a chain must lie on its segment, in order.
 
 use super::report::{Parameters, Problem, Report};
 use super::sorted;

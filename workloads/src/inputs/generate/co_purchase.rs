@@ -11,12 +11,14 @@ const MOST_LINKS: u64 = 8;
 /// Farthest that a link within an item's own surroundings leads, in ids.
 const SURROUNDINGS: u64 = 64;
 
-/// An undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very popular items.
+/// An undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very popular
+/// items.
 ///
-/// Each item links to 4 to 8 others. Three links in four lie within 64 ids of it (items of a kind). The others lead
-/// to popular items: three in five follow an earlier link to a popular item drawn uniformly, so that popular items
-/// get more popular, two in five make any item popular (Simon, "On a Class of Skew Distribution Functions", 1955).
-/// Links are made symmetric, repeats merged; that leaves about 11.5 arcs a node.
+/// Each item links to 4 to 8 others. Three links in four lie within 64 ids of it (items of a kind). The
+/// others lead to popular items: three in five follow an earlier link to a popular item drawn uniformly, so
+/// that popular items get more popular, two in five make any item popular (Simon, "On a Class of Skew
+/// Distribution Functions", 1955). Links are made symmetric, repeats merged; that leaves about 11.5 arcs a
+/// node.
 ///
 /// `nodes` is 2 to 2^27.
 ///

@@ -21,8 +21,8 @@ impl HasPosition for Numbered {
 
 /// The Delaunay triangulation of points, as a mesh whose segments are the edges of the convex hull.
 ///
-/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted, so that the mesh
-/// depends on the points alone where no four of them lie on an empty circle.
+/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted, so that the
+/// mesh depends on the points alone where no four of them lie on an empty circle.
 ///
 /// # Errors
 /// [`GenerateError::Mesh`] for a coordinate out of range, or no triangle because all points lie on a line;

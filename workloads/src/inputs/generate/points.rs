@@ -7,11 +7,12 @@ use crate::inputs::geometry::{Point, orientation};
 /// Most points of a generated mesh.
 const MOST_POINTS: usize = 1 << 28;
 
-/// `count` points, at least 3: the corners of a triangle with three nearly equal angles, and points uniform in its
-/// inside. A Delaunay triangulation of them has exactly three points on its hull and `2 * count - 5` triangles.
+/// `count` points, at least 3: the corners of a triangle with three nearly equal angles, and points uniform
+/// in its inside. A Delaunay triangulation of them has exactly three points on its hull and `2 * count - 5`
+/// triangles.
 ///
-/// The corners are (0, 0), (1, 0) and (0.5, 0.866...). The points are in Z-order, so that points with near numbers
-/// lie near each other.
+/// The corners are (0, 0), (1, 0) and (0.5, 0.866...). The points are in Z-order, so that points with near
+/// numbers lie near each other.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] for a count out of range.
@@ -31,9 +32,9 @@ pub fn points_in_triangle(count: usize, seed: u64) -> Result<Vec<Point>, Generat
     Ok(in_z_order(points))
 }
 
-/// `interior` points uniform in the inside of the unit square and `boundary` points, at least 4, on its sides: the
-/// corners, and one at a random place in each of equal stretches of the sides. A Delaunay triangulation of them
-/// has all boundary points, and only those, on its hull. In Z-order.
+/// `interior` points uniform in the inside of the unit square and `boundary` points, at least 4, on its
+/// sides: the corners, and one at a random place in each of equal stretches of the sides. A Delaunay
+/// triangulation of them has all boundary points, and only those, on its hull. In Z-order.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] for a count out of range.

@@ -5,12 +5,13 @@ use super::random::{Purpose, Random};
 use crate::inputs::arcs::{ArcList, Cleaning};
 use crate::inputs::graph::Graph;
 
-/// A connected, undirected, unweighted graph whose degrees follow a power law (Barabasi and Albert, "Emergence of
-/// Scaling in Random Networks", 1999).
+/// A connected, undirected, unweighted graph whose degrees follow a power law (Barabasi and Albert,
+/// "Emergence of Scaling in Random Networks", 1999).
 ///
 /// Nodes join one after the other, each with one edge, and with further ones so that there are
-/// `edges_per_node` on average; each edge leads to the end of an arc drawn uniformly among those there are, so
-/// that a node is met in proportion to its degree. A repeated edge is merged, so the graph has slightly fewer.
+/// `edges_per_node` on average; each edge leads to the end of an arc drawn uniformly among those there are,
+/// so that a node is met in proportion to its degree. A repeated edge is merged, so the graph has slightly
+/// fewer.
 ///
 /// `nodes` is 2 to 2^28, `edges_per_node` 1 to 64.
 ///

@@ -12,9 +12,9 @@ use crate::inputs::graph::Graph;
 use crate::inputs::mesh::Mesh;
 
 /// Like LonestarGPU's `rmat12.sym`, weighted: 4,096 nodes and 59,320 arcs, as that file has. Its quadrants'
-/// probabilities are not published; 0.5, 0.15, 0.15 and 0.2 give 143 to 158 components, where the file has 154
-/// (0.45, 0.15, 0.15, 0.25 give about 20, Graph 500's 0.57, 0.19, 0.19, 0.05 about 1,050). Weights are 1 to 1000;
-/// the file's are larger.
+/// probabilities are not published; 0.5, 0.15, 0.15 and 0.2 give 143 to 158 components, where the file has
+/// 154 (0.45, 0.15, 0.15, 0.25 give about 20, Graph 500's 0.57, 0.19, 0.19, 0.05 about 1,050). Weights are 1
+/// to 1000; the file's are larger.
 ///
 /// # Errors
 /// None with these parameters; the type is that of the other generators.
@@ -23,8 +23,8 @@ pub fn rmat12(seed: u64) -> Result<Graph, GenerateError> {
     random_weights(graph, THESIS_WEIGHTS, seed)
 }
 
-/// Like `USA-road-d.NY` (264,346 nodes, 730,100 arcs, connected, degree at most 8), weighted: a square grid of
-/// about `nodes` nodes with 2.762 arcs a node.
+/// Like `USA-road-d.NY` (264,346 nodes, 730,100 arcs, connected, degree at most 8), weighted: a square grid
+/// of about `nodes` nodes with 2.762 arcs a node.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] for under 16 or over 2^28 nodes.
@@ -35,8 +35,8 @@ pub fn usa_road_ny_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     random_weights(graph, THESIS_WEIGHTS, seed)
 }
 
-/// Like `internet` (124,651 nodes, 387,240 arcs): power law, 1.5534 edges a node, unweighted. Its largest hubs
-/// have several hundred neighbours.
+/// Like `internet` (124,651 nodes, 387,240 arcs): power law, 1.5534 edges a node, unweighted. Its largest
+/// hubs have several hundred neighbours.
 ///
 /// # Errors
 /// As [`preferential_attachment`].
@@ -60,8 +60,8 @@ pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
     triangulate(points_in_triangle(points, seed)?)
 }
 
-/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many on
-/// its boundary, triangulated.
+/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many
+/// on its boundary, triangulated.
 ///
 /// # Errors
 /// As [`points_in_square`].

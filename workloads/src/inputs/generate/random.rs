@@ -14,8 +14,8 @@ pub(super) enum Purpose {
     PointsInSquare = 6,
 }
 
-/// ChaCha8 keyed by a seed. The key is the seed's bytes and zeros, not `seed_from_u64`, whose expansion belongs to
-/// the library.
+/// ChaCha8 keyed by a seed. The key is the seed's bytes and zeros, not `seed_from_u64`, whose expansion
+/// belongs to the library.
 pub(super) struct Random(ChaCha8Rng);
 
 impl Random {

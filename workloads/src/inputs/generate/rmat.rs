@@ -5,7 +5,8 @@ use super::random::{Purpose, Random};
 use crate::inputs::arcs::{ArcList, Cleaning};
 use crate::inputs::graph::Graph;
 
-/// Parameters of an R-MAT graph (Chakrabarti, Zhan, Faloutsos, "R-MAT: A Recursive Model for Graph Mining", 2004).
+/// Parameters of an R-MAT graph (Chakrabarti, Zhan, Faloutsos, "R-MAT: A Recursive Model for Graph Mining",
+/// 2004).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rmat {
     /// The graph has 2^`scale` nodes; 1 to 30.
@@ -31,8 +32,8 @@ const ROUNDS: u32 = 200;
 /// again. Node ids are not shuffled, so low ids have high degrees.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for a parameter out of range, [`GenerateError::TooDense`] where the edges asked
-/// for cannot be found.
+/// [`GenerateError::Parameter`] for a parameter out of range, [`GenerateError::TooDense`] where the edges
+/// asked for cannot be found.
 pub fn rmat(parameters: &Rmat, seed: u64) -> Result<Graph, GenerateError> {
     let Rmat { scale, edges: wanted, a, b, c, d } = *parameters;
     check_range("scale", scale, 1, 30)?;

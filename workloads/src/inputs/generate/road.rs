@@ -20,8 +20,8 @@ pub struct RoadGrid {
 /// A connected, planar, undirected, unweighted graph of degree at most 8, like a road network.
 ///
 /// Candidates are the grid's horizontal and vertical edges and one diagonal a cell, of random direction. They
-/// are shuffled; those that join two components make a spanning tree, and the first of the rest fill up to the
-/// number of edges wanted. Nodes are numbered row by row.
+/// are shuffled; those that join two components make a spanning tree, and the first of the rest fill up to
+/// the number of edges wanted. Nodes are numbered row by row.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] for a parameter out of range.

@@ -1,7 +1,7 @@
 //! The two text formats that share the name `.gr`: shortest paths (DIMACS) and treewidth (PACE).
 //!
-//! Both start with comments (`c ...`) and one problem line, and number nodes from 1. DIMACS lists directed arcs
-//! with weights (`a from to weight`), PACE undirected edges without (`u v`).
+//! Both start with comments (`c ...`) and one problem line, and number nodes from 1. DIMACS lists directed
+//! arcs with weights (`a from to weight`), PACE undirected edges without (`u v`).
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};

@@ -128,7 +128,8 @@ impl Fields<'_> {
             .ok_or_else(|| problem(line, field, &format!("{what}, a finite number")))
     }
 
-    /// The next field as a weight. Integers may be written as decimal fractions, as Matrix Market's reals are.
+    /// The next field as a weight. Integers may be written as decimal fractions, as Matrix Market's reals
+    /// are.
     pub(super) fn weight(&mut self) -> Result<u32, LoadProblem> {
         const EXPECTED: &str =
             "a weight, an integer from 0 to 4294967295 (or load without weights, ignoring this column)";

@@ -1,4 +1,5 @@
-//! Matrix Market coordinate matrices as graphs: row and column are nodes, an entry is an arc, its value the weight.
+//! Matrix Market coordinate matrices as graphs: row and column are nodes, an entry is an arc, its value the
+//! weight.
 //!
 //! Fields `pattern`, `real` and `integer`, symmetries `general` and `symmetric` (whose entries are undirected
 //! edges). Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial Design", 1996.

@@ -1,7 +1,8 @@
 //! Readers and writers of graph and mesh files.
 //!
-//! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then the format is found by content
-//! and parsed. Counts in headers are compared with what the file holds; they never size an allocation.
+//! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then the format is found by
+//! content and parsed. Counts in headers are compared with what the file holds; they never size an
+//! allocation.
 
 mod detect;
 mod dimacs;
@@ -41,8 +42,8 @@ pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Grap
     parse_graph(&bytes, &extension, compression, options).map_err(wrap)
 }
 
-/// As [`load_graph`], from bytes. `name` stands for the path: in errors, and for its extension where the content
-/// does not tell the format.
+/// As [`load_graph`], from bytes. `name` stands for the path: in errors, and for its extension where the
+/// content does not tell the format.
 ///
 /// # Errors
 /// As [`load_graph`].
@@ -94,8 +95,9 @@ fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanRe
 }
 
 /// Reads a mesh in Triangle's text format: `.node` and `.ele`, and `.poly` where there is one (its segments;
-/// without it, the edges with a triangle on one side only become the segments). `path` is the common stem, such
-/// as `spiral.2`, or any of the files; each may carry `.gz` or `.xz`, and what is inside is found by content.
+/// without it, the edges with a triangle on one side only become the segments). `path` is the common stem,
+/// such as `spiral.2`, or any of the files; each may carry `.gz` or `.xz`, and what is inside is found by
+/// content.
 ///
 /// # Errors
 /// As [`load_graph`]; the path in the error is that of the file at fault, or the stem where the parts do not

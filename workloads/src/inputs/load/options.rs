@@ -16,8 +16,8 @@ pub struct LoadOptions {
     /// Leave weights out; the graph is then unweighted. Without it a weight that is not an integer from 0 to
     /// 4,294,967,295 is an error.
     pub ignore_weights: bool,
-    /// Renumber the nodes of a SNAP edge list by ascending id, leaving out ids that no edge names. Without it the
-    /// graph has the highest id plus one nodes.
+    /// Renumber the nodes of a SNAP edge list by ascending id, leaving out ids that no edge names. Without it
+    /// the graph has the highest id plus one nodes.
     pub compact_ids: bool,
     /// What to refuse.
     pub limits: Limits,

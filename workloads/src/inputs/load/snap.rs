@@ -1,8 +1,8 @@
-//! SNAP edge lists: an arc a line, `from to` or `from to weight`, node ids from 0, comments after `#` (or `%`, as
-//! KONECT writes them).
+//! SNAP edge lists: an arc a line, `from to` or `from to weight`, node ids from 0, comments after `#` (or
+//! `%`, as KONECT writes them).
 //!
-//! The format has no header, so a file that was cut at a line's end cannot be told from a whole one, except by the
-//! comment `# Nodes: N Edges: M` that SNAP's own files carry: fewer lines than `M` are an error.
+//! The format has no header, so a file that was cut at a line's end cannot be told from a whole one, except
+//! by the comment `# Nodes: N Edges: M` that SNAP's own files carry: fewer lines than `M` are an error.
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};

@@ -1,8 +1,9 @@
 //! Triangle's text format: `.node` (points), `.ele` (triangles), `.poly` (segments).
 //!
-//! Each file has a line of counts, then a line an item that starts with the item's number; `#` starts a comment.
-//! The first point's number, 0 or 1, is the base of every index in the three files. Source: J. R. Shewchuk,
-//! "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its manual.
+//! Each file has a line of counts, then a line an item that starts with the item's number; `#` starts a
+//! comment. The first point's number, 0 or 1, is the base of every index in the three files. Source: J. R.
+//! Shewchuk, "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its
+//! manual.
 
 use super::error::{LoadError, LoadProblem};
 use super::lines::{Fields, Line, Lines};

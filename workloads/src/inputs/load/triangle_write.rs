@@ -7,8 +7,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1, points on the boundary and segments
-/// with a triangle on one side marked 1. Coordinates are written with the fewest digits that read back exactly.
+/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1, points on the boundary and
+/// segments with a triangle on one side marked 1. Coordinates are written with the fewest digits that read
+/// back exactly.
 ///
 /// # Errors
 /// [`WriteError::Io`] with the file that could not be written.

@@ -1,11 +1,13 @@
 //! The simulator as a device.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::BTreeMap;
+mod memory;
+mod streamed;
+
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use warptrace_device::KernelCall;
 use warptrace_encode::native::{self, Schedule};
 use warptrace_format::file::DeviceInfo;
@@ -13,16 +15,18 @@ use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
+use self::memory::Memory;
+use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
-    packed,
+    Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement,
+    Recording, Serve, Streaming, Tracing, packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
 const COLLECTED_AT_ONCE: usize = 64 << 20;
 
-/// Alignment of every allocation, as on a GPU.
-const ALIGN: usize = 256;
+/// What a host is taken to have that does not tell.
+const UNKNOWN_MEMORY: u64 = 4 << 30;
 
 /// Called as blocks of a launch end.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -53,14 +57,15 @@ impl fmt::Debug for SimOptions {
 pub struct SimDevice {
     simulator: Simulator,
     options: SimOptions,
-    /// By address.
-    allocations: BTreeMap<u64, Block>,
+    memory: Memory,
+    /// The threads of launches whose logs are streamed; started for the first one.
+    kernel_threads: Option<ThreadPool>,
 }
 
 impl SimDevice {
     /// A simulator.
     pub fn new(options: SimOptions) -> Self {
-        Self { simulator: Simulator::default(), options, allocations: BTreeMap::new() }
+        Self { simulator: Simulator::default(), options, memory: Memory::default(), kernel_threads: None }
     }
 
     fn threads(&self) -> usize {
@@ -74,7 +79,9 @@ impl SimDevice {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
-        Ok(Claims { log_entries: long(0), merged_entries: long(2), chunks: word(4), serial: word(5) })
+        let (log_entries, merged_entries) = (long(0), long(2));
+        let [chunks, serial, waiting, reserved] = [4, 5, 6, 7].map(word);
+        Ok(Claims { log_entries, merged_entries, chunks, serial, waiting, reserved })
     }
 
     /// Checks that the memory that encoding uses lies inside of allocations.
@@ -94,27 +101,52 @@ impl SimDevice {
     }
 
     fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
-        let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-        let (&start, &Block { length, .. }) =
-            self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
-        let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
-        if offset > length || bytes > length - offset {
-            return Err(out_of_bounds());
+        self.memory.pointer(address, bytes)
+    }
+
+    /// The threads of launches whose logs are streamed. They are nobody else's: the kernel may wait for
+    /// `serve`, which may wait for threads that it uses itself.
+    fn start_kernel_threads(&mut self) -> Result<(), DeviceError> {
+        if self.kernel_threads.is_none() {
+            let builder = ThreadPoolBuilder::new().num_threads(self.threads());
+            let pool = builder.thread_name(|number| format!("simulator {number}")).build();
+            self.kernel_threads = Some(pool.map_err(|error| DeviceError::Unsupported {
+                problem: format!("a kernel whose logs are streamed needs threads of its own: {error}"),
+            })?);
         }
-        Ok(std::ptr::with_exposed_provenance_mut(address as usize))
+        Ok(())
+    }
+
+    /// A launch that is not traced.
+    fn untraced<'a>(&self, shape: &LaunchShape) -> Launch<'a> {
+        Launch::new(shape.grid, shape.block)
+            .dynamic_shared(shape.dynamic_shared as usize)
+            .interaction(match shape.blocks {
+                Blocks::Independent => Interaction::Independent,
+                Blocks::Communicating => Interaction::Global,
+            })
+            .seed(self.options.seed)
+            .threads(self.threads())
     }
 }
 
-/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it knows pages that are zero already. (It
-/// would write zeros to all others, which takes seconds for a large pool of which little is used.)
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    length: usize,
-    allocated: u64,
-}
-
-fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.checked_add(ALIGN)?, size_of::<u64>()).ok()
+/// Runs a launch; answers how long it took.
+fn run(
+    simulator: &Simulator,
+    progress: Option<&ProgressHook>,
+    launch: &Launch<'_>,
+    call: &KernelCall,
+) -> Result<Duration, DeviceError> {
+    let report = |done: Progress| {
+        if let Some(progress) = progress {
+            progress(done);
+        }
+    };
+    let started = Instant::now();
+    simulator.launch(&launch.progress(&report), &|| call.thread()()).map_err(|source| {
+        DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
+    })?;
+    Ok(started.elapsed())
 }
 
 impl Device for SimDevice {
@@ -126,29 +158,16 @@ impl Device for SimDevice {
         u32::try_from(self.threads()).unwrap_or(u32::MAX)
     }
 
+    fn memory(&self) -> u64 {
+        warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY)
+    }
+
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        let out_of_memory = |reason: &str| DeviceError::OutOfMemory { bytes, reason: reason.to_owned() };
-        let length =
-            usize::try_from(bytes.max(1)).map_err(|_| out_of_memory("larger than the address space"))?;
-        let layout = layout(length).ok_or_else(|| out_of_memory("larger than the address space"))?;
-        // SAFETY: the layout has a size of at least 1.
-        let pointer = unsafe { alloc_zeroed(layout) };
-        if pointer.is_null() {
-            return Err(out_of_memory("the host has no more memory"));
-        }
-        let allocated = pointer.expose_provenance() as u64;
-        let address = allocated.next_multiple_of(ALIGN as u64);
-        self.allocations.insert(address, Block { length, allocated });
-        Ok(Allocation { address, bytes })
+        self.memory.allocate(bytes)
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        let block = self
-            .allocations
-            .remove(&allocation.address)
-            .ok_or(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes })?;
-        free(block);
-        Ok(())
+        self.memory.free(allocation)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
@@ -170,6 +189,7 @@ impl Device for SimDevice {
         first: u64,
         chunk_bytes: u32,
         count: u32,
+        _: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let bytes = chunk_bytes as usize * count as usize;
@@ -195,7 +215,11 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &[&str], _: Option<(Recording, Option<Placement>)>) -> Result<(), DeviceError> {
+    fn prepare(
+        &mut self,
+        _: &[&str],
+        _: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -205,12 +229,13 @@ impl Device for SimDevice {
         recording: Recording,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
+        _: Allocation,
     ) -> Result<Encoded, DeviceError> {
         let started = Instant::now();
         self.check_encoding(pool, launches)?;
         let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
-        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch is under way, and
-        // nobody else uses this device meanwhile.
+        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
+        // is under way, and nobody else uses this device meanwhile.
         let claims = unsafe { native::encode(pool, launches, recording.codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed() })
@@ -222,45 +247,52 @@ impl Device for SimDevice {
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
-        let mut launch = Launch::new(shape.grid, shape.block)
-            .dynamic_shared(shape.dynamic_shared as usize)
-            .interaction(match shape.blocks {
-                Blocks::Independent => Interaction::Independent,
-                Blocks::Communicating => Interaction::Global,
-            })
-            .seed(self.options.seed)
-            .threads(self.threads());
+        let mut launch = self.untraced(shape);
         if let Some(tracing) = tracing {
             // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
             launch = unsafe { launch.traced(tracing.logs, tracing.recording) };
         }
-        let progress = self.options.progress.clone();
-        let report = move |done: Progress| {
-            if let Some(progress) = &progress {
-                progress(done);
-            }
-        };
-        let started = Instant::now();
-        self.simulator.launch(&launch.progress(&report), &|| call.thread()()).map_err(|source| {
-            DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
-        })?;
-        let kernel = started.elapsed();
-        let mut claims = Claims::default();
-        if let Some(tracing) = tracing {
-            claims = self.claims(tracing.logs.claims)?;
-        }
+        let kernel = run(&self.simulator, self.options.progress.as_ref(), &launch, call)?;
+        let claims = tracing.map_or(Ok(Claims::default()), |tracing| self.claims(tracing.logs.claims))?;
         Ok(LaunchTime { kernel, claims })
     }
-}
 
-fn free(Block { length, allocated }: Block) {
-    let layout = layout(length).expect("it was allocated with this layout");
-    // SAFETY: allocated in `allocate` with this layout, and taken out of the list before.
-    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(allocated as usize), layout) };
-}
+    fn prepare_streamed(
+        &mut self,
+        _: &[&str],
+        _: Recording,
+        _: Option<Placement>,
+        _: bool,
+        _: bool,
+    ) -> Result<(), DeviceError> {
+        self.start_kernel_threads().map(drop)
+    }
 
-impl Drop for SimDevice {
-    fn drop(&mut self) {
-        std::mem::take(&mut self.allocations).into_values().for_each(free);
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        &mut self.memory
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
+        // `LiveMemory`, which uses atomics.
+        let launch = unsafe { self.untraced(shape).streamed(streaming.logs, streaming.recording) };
+        let launch = launch.open_runs(streaming.open_runs);
+        self.start_kernel_threads()?;
+        let Self { simulator, options, memory, kernel_threads } = self;
+        let threads = kernel_threads.as_ref().expect("they were started");
+        let kernel = || run(simulator, options.progress.as_ref(), &launch, call);
+        let (kernel, served) = run_served(threads, kernel, memory, serve);
+        let kernel = kernel?;
+        served?;
+        Ok(LaunchTime { kernel, claims: Claims::default() })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The logs of one track of a warp, as they are read when the launch has ended: entries into segments,
+//! further segments from log memory.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
+use warptrace_format::pool::{Claims, WarpAccount};
+
+use super::track::Track;
+use crate::context::LANES;
+
+/// Where a lane's log goes on.
+#[derive(Clone, Copy, Default)]
+struct WritePointer {
+    /// Index of the next entry.
+    next: u32,
+    /// Index of the last entry of the segment, which holds its link.
+    link: u32,
+    /// There is no memory for another segment: the log takes nothing more.
+    stopped: bool,
+}
+
+/// The logs of one track of a warp.
+pub(super) struct KeptTrack {
+    logs: LaunchLogs,
+    /// Address of the account.
+    account: u64,
+    /// Index of the first entry of the lanes' heads.
+    heads: u32,
+    pointers: [WritePointer; LANES],
+}
+
+impl KeptTrack {
+    /// Empty logs of a warp's track.
+    ///
+    /// # Safety
+    /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
+    /// as these logs are used. Nobody else touches the heads and segments of this track, or, but atomically,
+    /// the account and the counters of claims.
+    pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
+        let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
+        let mut pointers = [WritePointer::default(); LANES];
+        for (lane, pointer) in pointers.iter_mut().enumerate() {
+            let first = logs.first_segment(track, warp, lane as u32);
+            *pointer = WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false };
+        }
+        let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
+        Self { logs: *logs, account, heads: logs.heads_of(track, warp), pointers }
+    }
+
+    /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
+    fn claim(&self) -> Option<u32> {
+        let entries = u64::from(self.logs.segment_entries);
+        let counter = self.logs.claims + core::mem::offset_of!(Claims, log_entries) as u64;
+        let first = u64::from(self.logs.claims_from).saturating_add(self.add(counter, entries));
+        let fits = first.saturating_add(entries) <= u64::from(self.logs.claims_end);
+        fits.then_some(first as u32)
+    }
+
+    /// Counts a run as lost.
+    fn lose(&self, entry: Entry) {
+        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, u64::from(entry.count));
+        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, u64::from(entry.count));
+    }
+
+    /// Adds to a number that others may add to as well; answers what it was.
+    fn add(&self, address: u64, more: u64) -> u64 {
+        let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
+        // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics
+        // only (contract of `new`).
+        unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
+    }
+
+    fn write_head(&self, lane: u32, end: u32, lost_from: u32) {
+        let offset = u64::from(self.heads) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
+        let head = std::ptr::with_exposed_provenance_mut::<[u32; 2]>((self.logs.logs + offset) as usize);
+        // SAFETY: the lane's head of this track (contract of `new`); aligned, as log memory is.
+        unsafe { head.write([end, lost_from]) };
+    }
+
+    fn write(&self, index: u32, words: [u32; 4]) {
+        let address = self.logs.logs + u64::from(index) * u64::from(ENTRY_BYTES);
+        let entry = std::ptr::with_exposed_provenance_mut::<[u32; 4]>(address as usize);
+        // SAFETY: an entry of a first segment of this track, or of one that was claimed for it (contract of
+        // `new`).
+        unsafe { entry.write(words) };
+    }
+}
+
+impl Track for KeptTrack {
+    fn append(&mut self, lane: u32, entry: Entry, _: bool) {
+        let mut pointer = self.pointers[lane as usize];
+        if pointer.stopped {
+            return self.lose(entry);
+        }
+        if pointer.next == pointer.link {
+            let Some(segment) = self.claim() else {
+                self.pointers[lane as usize].stopped = true;
+                self.write_head(lane, pointer.next, entry.time | 1);
+                return self.lose(entry);
+            };
+            self.write(pointer.link, [segment, 0, 0, 0]);
+            pointer.next = segment;
+            pointer.link = segment + (self.logs.segment_entries - 1);
+        }
+        self.write(pointer.next, entry.to_words());
+        pointer.next += 1;
+        self.pointers[lane as usize] = pointer;
+    }
+
+    fn has_copies(&self) -> bool {
+        false
+    }
+
+    /// Writes down where the lane's log ends. A log that was stopped has said so before.
+    fn close(&mut self, lane: u32) {
+        let pointer = self.pointers[lane as usize];
+        if !pointer.stopped {
+            self.write_head(lane, pointer.next, 0);
+        }
+    }
+}

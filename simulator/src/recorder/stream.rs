@@ -1,0 +1,189 @@
+//! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them
+//! meanwhile (`warptrace_format::stream`).
+
+#[cfg(test)]
+mod model;
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use warptrace_format::log::{ENTRY_BYTES, Entry};
+use warptrace_format::stream::{
+    LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, StreamLogs, StreamState, header_words, is_late, lap, tagged,
+    tagged_open,
+};
+
+use super::live::{HostWords, LiveWords, Wait};
+use super::track::Track;
+use crate::context::LANES;
+
+/// How a lane's log stands.
+#[derive(Clone, Copy)]
+enum LaneLog {
+    /// It has had no segment yet.
+    Bare,
+    /// It has asked for a segment, and was not given it in time.
+    Waiting { ticket: u64 },
+    /// It has a segment.
+    Filling(Segment),
+}
+
+/// What is left of a segment.
+#[derive(Clone, Copy)]
+struct Segment {
+    /// Address of the next entry.
+    next: u64,
+    /// Entries for which there is room.
+    room: u32,
+    tag: u32,
+}
+
+/// The streamed logs of one track of a warp.
+pub(super) struct StreamedTrack<M = HostWords> {
+    memory: M,
+    logs: StreamLogs,
+    /// Whether runs that have not ended are written.
+    open: bool,
+    /// The warp's index among those of its launch that record.
+    warp: u32,
+    /// Number of the stream.
+    stream: u32,
+    lanes: [LaneLog; LANES],
+}
+
+impl StreamedTrack {
+    /// The logs of a warp's track, none of which has a segment yet.
+    ///
+    /// # Safety
+    /// As for [`Launch::streamed`](crate::Launch::streamed), for as long as these logs are used. The launch
+    /// has this warp, and no other logs are for the same track of it.
+    pub(super) unsafe fn new(logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
+        // SAFETY: only words of what `logs` names are asked for, and of segments that the host gives.
+        Self::within(unsafe { HostWords::new() }, logs, open, track, warp)
+    }
+}
+
+impl<M: LiveWords> StreamedTrack<M> {
+    fn within(memory: M, logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
+        let stream = track * logs.warps + warp;
+        Self { memory, logs: *logs, open, warp, stream, lanes: [LaneLog::Bare; LANES] }
+    }
+
+    /// A segment in which the lane has room, or `None` if the host gives it none in time. Then it keeps its
+    /// ticket.
+    fn with_room(&mut self, lane: u32) -> Option<Segment> {
+        let ticket = match self.lanes[lane as usize] {
+            LaneLog::Filling(segment) if segment.room != 0 => return Some(segment),
+            LaneLog::Waiting { ticket } if !self.is_late(ticket) => ticket,
+            LaneLog::Waiting { .. } | LaneLog::Filling(_) | LaneLog::Bare => {
+                self.memory.add(self.state(TICKETS), 1, Relaxed)
+            }
+        };
+        self.lanes[lane as usize] = LaneLog::Waiting { ticket };
+        let (number, tag) = self.await_slot(ticket)?;
+        let entries = self.logs.segment_entries;
+        let header = self.logs.segments + u64::from(number) * u64::from(entries * ENTRY_BYTES);
+        self.write(header, header_words(self.stream, self.logs.launch, lane, tag));
+        Some(Segment { next: header + u64::from(ENTRY_BYTES), room: entries - 1, tag })
+    }
+
+    /// Whether the ticket's slot was given to a later one.
+    fn is_late(&self, ticket: u64) -> bool {
+        let [first, _] = halves(self.memory.load(self.slot(ticket), Acquire));
+        is_late(first, ticket, self.logs.slots)
+    }
+
+    /// Address of a ticket's slot.
+    fn slot(&self, ticket: u64) -> u64 {
+        self.logs.queue + ticket % u64::from(self.logs.slots) * u64::from(SLOT_BYTES)
+    }
+
+    /// Waits until the ticket's slot names a segment: its number and tag. `None` if memory is full and stays
+    /// so.
+    fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
+        let slot = self.slot(ticket);
+        let lap = lap(ticket, self.logs.slots);
+        let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
+        loop {
+            // Whoever sees the slot writes into the segment after the host has read what it held before.
+            let [first, tag] = halves(self.memory.load(slot, Acquire));
+            if first >> LAP_SHIFT == lap {
+                return Some((first & (MAX_SEGMENTS - 1), tag));
+            }
+            let [gave_up, _] = halves(self.memory.load(self.state(GAVE_UP), Relaxed));
+            if gave_up != 0 {
+                return None;
+            }
+            if !self.memory.pause(&mut wait) {
+                self.memory.store(self.state(GAVE_UP), whole([1, 0]), Relaxed);
+                return None;
+            }
+        }
+    }
+
+    /// Counts a run as lost.
+    fn lose(&self, entry: Entry) {
+        self.memory.add(self.logs.lost + u64::from(self.stream) * 8, u64::from(entry.count), Relaxed);
+    }
+
+    /// Writes an entry, or a header. Whoever loads its last eight bytes before the others sees all of it.
+    fn write(&self, address: u64, [mask, key, low, high]: [u32; 4]) {
+        self.memory.store(address, whole([mask, key]), Relaxed);
+        self.memory.store(address + 8, whole([low, high]), Release);
+    }
+
+    fn state(&self, offset: u64) -> u64 {
+        self.logs.state + offset
+    }
+}
+
+impl<M: LiveWords> Track for StreamedTrack<M> {
+    fn append(&mut self, lane: u32, entry: Entry, is_sole: bool) {
+        let Some(mut segment) = self.with_room(lane) else {
+            if is_sole || entry.mask.trailing_zeros() == lane {
+                self.lose(entry);
+            }
+            return;
+        };
+        self.write(segment.next, tagged(entry, segment.tag, is_sole));
+        segment.next += u64::from(ENTRY_BYTES);
+        segment.room -= 1;
+        self.lanes[lane as usize] = LaneLog::Filling(segment);
+    }
+
+    /// A keeper that has no room takes a segment, which it needs in any case when the run ends. If it is
+    /// given none, nothing is lost.
+    fn write_open(&mut self, entry: Entry) {
+        let lane = entry.mask.trailing_zeros();
+        if let Some(segment) = self.open.then(|| self.with_room(lane)).flatten() {
+            self.write(segment.next, tagged_open(entry, segment.tag));
+            self.lanes[lane as usize] = LaneLog::Filling(segment);
+        }
+    }
+
+    fn has_copies(&self) -> bool {
+        true
+    }
+
+    /// Says that a lane leaves the kernel. Nothing is appended to its logs of any track after this.
+    fn close(&mut self, lane: u32) {
+        let bit = 32 * (self.warp % 2) + lane;
+        self.memory.set_bits(self.logs.ended + u64::from(self.warp / 2) * 8, 1 << bit, Release);
+    }
+}
+
+/// Offsets in the queue's state. The word of the second one holds nothing else.
+const TICKETS: u64 = offset_of!(StreamState, tickets) as u64;
+const GAVE_UP: u64 = offset_of!(StreamState, gave_up) as u64;
+const _: () = assert!(TICKETS.is_multiple_of(8) && GAVE_UP.is_multiple_of(8));
+const _: () = assert!(offset_of!(StreamState, reserved) as u64 == GAVE_UP + 4);
+
+/// The two words of which memory holds the first one first.
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}
+
+fn whole([first, second]: [u32; 2]) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}

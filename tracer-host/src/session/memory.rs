@@ -1,0 +1,238 @@
+//! The limit of device memory, and how it is divided.
+//!
+//! All that a session takes is allocated when it starts, and nothing grows:
+//! ```text
+//! part       bytes                              holds
+//! claims     32                                 counters
+//! table      32 KiB                             what merging is told of each launch since the last drain
+//! scratch    a 16th, at most 64 MiB             chunks that are packed for the way to the host
+//! accounts   a 128th of the rest                an account for each warp and track of these launches
+//! chunks     an eighth of that                  encoded events, until they are copied
+//! logs       what remains                       runs, and what is merged of them
+//! ```
+//! Runs have most of it, since only they must be there all at once: what is merged and encoded is copied away
+//! in as many rounds as it takes. A launch's logs may take up to 5/7 of log memory. If it has few streams,
+//! one of them may be almost all there is, and must fit once more when it is merged: half.
+
+use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use warptrace_format::log::{
+    ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+};
+use warptrace_format::pool::{Claims, WarpAccount};
+
+use super::SessionError;
+use crate::{Allocation, Device, MemorySize};
+
+/// What a session takes if nobody says how much, on a device that has four times as much.
+const DEFAULT_BYTES: u64 = 1 << 30;
+/// Part of a device's memory that a session takes at most if nobody says how much.
+const DEFAULT_SHARE: u64 = 4;
+/// Maximum of any limit: so that sums do not overflow.
+const MAX_BYTES: u64 = 1 << 48;
+const TABLE_BYTES: u64 = 32 << 10;
+/// Part of the limit for scratch, and its maximum.
+const SCRATCH_SHARE: u64 = 16;
+const MAX_SCRATCH_BYTES: u64 = 64 << 20;
+/// Scratch beside the packed chunks.
+const SCRATCH_HEAD_BYTES: u64 = 256;
+/// Part of what remains for accounts: the shortest logs of a warp and track take 136 times its account.
+const ACCOUNT_SHARE: u64 = 128;
+const CHUNK_SHARE: u64 = 8;
+/// Parts of log memory, and those of them that a launch's logs may take.
+const LOG_PARTS: u32 = 7;
+const LAUNCH_PARTS: u32 = 5;
+/// Streams of a launch whose logs may take half.
+const FEW_STREAMS: u64 = 8;
+
+/// Device memory of a session, as it is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    limit: u64,
+    taken: u64,
+    peak: u64,
+}
+
+impl Memory {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, taken: 0, peak: 0 }
+    }
+
+    /// The most that was taken at once, in bytes.
+    pub(super) fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Allocates.
+    ///
+    /// # Errors
+    /// If the device has not so much, or the limit does not leave so much.
+    pub(super) fn allocate(
+        &mut self,
+        device: &mut dyn Device,
+        bytes: u64,
+    ) -> Result<Allocation, SessionError> {
+        if bytes > self.limit - self.taken {
+            return Err(SessionError::Pool {
+                problem: format!("{bytes} bytes are beyond the limit of {}", MemorySize(self.limit)),
+            });
+        }
+        let allocation = device.allocate(bytes)?;
+        self.taken += bytes;
+        self.peak = self.peak.max(self.taken);
+        Ok(allocation)
+    }
+
+    /// Allocates several pieces, or none.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(super) fn allocate_all<const N: usize>(
+        &mut self,
+        device: &mut dyn Device,
+        sizes: [u64; N],
+    ) -> Result<[Allocation; N], SessionError> {
+        let mut taken = [Allocation { address: 0, bytes: 0 }; N];
+        for (number, bytes) in sizes.into_iter().enumerate() {
+            match self.allocate(device, bytes) {
+                Ok(allocation) => taken[number] = allocation,
+                Err(error) => {
+                    // The first error is the one to tell.
+                    taken[..number].iter().for_each(|piece| drop(self.free(device, *piece)));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(super) fn free(
+        &mut self,
+        device: &mut dyn Device,
+        allocation: Allocation,
+    ) -> Result<(), SessionError> {
+        self.taken -= allocation.bytes;
+        Ok(device.free(allocation)?)
+    }
+}
+
+/// How a limit is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Division {
+    pub(super) limit: u64,
+    pub(super) chunk_bytes: u32,
+    pub(super) table_bytes: u64,
+    pub(super) scratch_bytes: u64,
+    pub(super) account_bytes: u64,
+    pub(super) chunk_count: u32,
+    /// Bytes for log memory, and what its alignment takes.
+    pub(super) log_bytes: u64,
+    /// Entries of log memory.
+    pub(super) log_entries: u32,
+}
+
+impl Division {
+    /// Divides what a session may take: `limit` bytes, or what is usual on the device.
+    ///
+    /// # Errors
+    /// If the size of a chunk is none, or the limit is too small for anything.
+    pub(super) fn of(
+        limit: Option<u64>,
+        chunk_bytes: u32,
+        device: &dyn Device,
+    ) -> Result<Self, SessionError> {
+        if !chunk_bytes.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk_bytes) {
+            return Err(SessionError::Pool {
+                problem: format!(
+                    "chunks of {chunk_bytes} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+                ),
+            });
+        }
+        let limit = limit.unwrap_or_else(|| DEFAULT_BYTES.min(device.memory() / DEFAULT_SHARE));
+        let limit = limit.min(MAX_BYTES);
+        Self::divide(limit, chunk_bytes)
+            .filter(|division| division.has_room(1))
+            .ok_or_else(|| SessionError::Memory { streams: 1, needed: Self::least(1, chunk_bytes), limit })
+    }
+
+    fn divide(limit: u64, chunk_bytes: u32) -> Option<Self> {
+        let chunk = u64::from(chunk_bytes);
+        let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
+        let small = size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
+        let mut rest = limit.checked_sub(small)?;
+        let account_bytes = rest / ACCOUNT_SHARE / ACCOUNT_BYTES * ACCOUNT_BYTES;
+        rest -= account_bytes;
+        let chunk_count = u32::try_from((rest / CHUNK_SHARE / chunk).max(1)).unwrap_or(u32::MAX);
+        rest = rest.checked_sub(u64::from(chunk_count) * chunk)?;
+        // More than entries can be numbered is not taken.
+        let rest = rest.min(u64::from(u32::MAX) * u64::from(ENTRY_BYTES));
+        let entries = (rest / u64::from(ENTRY_BYTES)) as u32;
+        Some(Self {
+            limit,
+            chunk_bytes,
+            table_bytes: TABLE_BYTES,
+            scratch_bytes: scratch,
+            account_bytes,
+            chunk_count,
+            log_bytes: rest + LOG_ALIGNMENT,
+            log_entries: entries / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES,
+        })
+    }
+
+    /// Bytes of all parts: what a session takes.
+    pub(super) fn total(&self) -> u64 {
+        self.parts().iter().sum()
+    }
+
+    /// Bytes of the parts, in the order of the table above.
+    pub(super) fn parts(&self) -> [u64; 6] {
+        let chunks = u64::from(self.chunk_count) * u64::from(self.chunk_bytes);
+        let claims = size_of::<Claims>() as u64;
+        [claims, self.table_bytes, self.scratch_bytes, self.account_bytes, chunks, self.log_bytes]
+    }
+
+    /// Index of the entry after the last one that the logs of a launch with so many streams may take.
+    pub(super) fn logs_end(&self, streams: u64) -> u32 {
+        let end = if streams <= FEW_STREAMS {
+            self.log_entries / 2
+        } else {
+            self.log_entries / LOG_PARTS * LAUNCH_PARTS
+        };
+        end / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
+    }
+
+    /// Launches that the table has room for.
+    pub(super) fn launches(&self) -> usize {
+        self.table_bytes as usize / size_of::<LoggedLaunch>()
+    }
+
+    /// Whether a launch with so many streams can be recorded: its accounts, heads and shortest first segments
+    /// fit.
+    pub(super) fn has_room(&self, streams: u64) -> bool {
+        let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, SEGMENT_MULTIPLE);
+        streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
+    }
+
+    /// The smallest limit, in whole MiB, with which a launch with so many streams can be recorded; `None` if
+    /// none is large enough.
+    pub(super) fn least(streams: u64, chunk_bytes: u32) -> Option<u64> {
+        let fits = |mib: &u64| {
+            Self::divide(mib << 20, chunk_bytes).is_some_and(|division| division.has_room(streams))
+        };
+        let mut enough = (0..=(MAX_BYTES >> 20).ilog2()).map(|bit| 1 << bit).find(fits)?;
+        let mut step = enough / 2;
+        while step != 0 {
+            if fits(&(enough - step)) {
+                enough -= step;
+            }
+            step /= 2;
+        }
+        Some(enough << 20)
+    }
+}
+
+/// Bytes of an account.
+const ACCOUNT_BYTES: u64 = size_of::<WarpAccount>() as u64;

@@ -1,0 +1,119 @@
+//! A launch of which not all is encoded.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::Entry;
+use warptrace_format::pool::WarpAccount;
+
+use super::runs::{Name, Stream};
+use crate::session::worker::Account;
+use crate::session::{OpenRun, Standing};
+
+/// A launch of which not all is encoded.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) info: LaunchInfo,
+    /// Its warps that record. Here a warp is named by its index among them.
+    pub(super) warps: u32,
+    /// Offset of its tables in the session's memory.
+    pub(super) tables: u64,
+    /// For each warp the lanes that had left before the last look.
+    pub(super) ended: Vec<u32>,
+    /// Its kernel has ended.
+    pub(super) is_over: bool,
+    /// Those of which something has come. Behind an address, since most of a large launch are empty at any
+    /// time.
+    streams: Vec<OnceLock<Box<Mutex<Stream>>>>,
+}
+
+impl Launch {
+    pub(super) fn new(info: LaunchInfo, tracks: u32, tables: u64) -> Self {
+        let warps = info.chosen().count();
+        let mut streams = Vec::new();
+        streams.resize_with(tracks as usize * warps as usize, OnceLock::new);
+        Self { info, warps, tables, ended: vec![0; warps as usize], is_over: false, streams }
+    }
+
+    /// Its streams: `track * warps + warp`.
+    pub(super) fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// A stream, which is empty if nothing has come of it; `None` if the launch has no such stream.
+    pub(super) fn stream(&self, number: u32) -> Option<MutexGuard<'_, Stream>> {
+        let stream = self.streams.get(number as usize)?;
+        Some(lock(stream.get_or_init(Box::default)))
+    }
+
+    /// A stream that waits to be ordered or encoded, and its name.
+    pub(super) fn waiting(&self, number: usize) -> Option<(Name, MutexGuard<'_, Stream>)> {
+        let stream = lock(self.streams[number].get()?);
+        let (warps, number) = (self.warps, number as u32);
+        let name = Name { launch: self.info.number(), track: number / warps, warp: number % warps };
+        (!stream.is_empty()).then_some((name, stream))
+    }
+
+    /// Whether a lane of a stream's warp had left before the last look.
+    pub(super) fn has_left(&self, stream: u32, lane: u32) -> bool {
+        self.is_over || self.ended[(stream % self.warps) as usize] >> (lane % 32) & 1 != 0
+    }
+
+    /// Whether all lanes of a stream's warp had left before the last look.
+    pub(super) fn has_ended(&self, stream: u32) -> bool {
+        let warp = stream % self.warps;
+        self.is_over || self.ended[warp as usize] == self.lanes(warp)
+    }
+
+    /// The chosen warps that had not ended before the last look, what they did last, and what that look saw
+    /// them in.
+    pub(super) fn standing(&self, look: u32) -> Vec<Standing> {
+        let warps_per_block = self.info.threads_per_block().div_ceil(32);
+        let open_run = |Entry { location, mask, count, .. }| OpenRun { location, mask, count };
+        let standing = |index: u32| {
+            let lanes = self.lanes(index) & !self.ended[index as usize];
+            let stream = self.streams.get(index as usize)?.get().map(|stream| lock(stream));
+            let last = stream.as_ref().and_then(|stream| stream.latest());
+            let open = stream.map_or_else(Vec::new, |stream| stream.open(look));
+            let open = open.into_iter().map(open_run).collect();
+            let warp = self.info.chosen().warp(index, warps_per_block)?;
+            (lanes != 0).then_some(Standing { warp, lanes, last, open })
+        };
+        (0..self.warps).filter_map(standing).collect()
+    }
+
+    /// Takes the runs that had not ended at the last look as they were.
+    pub(super) fn end_open(&self, look: u32) {
+        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(look));
+    }
+
+    /// The lanes that a warp has.
+    pub(super) fn lanes(&self, warp: u32) -> u32 {
+        let threads = self.info.chosen().block_threads(self.info.threads_per_block());
+        let before = 32 * (warp % threads.div_ceil(32));
+        u32::MAX >> (32 - (threads - before).min(32))
+    }
+
+    /// The accounts, of what was recorded and of the originals that each stream has lost.
+    pub(super) fn accounts(&self, lost: impl Iterator<Item = u64>) -> Vec<Account> {
+        let account = |number: u32, stream: &OnceLock<Box<Mutex<Stream>>>, lost: u64| {
+            let counts = |stream: &Mutex<Stream>| {
+                let stream = lock(stream);
+                (stream.originals, stream.recorded, stream.chunks)
+            };
+            let (originals, recorded, chunks) = stream.get().map_or((0, 0, 0), |stream| counts(stream));
+            // If not all originals have come, as where a kernel was ended.
+            let attempted = (originals + lost).max(recorded);
+            let lost = attempted - recorded;
+            let finished = u32::from(self.has_ended(number));
+            Account::new(WarpAccount { attempted, recorded, lost, chunks, finished })
+        };
+        let streams = (0..).zip(self.streams.iter().zip(lost));
+        streams.map(|(number, (stream, lost))| account(number, stream, lost)).collect()
+    }
+}
+
+/// Locks a stream. Nobody panics while it is locked.
+fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,281 @@
+//! The runs of one stream, from the order in which they come to an order in which they happened.
+//!
+//! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come
+//! later, and some more than once. But what has come by one look has all its predecessors by the next one:
+//! runs that began before it and share a lane with it (`warptrace_format::stream`). So after each look all
+//! runs of the look before can go on, and with them those of this look that precede one of them. Runs without
+//! a common lane have no order.
+
+use warptrace_encode::native::{Run, run};
+use warptrace_format::log::{Entry, LANES};
+
+/// A run that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct Held {
+    mask: u32,
+    location: u16,
+    /// Whether there are no copies of it.
+    is_sole: bool,
+    /// Whether a look before this one has found it.
+    is_old: bool,
+    count: u32,
+    /// When it began.
+    time: u32,
+}
+
+const _: () = assert!(size_of::<Held>() == 16);
+
+/// Runs that have come and may have predecessors that have not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    held: Vec<Held>,
+    /// Room to sort in.
+    spare: Vec<Held>,
+    /// A time half of all times before those that come. Times wrap; those that are here at once are close
+    /// together.
+    base: Option<u32>,
+    /// When the last run of each lane that has gone on began; of those lanes for which there is one.
+    last: [u32; LANES as usize],
+    lanes: u32,
+}
+
+impl Order {
+    /// Takes a run. `is_sole`: there are no copies of it.
+    pub(super) fn take(&mut self, entry: Entry, is_sole: bool) {
+        let Entry { mask, location, count, time } = entry;
+        self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
+    }
+
+    /// Appends the runs that can go on to `ready`, after a look at all logs of the warp; with `is_last` all
+    /// can.
+    pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
+        let Some(first) = self.held.first() else { return };
+        let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
+        sort(&mut self.held, &mut self.spare, base);
+        // From the last to the first: the lanes of which a later run goes on.
+        let mut lanes = 0;
+        for held in self.held.iter_mut().rev() {
+            if is_last || held.is_old || held.mask & lanes != 0 {
+                held.is_old = true;
+                lanes |= held.mask;
+            }
+        }
+        let mut all = std::mem::take(&mut self.held);
+        let mut last = base.wrapping_add(1 << 31);
+        all.retain_mut(|held| {
+            let goes = std::mem::replace(&mut held.is_old, true);
+            if goes {
+                last = held.time;
+                if !self.has_gone(*held) {
+                    ready.push(run(held.mask, held.location, u64::from(held.count)));
+                }
+            }
+            !goes
+        });
+        self.held = all;
+        self.base = Some(last.wrapping_sub(1 << 31));
+    }
+
+    /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it
+    /// was lost: another run of its lanes that began after it has gone on. If not, takes note that it goes
+    /// on.
+    ///
+    /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in
+    /// any order.
+    fn has_gone(&mut self, held: Held) -> bool {
+        let Held { mask, time, is_sole, .. } = held;
+        let mut later = 0;
+        for (lane, last) in self.last.iter().enumerate() {
+            later |= u32::from((time.wrapping_sub(*last) as i32) > 0) << lane;
+        }
+        later |= !self.lanes;
+        if mask & !later != 0 && !is_sole {
+            return true;
+        }
+        for (lane, last) in self.last.iter_mut().enumerate() {
+            *last = if mask & later & 1 << lane != 0 { time } else { *last };
+        }
+        self.lanes |= mask;
+        false
+    }
+
+    /// Whether a run that has not ended for its keeper has come by a copy, or comes too late for another
+    /// reason.
+    pub(super) fn has_come(&self, open: Entry) -> bool {
+        let lowest = open.mask.trailing_zeros();
+        let is_copy =
+            |held: &Held| !held.is_sole && held.time == open.time && held.mask.trailing_zeros() == lowest;
+        let is_late = |lane: u32| {
+            let bit = 1 << lane;
+            let since = open.time.wrapping_sub(self.last[lane as usize]) as i32;
+            open.mask & self.lanes & bit != 0 && since <= 0
+        };
+        self.held.iter().any(is_copy) || (0..LANES).any(is_late)
+    }
+
+    /// Whether nothing is held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+}
+
+/// Bits of a digit by which runs are sorted: counters of a digit fit into the first cache.
+const DIGIT_BITS: u32 = 9;
+/// Fewer runs are sorted by comparison.
+const WORTH_DIGITS: usize = 200;
+
+/// Sorts runs by time since `base`, those of the same time as they are: by digits, from the lowest.
+fn sort(held: &mut Vec<Held>, spare: &mut Vec<Held>, base: u32) {
+    let since = |held: &Held| held.time.wrapping_sub(base);
+    if held.is_sorted_by_key(since) {
+        return;
+    }
+    if held.len() < WORTH_DIGITS {
+        return held.sort_by_key(since);
+    }
+    let first = held.iter().map(since).min().unwrap_or_default();
+    let range = held.iter().map(since).max().unwrap_or_default() - first;
+    let digits = (u32::BITS - range.leading_zeros()).div_ceil(DIGIT_BITS);
+    spare.clone_from(held);
+    for digit in 0..digits {
+        let digit_of =
+            |held: &Held| ((since(held) - first) >> (digit * DIGIT_BITS)) as usize & ((1 << DIGIT_BITS) - 1);
+        let mut places = [0_u32; 1 << DIGIT_BITS];
+        held.iter().for_each(|held| places[digit_of(held)] += 1);
+        let mut at = 0;
+        for place in &mut places {
+            at += std::mem::replace(place, at);
+        }
+        for run in held.iter() {
+            let place = &mut places[digit_of(run)];
+            spare[*place as usize] = *run;
+            *place += 1;
+        }
+        std::mem::swap(held, spare);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(time: u32, mask: u32) -> Entry {
+        Entry { mask, location: time as u16, count: 1, time }
+    }
+
+    fn look(order: &mut Order, found: &[Entry], is_last: bool) -> Vec<u32> {
+        let mut ready = Vec::new();
+        found.iter().for_each(|entry| order.take(*entry, false));
+        order.go_on(is_last, &mut ready);
+        ready.iter().map(|run| run[1]).collect()
+    }
+
+    #[test]
+    fn runs_go_on_a_look_later() {
+        let mut order = Order::default();
+        assert_eq!(look(&mut order, &[entry(5, 1), entry(9, 1)], false), [0_u32; 0]);
+        // One of another lane began before them: it shares none with them.
+        assert_eq!(look(&mut order, &[entry(7, 2), entry(12, 1)], false), [5, 9]);
+        assert_eq!(look(&mut order, &[], false), [7, 12]);
+        assert!(order.is_empty());
+        assert_eq!(look(&mut order, &[], false), [0_u32; 0]);
+    }
+
+    #[test]
+    fn predecessors_that_come_late_go_before() {
+        let mut order = Order::default();
+        look(&mut order, &[entry(20, 0b110)], false);
+        // 10 shares a lane with 20, 8 with 10; 15 with none of them.
+        let found = [entry(15, 0b1000), entry(8, 1), entry(10, 0b011)];
+        assert_eq!(look(&mut order, &found, false), [8, 10, 20]);
+        assert_eq!(look(&mut order, &[], true), [15]);
+    }
+
+    #[test]
+    fn the_last_look_lets_all_go() {
+        let mut order = Order::default();
+        look(&mut order, &[entry(3, 1)], false);
+        assert_eq!(look(&mut order, &[entry(4, 2), entry(1, 4)], true), [1, 3, 4]);
+    }
+
+    #[test]
+    fn times_may_begin_anew() {
+        let mut order = Order::default();
+        let times = [u32::MAX - 1, 2, u32::MAX, 1];
+        look(&mut order, &times.map(|time| entry(time, 1)), false);
+        let expected = [u32::MAX - 1, u32::MAX, 1, 2].map(|time| u32::from(time as u16));
+        assert_eq!(look(&mut order, &[], false), expected);
+    }
+
+    #[test]
+    fn copies_go_on_once_whenever_they_come() {
+        let mut order = Order::default();
+        let copy = entry(5, 0b101);
+        // Lane 2 has left the run; lane 0 is still in it.
+        assert_eq!(look(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
+        assert_eq!(look(&mut order, &[], false), [5, 6]);
+        // Its original comes late.
+        assert_eq!(look(&mut order, &[copy, entry(8, 1)], false), [0_u32; 0]);
+        assert_eq!(look(&mut order, &[], true), [8]);
+        assert!(order.is_empty());
+    }
+
+    #[test]
+    fn runs_without_copies_may_be_of_one_time() {
+        let (mut order, mut ready) = (Order::default(), Vec::new());
+        order.take(entry(5, 3), true);
+        order.take(entry(5, 3), true);
+        order.go_on(true, &mut ready);
+        assert_eq!(ready.len(), 2);
+    }
+
+    #[test]
+    fn an_open_run_may_have_come_by_a_copy() {
+        let mut order = Order::default();
+        let open = entry(5, 0b101);
+        look(&mut order, &[entry(4, 0b100), entry(5, 0b10)], false);
+        assert!(!order.has_come(open), "others of the same time are no copies");
+        order.take(open, false);
+        assert!(order.has_come(open), "it is held");
+        assert!(!order.has_come(entry(6, 0b101)));
+        assert_eq!(look(&mut order, &[], true), [4, 5, 5]);
+        assert!(order.has_come(open), "it has gone on");
+        assert!(!order.has_come(entry(6, 0b101)));
+    }
+
+    #[test]
+    fn many_runs_are_sorted_as_few_are() {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        for (count, bits) in [(3, 4), (199, 8), (200, 6), (5_000, 10), (5_000, 24), (20_000, 19)] {
+            let base = next() << 8;
+            let held: Vec<Held> = (0..count)
+                .map(|number| Held {
+                    mask: number,
+                    location: 1,
+                    is_sole: false,
+                    is_old: false,
+                    count: 1,
+                    time: base.wrapping_add(next() & ((1 << bits) - 1)),
+                })
+                .collect();
+            let mut expected = held.clone();
+            expected.sort_by_key(|held| held.time.wrapping_sub(base));
+            let mut sorted = held;
+            sort(&mut sorted, &mut Vec::new(), base);
+            assert_eq!(sorted, expected, "{count} {bits}");
+        }
+    }
+
+    #[test]
+    fn what_comes_too_late_does_not_go_on() {
+        let mut order = Order::default();
+        // The copy of 5 was lost.
+        assert_eq!(look(&mut order, &[entry(6, 0b100)], true), [6]);
+        assert_eq!(look(&mut order, &[entry(5, 0b101), entry(7, 0b101)], true), [7]);
+    }
+}

@@ -1,0 +1,172 @@
+//! How a session's device memory is divided where logs are streamed.
+
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::ENTRY_BYTES;
+use warptrace_format::stream::{
+    MAX_SEGMENTS, MAX_STREAM_ENTRIES, MIN_STREAM_ENTRIES, SLOT_BYTES, StreamState,
+};
+
+use crate::session::SessionError;
+
+/// What segments and their queue are aligned to: segments to their own length.
+const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
+/// Segments for each lane that may hold one, where there is memory: those that are not held are being copied,
+/// or wait.
+const SEGMENTS_PER_LANE: u64 = 3;
+/// The part of memory that tables of launches have at least, so that launches follow each other without a
+/// look between them.
+const TABLES_SHARE: u64 = 32;
+/// Bytes that the state of the queue takes.
+const STATE_BYTES: u64 = 256;
+
+/// What a launch needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// Lanes that may hold a segment at once, each track counted.
+    pub(super) lanes: u64,
+    /// Bytes of tables: lost events of each stream, and the lanes of each warp that have left; of warps that
+    /// record.
+    pub(super) tables: u64,
+}
+
+impl Needs {
+    /// What a launch needs of whose threads so many can be on the device at once.
+    pub(super) fn of(info: &LaunchInfo, tracks: u32, resident: u64) -> Self {
+        // Of warps that record only. A block's last warp may lack lanes; they are counted all the same.
+        let threads = 32 * u64::from(info.chosen().count());
+        let resident = resident.max(32 * u64::from(info.warps_per_block()));
+        Self { lanes: u64::from(tracks) * threads.min(resident), tables: table_bytes(info, tracks) }
+    }
+}
+
+/// Bytes of a launch's tables: 8 for each stream, then 4 for each warp that records.
+pub(super) fn table_bytes(info: &LaunchInfo, tracks: u32) -> u64 {
+    (u64::from(info.chosen().count()) * (8 * u64::from(tracks) + 4)).next_multiple_of(16)
+}
+
+/// Where what lies, in bytes from the start of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Partition {
+    /// The state of the queue.
+    pub(super) state: u64,
+    /// Tables of launches, and how many bytes there are for them.
+    pub(super) tables: u64,
+    pub(super) table_bytes: u64,
+    /// The queue.
+    pub(super) queue: u64,
+    /// Segments: where, how many, and of how many entries.
+    pub(super) segments: u64,
+    pub(super) segment_count: u32,
+    pub(super) segment_entries: u32,
+}
+
+impl Partition {
+    /// Divides so much memory for launches that need at most so much each: into the longest segments of which
+    /// there are enough.
+    ///
+    /// # Errors
+    /// If there is too little: says how much would do.
+    pub(super) fn new(bytes: u64, needs: Needs) -> Result<Self, SessionError> {
+        let enough = |partition: &Self, each: u64| u64::from(partition.segment_count) > each * needs.lanes;
+        let mut entries = MAX_STREAM_ENTRIES;
+        while entries > MIN_STREAM_ENTRIES {
+            if let Some(found) = Self::with(bytes, needs.tables, entries)
+                && enough(&found, SEGMENTS_PER_LANE)
+            {
+                return Ok(found);
+            }
+            entries /= 2;
+        }
+        match Self::with(bytes, needs.tables, entries) {
+            Some(found) if enough(&found, 1) => Ok(found),
+            _ => Err(SessionError::Memory {
+                streams: needs.lanes.div_ceil(32),
+                needed: Some(Self::least(needs)),
+                limit: bytes,
+            }),
+        }
+    }
+
+    /// Bytes that will do for such launches.
+    fn least(needs: Needs) -> u64 {
+        let each = u64::from(MIN_STREAM_ENTRIES * ENTRY_BYTES + 2 * SLOT_BYTES);
+        let bytes = (needs.lanes + 2) * each + needs.tables + STATE_BYTES + 4 * ALIGN;
+        (bytes + bytes / (TABLES_SHARE - 1) + 1).next_multiple_of(1 << 20)
+    }
+
+    fn with(bytes: u64, table_bytes: u64, segment_entries: u32) -> Option<Self> {
+        let table_bytes = table_bytes.max(bytes / TABLES_SHARE).next_multiple_of(16);
+        let queue = STATE_BYTES + table_bytes;
+        let segment_bytes = u64::from(segment_entries * ENTRY_BYTES);
+        // A queue has as many slots as the next power of two.
+        let mut slots = 1_u64 << 24;
+        loop {
+            let segments = (queue + slots * u64::from(SLOT_BYTES)).next_multiple_of(ALIGN);
+            let count = bytes.saturating_sub(segments) / segment_bytes;
+            if count > slots / 2 || slots == 1 {
+                let segment_count = count.min(slots).min(u64::from(MAX_SEGMENTS)) as u32;
+                return (segment_count > 0).then_some(Self {
+                    state: 0,
+                    tables: STATE_BYTES,
+                    table_bytes,
+                    queue,
+                    segments,
+                    segment_count,
+                    segment_entries,
+                });
+            }
+            slots /= 2;
+        }
+    }
+}
+
+const _: () = assert!(size_of::<StreamState>() as u64 <= STATE_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_the_memory_is_used_and_no_more() {
+        for bytes in [1 << 20, 64 << 20, (256 << 20) + 12_345, 1 << 30, 20 << 30] {
+            for lanes in [1, 64, 10_000, 270_336] {
+                for tables in [16, 5_000, 600_000] {
+                    let Ok(found) = Partition::new(bytes, Needs { lanes, tables }) else { continue };
+                    let segment_bytes = u64::from(found.segment_entries * ENTRY_BYTES);
+                    let end = found.segments + u64::from(found.segment_count) * segment_bytes;
+                    let slots = u64::from(found.segment_count.next_power_of_two());
+                    assert!(end <= bytes, "{found:?}");
+                    assert!(
+                        found.queue + slots * 8 <= found.segments && found.segments.is_multiple_of(ALIGN)
+                    );
+                    assert!(found.table_bytes >= tables && found.tables + found.table_bytes <= found.queue);
+                    assert!(u64::from(found.segment_count) > lanes);
+                    let few = found.segment_count == MAX_SEGMENTS || found.segment_count.is_power_of_two();
+                    assert!(few || end + segment_bytes > bytes, "{found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_needed_will_do() {
+        for lanes in [1, 32, 1_000, 270_336, 2 * 270_336] {
+            for tables in [16, 100_000, 4 << 20] {
+                let needs = Needs { lanes, tables };
+                let least = Partition::least(needs);
+                assert!(Partition::new(least, needs).is_ok(), "{needs:?} {least}");
+            }
+        }
+        let error = Partition::new(1 << 20, Needs { lanes: 270_336, tables: 16 }).unwrap_err().to_string();
+        assert!(error.contains("8448 warps") && error.contains("MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_card_full_of_lanes_fits_into_64_mib() {
+        let found = Partition::new(64 << 20, Needs { lanes: 270_336, tables: 4 << 18 }).unwrap();
+        assert_eq!(found.segment_entries, 4);
+        assert!(
+            Partition::new(1 << 30, Needs { lanes: 270_336, tables: 4 << 18 }).unwrap().segment_entries >= 32
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Which segment is whose: the host's side of the queue (`warptrace_format::stream`).
+
+use std::collections::VecDeque;
+
+use warptrace_format::stream::{SLOT_BYTES, TAG_STEP, slot_words};
+
+/// A segment that a lane has been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// Its number.
+    pub(super) segment: u32,
+    /// The tag of what is written into it from now on.
+    pub(super) tag: u32,
+}
+
+/// Slots to be written: the offset of the first in the queue, and their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// All segments. Each is free, given to a ticket that nobody may have taken yet, or in use by whoever has
+/// taken it.
+#[derive(Debug)]
+pub(super) struct Supply {
+    slots: u32,
+    /// The tag that each segment was given with last.
+    tags: Vec<u32>,
+    free: Vec<u32>,
+    /// Tickets up to here have a segment.
+    given: u64,
+    /// Those of the last tickets, in their order, which nobody is known to have taken.
+    waiting: VecDeque<Given>,
+}
+
+impl Supply {
+    /// So many segments, all free; none was ever given.
+    pub(super) fn new(segments: u32) -> Self {
+        Self::after(segments, 0, 0)
+    }
+
+    /// So many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets`
+    /// tickets were taken.
+    pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
+        Self {
+            slots: segments.next_power_of_two(),
+            tags: vec![tag; segments as usize],
+            // They are taken from the end.
+            free: (0..segments).rev().collect(),
+            given: tickets,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Slots of the queue: a power of two.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Segments, free or not.
+    pub(super) fn segments(&self) -> u32 {
+        self.tags.len() as u32
+    }
+
+    /// The highest tag that was given.
+    pub(super) fn last_tag(&self) -> u32 {
+        self.tags.iter().copied().max().unwrap_or_default()
+    }
+
+    /// Takes segments back. Neighbours are best given together: they are then copied together.
+    pub(super) fn free(&mut self, segments: &[u32]) {
+        self.free.extend(segments.iter().rev());
+    }
+
+    /// Gives all free segments to the next tickets: what to write into the queue, in this order.
+    pub(super) fn give(&mut self) -> Vec<Slots> {
+        let mut writes: Vec<Slots> = Vec::new();
+        while let Some(segment) = self.free.pop() {
+            let tag = &mut self.tags[segment as usize];
+            // 2^27 tags: what is left from the one that was the same is long overwritten.
+            *tag = match tag.wrapping_add(TAG_STEP) {
+                0 => TAG_STEP,
+                tag => tag,
+            };
+            let given = Given { segment, tag: *tag };
+            let slot = self.given & u64::from(self.slots - 1);
+            let [low, high] = slot_words(segment, given.tag, self.given, self.slots);
+            if slot == 0 || writes.is_empty() {
+                writes.push(Slots { offset: slot * u64::from(SLOT_BYTES), bytes: Vec::new() });
+            }
+            if let Some(last) = writes.last_mut() {
+                last.bytes.extend(low.to_le_bytes());
+                last.bytes.extend(high.to_le_bytes());
+            }
+            self.waiting.push_back(given);
+            self.given += 1;
+        }
+        writes
+    }
+
+    /// Answers which segments have been taken since the last time, when so many tickets have been. (There may
+    /// be more tickets than segments.)
+    pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
+        let first = self.given - self.waiting.len() as u64;
+        let taken = tickets.saturating_sub(first).min(self.waiting.len() as u64);
+        self.waiting.drain(..taken as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(writes: &[Slots]) -> Vec<(u64, Vec<u32>)> {
+        let words =
+            |bytes: &[u8]| bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+        writes.iter().map(|slots| (slots.offset, words(&slots.bytes))).collect()
+    }
+
+    #[test]
+    fn segments_go_round_with_new_tags() {
+        let mut supply = Supply::new(3);
+        assert_eq!((supply.slots(), supply.segments()), (4, 3));
+        let lap = 1 << 24;
+        assert_eq!(words(&supply.give()), [(0, vec![lap, TAG_STEP, 1 | lap, TAG_STEP, 2 | lap, TAG_STEP])]);
+        assert_eq!(supply.give(), []);
+        let taken: Vec<Given> = supply.taken(2).collect();
+        assert_eq!(taken, [Given { segment: 0, tag: TAG_STEP }, Given { segment: 1, tag: TAG_STEP }]);
+        assert_eq!((supply.waiting.len(), supply.given), (1, 3));
+        supply.free(&[0, 1]);
+        // The queue's end lies between them.
+        assert_eq!(
+            words(&supply.give()),
+            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | (2 * lap), 2 * TAG_STEP])]
+        );
+        // More have asked than there are segments.
+        let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
+        assert_eq!((taken, supply.waiting.len()), (vec![2, 0, 1], 0));
+        assert_eq!(supply.taken(9).count(), 0);
+        assert_eq!(supply.last_tag(), 2 * TAG_STEP);
+    }
+
+    #[test]
+    fn no_tag_is_0() {
+        let mut supply = Supply::after(1, u32::MAX - (TAG_STEP - 1), 1 << 40);
+        assert_eq!(words(&supply.give()), [(0, vec![1 << 24, TAG_STEP])]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Launches whose logs the host empties while they run.
+
+use std::io::Write;
+use std::time::Instant;
+
+use warptrace_device::KernelCall;
+use warptrace_format::file::LaunchInfo;
+
+use super::interrupt::{Interrupt, Interrupted};
+use super::stream::{Look, Streams};
+use super::worker::{Drained, Worker};
+use super::{Logs, Session, SessionError};
+use crate::{LaunchShape, LaunchTime, LiveMemory, Streaming};
+
+/// Hands what a look has found to the writer, with the launches of which that does not know.
+fn send<W: Write + Send + 'static>(
+    worker: &mut Worker<W>,
+    begin: &mut Vec<LaunchInfo>,
+    Look { packed, end, accounts }: Look,
+) -> Result<(), SessionError> {
+    if packed.is_empty() && end.is_empty() {
+        return Ok(());
+    }
+    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts })
+}
+
+/// What is done while a kernel runs.
+struct Serving<'a, 'd, W> {
+    streams: &'a mut Streams,
+    /// `None` after an interruption.
+    worker: &'a mut Option<Worker<W>>,
+    /// Launches of which the writer does not know.
+    begin: Vec<LaunchInfo>,
+    interrupt: Option<&'a mut Interrupt<'d>>,
+    info: LaunchInfo,
+    kernel: &'a str,
+    /// Why nothing more is done.
+    failed: Option<SessionError>,
+}
+
+impl<W: Write + Send + 'static> Serving<'_, '_, W> {
+    fn serve(&mut self, memory: &mut dyn LiveMemory) {
+        if self.failed.is_some() {
+            return;
+        }
+        let asked = self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_asked());
+        let done = if asked { self.end_now(memory) } else { self.look(memory) };
+        if let Err(error) = done {
+            // The kernel goes on, and waits for nothing. If the device fails, the launch says so.
+            let _ = self.streams.refuse(memory);
+            self.failed = Some(error);
+        }
+    }
+
+    fn look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+        let look = self.streams.look(memory, false)?;
+        self.send(look)
+    }
+
+    fn send(&mut self, look: Look) -> Result<(), SessionError> {
+        match self.worker {
+            Some(worker) => send(worker, &mut self.begin, look),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what has come until now, ends the file, and tells where the warps stand.
+    fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+        // What the first time finds has all its predecessors by the second. Nothing is encoded before, for
+        // somebody waits.
+        self.streams.take_new(memory, false)?;
+        self.streams.take_new(memory, false)?;
+        let number = self.info.number();
+        let running = self.streams.standing(number);
+        let rest = self.streams.abandon(Some(memory))?;
+        self.send(rest)?;
+        let worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        let (writer, _) = worker.finish()?;
+        // Dropped, it is written as far as the system is concerned.
+        drop(writer.finish()?);
+        let kernel = self.kernel.to_owned();
+        if let Some(interrupt) = &mut self.interrupt {
+            let warps = self.info.chosen().count();
+            (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch: number, warps, running });
+        }
+        Err(SessionError::Interrupted { launch: number, kernel })
+    }
+}
+
+impl<W: Write + Send + 'static> Session<'_, W> {
+    /// Launches a kernel, and brings what it records to the writer while it runs.
+    ///
+    /// # Safety
+    /// As for [`record`](Session::record).
+    pub(super) unsafe fn stream_launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        let has_room = match &self.logs {
+            Logs::Streamed(streams) => streams.has_room(self.device, &info),
+            Logs::Kept(_) => true,
+        };
+        if !has_room {
+            self.drain_streams()?;
+        }
+        let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
+        let logs = streams.prepare(self.device, &info)?;
+        self.pending.push(info);
+        let Self { recording, placement, .. } = *self;
+        let (chooses, open_runs) = (self.window.looks_inside(), streams.open_runs);
+        let streaming = Streaming { recording, placement, chooses, open_runs, logs };
+        let mut serving = Serving {
+            streams,
+            worker: &mut self.worker,
+            begin: std::mem::take(&mut self.pending),
+            interrupt: self.interrupt.as_mut(),
+            info,
+            kernel: call.name(),
+            failed: None,
+        };
+        let mut serve = |memory: &mut dyn LiveMemory| {
+            serving.serve(memory);
+            Ok(())
+        };
+        // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
+        let time = unsafe { self.device.launch_streamed(call, shape, &streaming, &mut serve) };
+        if let Err(error) = time {
+            // What has come of it and of those before is written.
+            let _ = serving.streams.abandon(None).map(|look| serving.send(look));
+            return Err(error.into());
+        }
+        serving.streams.launched(info.number());
+        let (begin, failed) = (serving.begin, serving.failed);
+        self.pending = begin;
+        failed.map_or(Ok(time?), Err)
+    }
+
+    /// Brings all that was recorded to the writer.
+    pub(super) fn drain_streams(&mut self) -> Result<(), SessionError> {
+        let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        let look = streams.look(self.device.live(), true)?;
+        self.total.copy += started.elapsed();
+        self.total.memory = streams.memory_use();
+        send(worker, &mut self.pending, look)?;
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        // Launches that recorded nothing.
+        worker.write(Drained { begin: std::mem::take(&mut self.pending), ..Drained::default() })
+    }
+}

@@ -1,0 +1,120 @@
+//! The limit of device memory.
+
+use warptrace_format::file::Metadata;
+
+use super::fake::{FakeDevice, script};
+use super::output::Shared;
+use super::{PROGRAM, launch_warps, options};
+use crate::session::memory::Division;
+use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError, SessionOptions};
+use crate::{DeviceError, MemorySize};
+
+/// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
+/// record.
+fn recorded(warps: u64, options: &SessionOptions) -> Result<(u64, u64), SessionError> {
+    let mut device = FakeDevice::of([script(&[(0, 0, 1)])]);
+    let outcome =
+        Session::start(&mut device, &PROGRAM, options, Shared::default()).and_then(|mut session| {
+            launch_warps(&mut session, "k", warps, 32)?;
+            Ok(session.finish()?.2.memory)
+        });
+    assert!(device.memory.is_empty(), "all memory is given back");
+    let memory = outcome?;
+    assert_eq!(memory.peak, device.peak, "the session knows what it takes");
+    assert!(memory.filled <= memory.peak && memory.peak <= memory.limit, "{memory:?}");
+    Ok((memory.limit, memory.peak))
+}
+
+#[test]
+fn what_is_taken_is_the_limit() {
+    for kib in [1024, 3001, 16 << 10, 64 << 10, 256 << 10] {
+        for dual in [false, true] {
+            let (limit, peak) = recorded(2, &SessionOptions { dual, ..options(kib) }).unwrap();
+            assert_eq!((limit, peak), (kib << 10, kib << 10));
+        }
+    }
+}
+
+#[test]
+fn without_a_limit_a_quarter_of_a_small_device_is_taken() {
+    let options = SessionOptions { memory_bytes: None, ..options(0) };
+    assert_eq!(recorded(2, &options).unwrap().0, 16 << 20);
+}
+
+#[test]
+fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
+    for (warps, dual) in [(1000, false), (4000, false), (2000, true), (9000, false)] {
+        let with = |bytes| SessionOptions { dual, memory_bytes: Some(bytes), ..options(0) };
+        let error = recorded(warps, &with(2 << 20)).unwrap_err();
+        let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
+        assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 2 << 20));
+        let (said, mib) = (error.to_string(), needed >> 20);
+        assert!(said.contains(&format!("--memory {mib}MiB")) && said.contains("2 MiB"), "{said}");
+        // With that it can be recorded, and with a MiB less it cannot.
+        recorded(warps, &with(needed)).unwrap();
+        let error = recorded(warps, &with(needed - (1 << 20))).unwrap_err();
+        assert!(matches!(error, SessionError::Memory { .. }), "{error}");
+        // 4,352 bytes of logs and 32 of accounts are 5/8 of it.
+        assert!(needed < streams * 4384 * 8 / 5 * 10 / 9 + (1 << 20), "{}", MemorySize(needed));
+    }
+}
+
+#[test]
+fn a_limit_for_nothing_is_refused_before_anything_runs() {
+    for (bytes, chunk_bytes) in [(0, 1024), (1, 1024), (100 << 10, 1024), (2 << 20, 1 << 20)] {
+        let options = SessionOptions { memory_bytes: Some(bytes), chunk_bytes, ..options(0) };
+        let error = recorded(1, &options).unwrap_err();
+        let SessionError::Memory { needed: Some(needed), limit, .. } = error else { panic!("{error}") };
+        assert!(limit == bytes && needed > bytes && needed <= 4 << 20, "{error}");
+        recorded(1, &SessionOptions { memory_bytes: Some(needed), ..options }).unwrap();
+    }
+}
+
+#[test]
+fn what_is_launched_before_one_that_is_too_large_is_written() {
+    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(2048), file.clone()).unwrap();
+    launch_warps(&mut session, "k", 4, 32).unwrap();
+    let error = launch_warps(&mut session, "k", 4000, 32).unwrap_err();
+    assert!(matches!(error, SessionError::Memory { .. }), "{error}");
+    drop(session);
+    assert_eq!(file.contents().0.len(), 1);
+}
+
+#[test]
+fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
+    // The first segments of sixteen million warps have more entries than 32 bits can number.
+    let error = recorded(16_000_000, &options(1024)).unwrap_err();
+    assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
+    assert!(error.to_string().contains("launch smaller grids"), "{error}");
+    // A limit beyond that is not taken.
+    let device = FakeDevice::of([]);
+    let division = Division::of(Some(u64::MAX), 4096, &device).unwrap();
+    assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
+}
+
+#[test]
+fn a_device_without_so_much_says_so_and_gets_all_back() {
+    let mut device = FakeDevice::of([]);
+    device.largest = 1 << 20;
+    let error = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap_err();
+    assert!(matches!(error, SessionError::Device(DeviceError::OutOfMemory { .. })), "{error}");
+    assert!(device.memory.is_empty() && device.peak > 0, "all memory is given back");
+}
+
+#[test]
+fn the_file_tells_the_limit_and_what_was_taken() {
+    let mut device = FakeDevice::of([]);
+    let mut options = options(4096);
+    options.properties.push(("width".to_owned(), "7".to_owned()));
+    let session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+    let (file, _, report) = session.finish().unwrap();
+    let bytes = file.bytes();
+    let header = warptrace_format::file::SECTION_HEADER_BYTES;
+    let section = warptrace_format::file::SectionHeader::parse(&bytes[24..], 0).unwrap();
+    let body = &bytes[24 + header..][..section.length as usize];
+    let metadata = Metadata::decode(body, 0).unwrap();
+    let expected = [("width", 7), (MEMORY_LIMIT, 4 << 20), (MEMORY_PEAK, report.memory.peak)];
+    assert_eq!(metadata.properties, expected.map(|(name, value)| (name.to_owned(), value.to_string())));
+}

@@ -1,0 +1,306 @@
+//! Streamed sessions on the simulator: interruptions, kernels that fail, and hosts that come late.
+
+use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use warptrace_decoder::{TraceFile, VerifyReport};
+use warptrace_format::codec::CodecSpec;
+
+use crate::session::Interrupted;
+use crate::{
+    DEVICE_PREDICT, LaunchShape, Policy, Session, SessionError, SessionOptions, SimDevice, SimOptions,
+    TracedProgram,
+};
+
+warptrace_device::trace_points! {
+    /// Turns.
+    mod at in "streamed.rs" {
+        LEFT = 1: "",
+        RIGHT = 2: "",
+        ALONE = 3: "",
+    }
+}
+
+/// Lets the kernel `hangs` end.
+static RELEASED: AtomicBool = AtomicBool::new(false);
+static TURNS: AtomicU32 = AtomicU32::new(0);
+
+warptrace_device::kernel! {
+    /// Lanes of warp 1 turn until they are released; the others leave.
+    fn hangs(turns: u32) {
+        if warptrace_device::simt::global_thread_x() / 32 == 1 {
+            while !RELEASED.load(Relaxed) {
+                TURNS.fetch_add(1, Relaxed);
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::RIGHT);
+            }
+        } else {
+            warptrace_device::trace_loc(at::ALONE);
+        }
+        assert!(turns == 0);
+    }
+}
+
+/// Lets the kernel `spins` end.
+static FREED: AtomicBool = AtomicBool::new(false);
+static SPINS: AtomicU32 = AtomicU32::new(0);
+
+warptrace_device::kernel! {
+    /// Lane 0 of warp 1 comes to one place again and again until it is freed; the others leave.
+    fn spins(turns: u32) {
+        let thread = warptrace_device::simt::global_thread_x();
+        warptrace_device::trace_loc(at::LEFT);
+        if thread / 32 == 1 {
+            warptrace_device::trace_loc(at::RIGHT);
+            if thread == 32 {
+                while !FREED.load(Relaxed) {
+                    SPINS.fetch_add(1, Relaxed);
+                    warptrace_device::trace_loc(at::ALONE);
+                }
+            }
+        }
+        assert!(turns == 0);
+    }
+}
+
+warptrace_device::kernel! {
+    /// Turns.
+    fn turns(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+    }
+}
+
+/// Set by block 1 of `waits`.
+static SET: AtomicBool = AtomicBool::new(false);
+
+warptrace_device::kernel! {
+    /// Block 0 turns until block 1 has turned so many times.
+    fn waits(turns: u32) {
+        if warptrace_device::simt::global_thread_x() < 32 {
+            while !SET.load(Relaxed) {
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::RIGHT);
+            }
+        } else {
+            for _ in 0..turns {
+                warptrace_device::trace_loc(at::LEFT);
+                warptrace_device::trace_loc(at::ALONE);
+            }
+            SET.store(true, Relaxed);
+        }
+    }
+}
+
+warptrace_device::kernel! {
+    /// Turns, and fails in the end.
+    fn fails(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+        assert!(turns == 0, "as it was told");
+    }
+}
+
+const PROGRAM: TracedProgram<'static> = TracedProgram {
+    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", "")],
+    points: &[at::POINTS],
+};
+
+/// A file that several may look at.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn verify(file: &Shared) -> VerifyReport {
+    TraceFile::from_bytes(file.0.lock().unwrap().clone()).unwrap().verify()
+}
+
+fn options(stall: Duration, memory: u64) -> SessionOptions {
+    SessionOptions {
+        policy: Policy::Stream { stall, open_runs: false },
+        memory_bytes: Some(memory),
+        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+    }
+}
+
+fn device() -> SimDevice {
+    SimDevice::new(SimOptions { threads: Some(2), ..SimOptions::default() })
+}
+
+#[test]
+fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
+    let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::new(Mutex::new(None));
+    let mut device = device();
+    let options = options(Duration::from_secs(100), 1 << 20);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let tell = Arc::clone(&told);
+    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+        *tell.lock().unwrap() = Some(interrupted.clone());
+        // Nothing else ends the kernel here.
+        RELEASED.store(true, Relaxed);
+    });
+    let watch = std::thread::spawn(move || {
+        while TURNS.load(Relaxed) < 20_000 {
+            std::thread::yield_now();
+        }
+        asked.store(true, Relaxed);
+    });
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&hangs(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    watch.join().unwrap();
+    assert!(
+        matches!(&error, SessionError::Interrupted { launch: 0, kernel } if kernel == "hangs"),
+        "{error}"
+    );
+    let told = told.lock().unwrap().take().unwrap();
+    assert_eq!((told.kernel.as_str(), told.launch, told.warps), ("hangs", 0, 2));
+    let [standing] = &told.running[..] else { panic!("{told:?}") };
+    assert_eq!((standing.warp, standing.lanes), (1, u32::MAX));
+    let (location, mask) = standing.last.unwrap();
+    assert!([1, 2].contains(&location) && mask == u32::MAX);
+    drop(session);
+    let verified = verify(&file);
+    assert!(verified.events > 1_000 && verified.lost_events == 0, "{verified:?}");
+    assert_eq!(verified.unfinished_warps, 1, "{verified:?}");
+}
+
+#[test]
+fn a_kernel_that_fails_leaves_what_had_come_of_it() {
+    for open_runs in [false, true] {
+        let file = Shared::default();
+        let mut device = device();
+        let mut options = options(Duration::from_secs(100), 200 << 10);
+        options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs };
+        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+        // SAFETY: no memory among the arguments.
+        let error = unsafe { session.record(&fails(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+        assert!(error.to_string().contains("as it was told"), "{error}");
+        drop(session);
+        let verified = verify(&file);
+        assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
+        assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
+    const SPINS_AT_LEAST: u32 = 30_000;
+    let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::new(Mutex::new(None));
+    let mut device = device();
+    let mut options = options(Duration::from_secs(100), 1 << 20);
+    options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs: true };
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let tell = Arc::clone(&told);
+    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+        *tell.lock().unwrap() = Some(interrupted.clone());
+        FREED.store(true, Relaxed);
+    });
+    let watch = std::thread::spawn(move || {
+        while SPINS.load(Relaxed) < SPINS_AT_LEAST {
+            std::thread::yield_now();
+        }
+        asked.store(true, Relaxed);
+    });
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&spins(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    watch.join().unwrap();
+    assert!(matches!(&error, SessionError::Interrupted { launch: 0, .. }), "{error}");
+    let told = told.lock().unwrap().take().unwrap();
+    let [standing] = &told.running[..] else { panic!("{told:?}") };
+    // The others have left.
+    assert_eq!((standing.warp, standing.lanes), (1, 1));
+    let [run] = standing.open[..] else { panic!("{standing:?}") };
+    assert_eq!((run.location, run.mask), (3, 1));
+    let count = run.count;
+    assert!(count.is_power_of_two(), "{run:?}");
+    drop(session);
+    let verified = verify(&file);
+    assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    // Three at the places before; and of those here whole runs, each as long as a key counts, and the open
+    // one.
+    let here = verified.events - 3 - u64::from(count);
+    assert!(here.is_multiple_of(0xffff), "{verified:?}");
+    let last = if here == 0 { (2, u32::MAX) } else { (3, 1) };
+    assert_eq!(standing.last, Some(last), "{verified:?}");
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn no_kernel_waits_for_a_disk_that_is_full() {
+    let mut device = device();
+    // Nobody would wait for so long.
+    let options = options(Duration::from_secs(3_600), 200 << 10);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&turns(400_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    assert!(matches!(error, SessionError::Write(_)), "{error}");
+}
+
+/// A disk that takes its time.
+#[derive(Clone)]
+struct Slow(Shared, Duration);
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::thread::sleep(self.1);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
+    for (stall, pause) in [(Duration::from_secs(600), 0), (Duration::from_millis(1), 30), (Duration::ZERO, 0)]
+    {
+        SET.store(false, Relaxed);
+        let file = Shared::default();
+        let output = Slow(file.clone(), Duration::from_millis(pause));
+        let mut device = device();
+        let options = options(stall, 200 << 10);
+        let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
+        // SAFETY: no memory among the arguments.
+        unsafe { session.record(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
+        let (_, _, report) = session.finish().unwrap();
+        assert_eq!(report.attempted, report.recorded + report.lost);
+        // Whatever block 0 did until then.
+        assert!(report.attempted >= 40_000);
+        let verified = verify(&file);
+        assert_eq!((verified.lost_events, verified.unfinished_warps), (report.lost, 0), "{verified:?}");
+        // How much is lost where lanes do not wait for long is a matter of time.
+        assert!(stall < Duration::from_secs(1) || report.lost == 0);
+    }
+}

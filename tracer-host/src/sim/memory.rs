@@ -1,0 +1,152 @@
+//! Device memory: zeroed memory of the host.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use crate::{Allocation, DeviceError, LiveMemory};
+
+/// Alignment of every allocation, as on a GPU.
+const ALIGN: usize = 256;
+/// Bytes of what lanes and the host read and write at once while a kernel runs.
+const WORD: usize = size_of::<u64>();
+
+/// What is allocated. Addresses are those of the host.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// By address.
+    allocations: BTreeMap<u64, Block>,
+    /// What was read while a kernel ran, and not answered yet.
+    reads: VecDeque<Vec<u64>>,
+    /// What was answered last.
+    answered: Vec<u64>,
+}
+
+/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it
+/// knows pages that are zero already. (It would write zeros to all others, which takes seconds for a large
+/// pool of which little is used.)
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    length: usize,
+    allocated: u64,
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.checked_add(ALIGN)?, size_of::<u64>()).ok()
+}
+
+impl Memory {
+    pub(super) fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        let out_of_memory = |reason: &str| DeviceError::OutOfMemory { bytes, reason: reason.to_owned() };
+        let length =
+            usize::try_from(bytes.max(1)).map_err(|_| out_of_memory("larger than the address space"))?;
+        let layout = layout(length).ok_or_else(|| out_of_memory("larger than the address space"))?;
+        // SAFETY: the layout has a size of at least 1.
+        let pointer = unsafe { alloc_zeroed(layout) };
+        if pointer.is_null() {
+            return Err(out_of_memory("the host has no more memory"));
+        }
+        let allocated = pointer.expose_provenance() as u64;
+        let address = allocated.next_multiple_of(ALIGN as u64);
+        self.allocations.insert(address, Block { length, allocated });
+        Ok(Allocation { address, bytes })
+    }
+
+    pub(super) fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        let block = self
+            .allocations
+            .remove(&allocation.address)
+            .ok_or(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes })?;
+        free(block);
+        Ok(())
+    }
+
+    /// Where bytes lie that must be inside one allocation.
+    pub(super) fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
+        let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
+        let (&start, &Block { length, .. }) =
+            self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
+        let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
+        if offset > length || bytes > length - offset {
+            return Err(out_of_bounds());
+        }
+        Ok(std::ptr::with_exposed_provenance_mut(address as usize))
+    }
+
+    /// Words that lanes may write meanwhile.
+    fn words(&self, address: u64, bytes: usize) -> Result<&[AtomicU64], DeviceError> {
+        let start = self.pointer(address, bytes)?;
+        if !address.is_multiple_of(WORD as u64) || !bytes.is_multiple_of(WORD) {
+            return Err(DeviceError::Unsupported {
+                problem: format!(
+                    "{bytes} bytes at {address:#x} cannot be copied while a kernel runs: address and length must be multiples of {WORD}"
+                ),
+            });
+        }
+        // SAFETY: inside an allocation, which is aligned and initialised, and stays while this borrow lasts.
+        // What lanes write meanwhile, of what is read and written here, they write by atomics of this size.
+        Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / WORD) })
+    }
+}
+
+/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new,
+/// the first one is, too. (Where the first one alone is new, the second one still has the tag of what was
+/// there before.)
+fn copy(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
+    let alone = usize::from(!address.is_multiple_of(2 * WORD as u64)).min(words.len());
+    let (alone, rest) = words.split_at(alone);
+    let (pairs, last) = rest.as_chunks::<2>();
+    to.extend(alone.iter().map(|word| word.load(Acquire)));
+    to.extend(pairs.iter().flat_map(pair));
+    to.extend(last.iter().map(|word| word.load(Acquire)));
+}
+
+/// The words of an entry, the first one read while the second one did not change.
+fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
+    loop {
+        let before = second.load(Acquire);
+        let words = [first.load(Acquire), second.load(Acquire)];
+        if words[1] == before {
+            return words;
+        }
+    }
+}
+
+impl LiveMemory for Memory {
+    /// Copies at once.
+    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        let mut read = std::mem::take(&mut self.answered);
+        read.clear();
+        for &(address, bytes) in ranges {
+            copy(address, self.words(address, bytes)?, &mut read);
+        }
+        self.reads.push_back(read);
+        Ok(())
+    }
+
+    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
+        self.answered = self.reads.pop_front().unwrap_or_default();
+        Ok(bytemuck::cast_slice(&self.answered))
+    }
+
+    fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let (words, _) = bytes.as_chunks::<WORD>();
+        for (to, &word) in self.words(address, bytes.len())?.iter().zip(words) {
+            to.store(u64::from_ne_bytes(word), Release);
+        }
+        Ok(())
+    }
+}
+
+fn free(Block { length, allocated }: Block) {
+    let layout = layout(length).expect("it was allocated with this layout");
+    // SAFETY: allocated in `allocate` with this layout, and taken out of the list before.
+    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(allocated as usize), layout) };
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.allocations).into_values().for_each(free);
+    }
+}

@@ -1,0 +1,205 @@
+//! Kernels of which only some warps record: the others run the kernel's own instructions.
+
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_ptx::Module;
+use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
+use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+
+use crate::case::{Shape, Traced};
+use crate::drainer::Streaming;
+use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
+use crate::sequences::{shape, splicings};
+use crate::streams::Seen;
+
+/// Choices among the warps of a launch.
+fn choices(shape: Shape) -> Vec<ChosenWarps> {
+    let (blocks, warps) = (shape.blocks(), shape.block_warps());
+    let all = ChosenWarps::all(blocks, warps);
+    let mut choices = vec![
+        all,
+        ChosenWarps { blocks: 1, ..all },
+        ChosenWarps { first_block: blocks - 1, blocks: 1, ..all },
+        ChosenWarps { blocks: blocks.div_ceil(2), block_step: 2, ..all },
+        ChosenWarps { first_warp: warps - 1, block_warps: 1, ..all },
+    ];
+    if blocks > 3 {
+        choices.push(ChosenWarps { first_block: 1, blocks: (blocks - 1).div_ceil(3), block_step: 3, ..all });
+    }
+    choices
+}
+
+/// Runs with each choice; `segments` of memory.
+fn check_all(placement: Placement, calls: bool, segments: u32) {
+    let (mut chosen_warps, mut others) = (0, 0);
+    for (number, splicing) in (0..).zip(splicings(placement, calls)) {
+        let shape = shape(number, segments);
+        for chosen in choices(shape) {
+            assert!(chosen.fits(shape.blocks(), shape.block_warps()));
+            let traced = Traced::choosing(splicing, false, chosen);
+            let mix = traced.mix(8 + 8 * (number % 5) as usize, number % 2 == 0, number % 3 != 0);
+            // Compares logs, results and marks with what the lanes were told to do.
+            let outcome = traced.check(number, mix, shape);
+            assert!(outcome.tracks.iter().all(|track| track.len() as u32 == chosen.count()));
+            chosen_warps += chosen.count();
+            others += shape.blocks() * shape.block_warps() - chosen.count();
+        }
+    }
+    assert!(chosen_warps > 200 && others > 200, "{chosen_warps} {others}");
+}
+
+#[test]
+fn chosen_warps_record_in_registers_and_the_others_not() {
+    check_all(Placement::Registers, false, 1 << 12);
+}
+
+#[test]
+fn chosen_warps_record_in_shared_memory_and_the_others_not() {
+    check_all(Placement::Shared, false, 1 << 12);
+}
+
+#[test]
+fn chosen_warps_record_in_local_memory_and_lose_what_has_no_room() {
+    check_all(Placement::Local, false, 1);
+}
+
+#[test]
+fn only_chosen_warps_call_functions_that_record() {
+    check_all(Placement::Shared, true, 1 << 12);
+}
+
+/// Runs with each choice and streamed logs, of which no more than `most` segments.
+fn stream_all(placement: Placement, calls: bool, most: u32) -> Seen {
+    let mut seen = Seen::default();
+    for (number, splicing) in (0..).zip(splicings(placement, calls)) {
+        let shape = shape(number, 0);
+        for chosen in choices(shape) {
+            let traced = Traced::choosing(splicing, true, chosen);
+            let mix = traced.mix(16 + 16 * (number % 3) as usize, number % 2 == 0, number % 3 != 0);
+            let least = 32 * chosen.count() * traced.tracks() + 1;
+            let streaming = Streaming { stall: 40_000, ..Streaming::patient(least.min(most)) };
+            let streaming = if least > most { streaming } else { Streaming::patient(least) };
+            // Compares logs and results with what the lanes were told to do.
+            traced.stream(number, mix, shape, streaming, &mut seen);
+        }
+    }
+    seen
+}
+
+#[test]
+fn chosen_warps_stream_from_registers_and_the_others_not() {
+    let seen = stream_all(Placement::Registers, false, u32::MAX);
+    assert!(seen.lost == 0 && seen.whole > 200 && seen.kept > 5_000, "{seen:?}");
+}
+
+#[test]
+fn only_chosen_warps_call_functions_that_stream() {
+    let seen = stream_all(Placement::Shared, true, u32::MAX);
+    assert!(seen.lost == 0 && seen.whole > 200 && seen.kept > 5_000, "{seen:?}");
+}
+
+#[test]
+fn chosen_warps_stream_from_local_memory_and_lose_what_has_no_room() {
+    let seen = stream_all(Placement::Local, false, 16);
+    assert!(seen.lost > 500 && seen.kept > 1_000, "{seen:?}");
+}
+
+fn options() -> Options<'static> {
+    let recording = Some(Recording::default());
+    Options { recording, architecture: 90, chooses: true, ..Options::default() }
+}
+
+fn module(kernel: &str) -> String {
+    format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
+}
+
+/// Runs the traced copy of the kernel `k`, without parameters, in four blocks of 40 threads, of which the
+/// blocks 1 and 3 are chosen.
+fn trace(kernel: &str) -> (Observed, Vec<Track>) {
+    let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
+    let spliced = splice(&module(kernel), &options()).expect("it can be spliced");
+    let mut layout = Layout::new([chosen.count(), 1], 40, 8, 8, 0);
+    layout.launch.chosen = chosen;
+    let mut memory = Memory::new();
+    memory.declare(LOGS, layout.fill());
+    memory.declare(CLAIMS, vec![0; 16]);
+    memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+    let launch = Launch {
+        kernel: "k$traced",
+        grid: [2, 2, 1],
+        block: [8, 5, 1],
+        dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
+        parameters: vec![layout.parameter()],
+        clock: 0,
+        max_steps: 100_000,
+    };
+    let program = Program::parse(&spliced.text).expect("PTX");
+    assert_eq!(program.unknown(), []);
+    let observed = run(&program, &launch, &mut memory, &mut Schedule::random(5)).expect("it runs");
+    let [logs, claims, accounts] = [LOGS, CLAIMS, ACCOUNTS].map(|at| memory.region(at).expect("a region"));
+    let tracks = read(&layout, logs, claims, accounts, 0).remove(0);
+    (observed, tracks)
+}
+
+#[test]
+fn every_kind_of_end_ends_the_others_too() {
+    for end in ["ret;", "exit;", "", "setp.lt.u32 %p, %r, 7; @%p ret; exit;", "@!%p bra $L; ret;\n$L: exit;"]
+    {
+        let kernel = format!(
+            ".visible .entry k()\n{{\n.reg .pred %p; .reg .b32 %r;\n.shared .align 4 .b8 common[4];\n.local .b8 own[4];\n\
+             mov.u32 %r, %tid.x; setp.lt.u32 %p, %r, 4;\n@%p bra $M;\n// warptrace.loc 9\n$M:\n// warptrace.loc 8\n{end}\n}}"
+        );
+        let (observed, tracks) = trace(&kernel);
+        let lanes = |warp: u32, location| -> u32 {
+            let here = observed.markers.iter().filter(|event| event.warp == warp);
+            here.filter(|event| event.marker == location).map(|event| event.mask.count_ones()).sum()
+        };
+        use warptrace_ptx::splice::Marker::Event;
+        for warp in 0..8 {
+            let all = if warp % 2 == 0 { 32 } else { 8 };
+            assert_eq!(
+                (lanes(warp, Event(9)), lanes(warp, Event(8))),
+                (all / 2, all),
+                "warp {warp}, `{end}`"
+            );
+        }
+        for (track, all) in tracks.iter().zip([32, 8, 32, 8]) {
+            let lanes: u32 = track.entries.iter().map(|entry| entry.count * entry.mask.count_ones()).sum();
+            assert_eq!(lanes, all + all / 2, "`{end}`");
+        }
+    }
+}
+
+#[test]
+fn what_warps_share_is_there_once() {
+    let kernel = ".visible .entry k()\n{\n.shared .align 4 .b8 common[4];\n.reg .b32 %r;\nmov.u32 %r, common;\nret;\n}";
+    let spliced = splice(&module(kernel), &options()).expect("it can be spliced");
+    let text = Module::parse(&spliced.text).expect("PTX").functions[1].span.text(&spliced.text);
+    assert_eq!(
+        (text.matches(".shared").count(), text.matches("mov.u32 %r, common;").count()),
+        (1, 2),
+        "{text}"
+    );
+
+    let inner = ".visible .entry k()\n{\n{\n.shared .align 4 .b8 inner[4];\n}\nret;\n}";
+    let function = ".func f() { .shared .b32 count; // warptrace.loc 4\nret; }\n.visible .entry k() { call f, (); ret; }";
+    for (kernel, function, variable) in [(inner, "k", "inner"), (function, "f", "count")] {
+        let named = SpliceError::Shared { function: function.to_owned(), variable: variable.to_owned() };
+        assert_eq!(splice(&module(kernel), &options()).expect_err("twice"), named);
+        splice(&module(kernel), &Options { chooses: false, ..options() }).expect("all warps record");
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_ask_is_as_it_was() {
+    let kernel = ".visible .entry k()\n{\n// warptrace.loc 9\nret;\n}";
+    let text =
+        |chooses| splice(&module(kernel), &Options { chooses, ..options() }).expect("it is spliced").text;
+    assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
+    assert_eq!(text(false).matches("// warptrace.loc 9").count(), 2);
+    assert_eq!(text(true).matches("// warptrace.loc 9").count(), 3);
+    assert!(!text(false).contains("div.u32"));
+    let streamed = |chooses| Options { chooses, streamed: true, ..options() };
+    let text = |chooses| splice(&module(kernel), &streamed(chooses)).expect("it is spliced").text;
+    assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
+    assert!(!text(false).contains("div.u32"));
+}

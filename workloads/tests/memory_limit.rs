@@ -1,0 +1,303 @@
+//! All programs with limits of device memory: nothing is taken beyond the limit, results are right, and what
+//! is lost is counted.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use warptrace_decoder::TraceFile;
+use warptrace_device::KernelCall;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::DeviceInfo;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::PoolDescriptor;
+use warptrace_host::{
+    Allocation, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Launcher,
+    LiveMemory, Placement, Policy, Recording, Serve, Session, SessionError, SessionOptions, SimDevice,
+    SimOptions, Streaming, Tracing, Untraced,
+};
+use warptrace_workloads::dmr::{self, DmrError, DmrOptions};
+use warptrace_workloads::fractal::{self, FractalOptions};
+use warptrace_workloads::inputs::generate::{self, Rmat, rmat};
+use warptrace_workloads::matmul::{self, Matrices};
+use warptrace_workloads::mis::{self, MisOptions};
+use warptrace_workloads::mst::{self, MstOptions};
+use warptrace_workloads::nbody::{self, NbodyOptions};
+use warptrace_workloads::stress::{self, StressOptions};
+use warptrace_workloads::{Grid, ProgramInfo, WorkloadError};
+
+/// A simulator that counts what is allocated.
+struct Counting {
+    device: SimDevice,
+    allocated: u64,
+    peak: u64,
+}
+
+impl Counting {
+    fn new() -> Self {
+        Self { device: SimDevice::new(SimOptions::default()), allocated: 0, peak: 0 }
+    }
+}
+
+impl Device for Counting {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        self.device.multiprocessors()
+    }
+
+    fn memory(&self) -> u64 {
+        self.device.memory()
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        self.allocated += bytes;
+        self.peak = self.peak.max(self.allocated);
+        self.device.allocate(bytes)
+    }
+
+    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        self.allocated -= allocation.bytes;
+        self.device.free(allocation)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.device.write(address, bytes)
+    }
+
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.read(address, bytes)
+    }
+
+    fn collect(
+        &mut self,
+        first: u64,
+        chunk_bytes: u32,
+        count: u32,
+        scratch: Allocation,
+        to: &mut Vec<u8>,
+    ) -> Result<u32, DeviceError> {
+        self.device.collect(first, chunk_bytes, count, scratch, to)
+    }
+
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        self.device.fill(address, bytes, value)
+    }
+
+    fn prepare(
+        &mut self,
+        kernels: &[&str],
+        tracing: Option<(Recording, Option<Placement>, bool)>,
+    ) -> Result<(), DeviceError> {
+        self.device.prepare(kernels, tracing)
+    }
+
+    fn encode(
+        &mut self,
+        recording: Recording,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+        table: Allocation,
+    ) -> Result<Encoded, DeviceError> {
+        self.device.encode(recording, pool, launches, table)
+    }
+
+    unsafe fn launch(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        tracing: Option<&Tracing>,
+    ) -> Result<LaunchTime, DeviceError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.device.launch(call, shape, tracing) }
+    }
+
+    fn prepare_streamed(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+        open_runs: bool,
+    ) -> Result<(), DeviceError> {
+        self.device.prepare_streamed(kernels, recording, placement, chooses, open_runs)
+    }
+
+    fn live(&mut self) -> &mut dyn LiveMemory {
+        self.device.live()
+    }
+
+    unsafe fn launch_streamed(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+        serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.device.launch_streamed(call, shape, streaming, serve) }
+    }
+}
+
+/// Runs a program and checks its result.
+type Run = Box<dyn Fn(&mut dyn Launcher) -> Result<(), WorkloadError>>;
+
+fn programs() -> Vec<(&'static ProgramInfo, Run)> {
+    let grid = Grid::new(4, 64).ok();
+    let network = rmat(&Rmat { scale: 8, edges: 900, a: 0.55, b: 0.1, c: 0.1, d: 0.25 }, 5).unwrap();
+    let weighted = network.clone();
+    let mesh = generate::triangulate(generate::points_in_triangle(60, 3).unwrap()).unwrap();
+    let bodies = nbody::plummer(150, 1);
+    let matrices = Matrices::random(72, 1).unwrap();
+    let [fractal, nbody, matmul, stress, mis, mst, dmr]: [Run; 7] = [
+        Box::new(|launcher| {
+            let options = FractalOptions::new(96, 80);
+            let image = fractal::run(launcher, &options)?.image;
+            assert!(fractal::check(&options, &image).is_ok());
+            Ok(())
+        }),
+        Box::new(move |launcher| {
+            let options = NbodyOptions::new(2);
+            let outcome = nbody::run(launcher, &bodies, &options)?;
+            assert!(nbody::check(&bodies, &options, &outcome.bodies, &outcome.accelerations).is_ok());
+            Ok(())
+        }),
+        Box::new(move |launcher| {
+            assert!(matmul::check(&matrices, &matmul::run(launcher, &matrices)?.product).is_ok());
+            Ok(())
+        }),
+        Box::new(|launcher| {
+            let options = StressOptions::new(300, 20);
+            assert!(stress::check(&options, &stress::run(launcher, &options)?.result).is_ok());
+            Ok(())
+        }),
+        Box::new(move |launcher| {
+            let options = MisOptions { grid, ..MisOptions::default() };
+            assert!(mis::check(&network, &mis::run(launcher, &network, &options)?.in_set).is_ok());
+            Ok(())
+        }),
+        Box::new(move |launcher| {
+            let outcome = mst::run(launcher, &weighted, &MstOptions { grid })?;
+            assert!(mst::check(&weighted, &outcome.arcs, outcome.weight).is_ok());
+            Ok(())
+        }),
+        Box::new(move |launcher| {
+            let options = DmrOptions { grid, ..DmrOptions::default() };
+            let outcome = dmr::run(launcher, &mesh, &options).map_err(|error| match error {
+                DmrError::Workload(error) => *error,
+                error => panic!("{error}"),
+            })?;
+            assert!(dmr::check(&mesh, &options, &outcome.refined).is_ok());
+            Ok(())
+        }),
+    ];
+    vec![
+        (&fractal::PROGRAM, fractal),
+        (&nbody::PROGRAM, nbody),
+        (&matmul::PROGRAM, matmul),
+        (&stress::PROGRAM, stress),
+        (&mis::PROGRAM, mis),
+        (&mst::PROGRAM, mst),
+        (&dmr::PROGRAM, dmr),
+    ]
+}
+
+/// Records a program with a limit; answers the events that were lost.
+fn record(
+    program: &ProgramInfo,
+    run: &Run,
+    recording: Recording,
+    policy: Policy,
+    limit: u64,
+) -> Result<u64, WorkloadError> {
+    let Recording { codec, dual, counted } = recording;
+    let what = || format!("{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
+    let mut device = Counting::new();
+    run(&mut Untraced(&mut device))?;
+    let untraced = std::mem::take(&mut device.peak);
+
+    let options =
+        SessionOptions { dual, counted, policy, memory_bytes: Some(limit), ..SessionOptions::new(codec) };
+    let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
+    run(&mut session)?;
+    let (bytes, _, report) = session.finish()?;
+    assert!(device.peak <= untraced + limit, "{}: {} of {untraced} untraced", what(), device.peak);
+    assert_eq!(device.allocated, 0, "{}: all is given back", what());
+    assert_eq!(report.memory.limit, limit);
+    assert!(report.memory.peak <= limit && report.memory.filled <= report.memory.peak, "{}", what());
+    assert_eq!(report.attempted, report.recorded + report.lost, "{}", what());
+    assert!(report.kernel > Duration::ZERO && report.attempted > 0);
+
+    let verified = TraceFile::from_bytes(bytes).unwrap().verify();
+    let lost = report.lost + report.twin_lost;
+    assert_eq!((verified.is_ok(), verified.lost_events), (lost == 0, lost), "{}: {verified:?}", what());
+    Ok(lost)
+}
+
+/// Warps wait for as long as it takes.
+const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600), open_runs: false };
+
+const RECORDINGS: [Recording; 4] = [
+    Recording { codec: CodecSpec::Raw, dual: false, counted: false },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counted: false },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counted: false },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counted: true },
+];
+
+#[test]
+fn no_program_takes_more_than_the_limit() {
+    for (program, run) in programs() {
+        for (number, limit) in [64 << 20, 256 << 20, 1 << 30].into_iter().enumerate() {
+            for recording in [RECORDINGS[number], RECORDINGS[3]] {
+                for policy in [Policy::Stop, STREAM] {
+                    let lost = record(program, &run, recording, policy, limit).unwrap();
+                    assert_eq!(lost, 0, "{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_little_memory_results_stay_and_losses_are_counted() {
+    let (mut refused, mut lost, mut whole) = (0, 0, 0);
+    for (program, run) in programs() {
+        for (number, limit) in [600_000, 1 << 20, 3 << 20].into_iter().enumerate() {
+            match record(program, &run, RECORDINGS[number], Policy::Stop, limit) {
+                Ok(0) => whole += 1,
+                Ok(_) => lost += 1,
+                Err(WorkloadError::Session(SessionError::Memory { needed, limit: told, .. })) => {
+                    assert!(told == limit && needed > Some(limit), "{}", program.name);
+                    refused += 1;
+                }
+                Err(error) => panic!("{}: {error}", program.name),
+            }
+        }
+    }
+    assert!(
+        refused > 1 && lost > 1 && whole > 3,
+        "{refused} refused, {lost} lost something, {whole} nothing"
+    );
+}
+
+#[test]
+fn with_little_memory_nothing_is_lost_where_warps_wait() {
+    let (mut refused, mut whole) = (0, 0);
+    for (program, run) in programs() {
+        for (number, limit) in [100_000, 1 << 20, 3 << 20].into_iter().enumerate() {
+            match record(program, &run, RECORDINGS[number], STREAM, limit) {
+                Ok(lost) => {
+                    assert_eq!(lost, 0, "{}, {limit} bytes", program.name);
+                    whole += 1;
+                }
+                Err(WorkloadError::Session(SessionError::Memory { needed, limit: told, .. })) => {
+                    assert!(told == limit && needed > Some(limit), "{}", program.name);
+                    refused += 1;
+                }
+                Err(error) => panic!("{}: {error}", program.name),
+            }
+        }
+    }
+    assert!(refused > 1 && whole > 5, "{refused} refused, {whole} lost nothing");
+}
