@@ -202,12 +202,14 @@ pub trait Device {
     /// If the device has no code for them, or cannot record so.
     fn prepare_streamed(
         &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: bool,
-        open_runs: bool,
-    ) -> Result<(), DeviceError>;
+        _kernels: &[&str],
+        _recording: Recording,
+        _placement: Option<Placement>,
+        _chooses: bool,
+        _open_runs: bool,
+    ) -> Result<(), DeviceError> {
+        Err(not_streamed())
+    }
 
     /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold
     /// to the warps' accounts. `table` is memory of this device that may be written, as large as these
@@ -242,7 +244,12 @@ pub trait Device {
     ) -> Result<LaunchTime, DeviceError>;
 
     /// The device's memory, as it is seen while kernels run. No kernel needs to run.
-    fn live(&mut self) -> &mut dyn LiveMemory;
+    ///
+    /// # Errors
+    /// If the device cannot stream logs.
+    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
+        Err(not_streamed())
+    }
 
     /// Runs a kernel whose logs are streamed, and waits for it. Calls `serve` again and again while it runs.
     ///
@@ -254,9 +261,19 @@ pub trait Device {
     /// If the device has no code for it, the kernel fails, or `serve` does.
     unsafe fn launch_streamed(
         &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-        serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError>;
+        _call: &KernelCall,
+        _shape: &LaunchShape,
+        _streaming: &Streaming,
+        _serve: &mut Serve<'_>,
+    ) -> Result<LaunchTime, DeviceError> {
+        Err(not_streamed())
+    }
+}
+
+/// The answer of devices that do not stream.
+fn not_streamed() -> DeviceError {
+    DeviceError::Unsupported {
+        problem: "this device does not let logs be emptied while a kernel runs: record without streamed logs"
+            .to_owned(),
+    }
 }

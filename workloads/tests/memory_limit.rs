@@ -124,7 +124,7 @@ impl Device for Counting {
         self.device.prepare_streamed(kernels, recording, placement, chooses, open_runs)
     }
 
-    fn live(&mut self) -> &mut dyn LiveMemory {
+    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         self.device.live()
     }
 

@@ -7,8 +7,7 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
-    Serve, Streaming, Tracing,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
 };
 
 use crate::data::{Launch, Numbers};
@@ -185,50 +184,5 @@ impl Device for Replay {
     ) -> Result<LaunchTime, DeviceError> {
         self.launched += 1;
         Ok(LaunchTime::default())
-    }
-
-    fn prepare_streamed(
-        &mut self,
-        _: &[&str],
-        _: Recording,
-        _: Option<Placement>,
-        _: bool,
-        _: bool,
-    ) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn live(&mut self) -> &mut dyn LiveMemory {
-        self
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        _: &KernelCall,
-        _: &LaunchShape,
-        _: &Streaming,
-        _: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        Err(not_streamed())
-    }
-}
-
-impl LiveMemory for Replay {
-    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn write_live(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-}
-
-fn not_streamed() -> DeviceError {
-    DeviceError::Unsupported {
-        problem: "what a replay's kernels leave does not come from streamed logs".to_owned(),
     }
 }

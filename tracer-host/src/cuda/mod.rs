@@ -444,8 +444,8 @@ impl Device for CudaDevice {
         self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
     }
 
-    fn live(&mut self) -> &mut dyn LiveMemory {
-        self
+    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
+        Ok(self)
     }
 
     unsafe fn launch_streamed(

@@ -413,7 +413,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     fn should_drain(&mut self) -> Result<bool, SessionError> {
         Ok(match &mut self.logs {
             Logs::Kept(pool) => pool.should_drain(),
-            Logs::Streamed(streams) => streams.should_look(self.device.live())?,
+            Logs::Streamed(streams) => streams.should_look(self.device.live()?)?,
         })
     }
 

@@ -143,7 +143,7 @@ impl<W: Write + Send + 'static> Session<'_, W> {
             return Ok(());
         };
         let started = Instant::now();
-        let look = streams.look(self.device.live(), true)?;
+        let look = streams.look(self.device.live()?, true)?;
         self.total.copy += started.elapsed();
         self.total.memory = streams.memory_use();
         send(worker, &mut self.pending, look)?;

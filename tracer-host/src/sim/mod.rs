@@ -268,8 +268,8 @@ impl Device for SimDevice {
         self.start_kernel_threads().map(drop)
     }
 
-    fn live(&mut self) -> &mut dyn LiveMemory {
-        &mut self.memory
+    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
+        Ok(&mut self.memory)
     }
 
     unsafe fn launch_streamed(

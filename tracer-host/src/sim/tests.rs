@@ -133,7 +133,7 @@ fn logs_are_emptied_while_the_kernel_runs() {
         let streaming = streaming(&mut device, 60_000_000_000);
         let mut host = Host::default();
         run(&mut device, &streaming, &turns(500, 0), |memory| host.serve(&streaming.logs, memory)).unwrap();
-        host.serve(&streaming.logs, device.live()).unwrap();
+        host.serve(&streaming.logs, device.live().unwrap()).unwrap();
         assert_eq!(host.locations, [1, 2].repeat(500));
         let logs = streaming.logs;
         let [ended, lost, tickets] = [logs.ended, logs.lost, logs.state].map(|at| word(&mut device, at));
@@ -154,7 +154,7 @@ fn who_serves_may_use_all_threads() {
         })
     })
     .unwrap();
-    host.serve(&streaming.logs, device.live()).unwrap();
+    host.serve(&streaming.logs, device.live().unwrap()).unwrap();
     assert_eq!(host.locations.len(), 200);
 }
 
@@ -190,7 +190,7 @@ fn live_memory_is_copied_in_words_within_allocations() {
     let mut device = device(1);
     let at = device.allocate(44).unwrap().address;
     device.write(at, &(0..44).collect::<Vec<u8>>()).unwrap();
-    let memory = device.live();
+    let memory = device.live().unwrap();
     let found = memory.read_live(&[(at + 8, 32), (at, 0), (at + 32, 8), (at, 16)]).unwrap();
     assert_eq!(found, [(8..40).collect::<Vec<u8>>(), (32..40).collect(), (0..16).collect()].concat());
     assert_eq!(memory.read_live(&[]).unwrap(), []);
@@ -230,7 +230,7 @@ fn an_entry_is_seen_whole_with_its_last_word() {
         });
         let mut last = 0;
         while !done.load(Relaxed) || last != writes {
-            let found = device.live().read_live(&[(at, 16)]).unwrap().as_chunks::<8>().0;
+            let found = device.live().unwrap().read_live(&[(at, 16)]).unwrap().as_chunks::<8>().0;
             let [first, second] = [0, 1].map(|word| u64::from_le_bytes(found[word]));
             assert!(last <= second && second <= first, "{first} with {second} after {last}");
             last = second;

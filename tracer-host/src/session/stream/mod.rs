@@ -163,7 +163,7 @@ impl Streams {
         device.fill(self.memory.address + partition.state, size_of::<StreamState>() as u64, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
         self.partition = Some(partition);
-        self.give(device.live())?;
+        self.give(device.live()?)?;
         Ok(partition)
     }
 

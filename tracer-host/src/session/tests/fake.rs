@@ -13,8 +13,7 @@ use warptrace_format::log::{
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
-    Serve, Streaming, Tracing, packed,
+    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -333,50 +332,5 @@ impl Device for FakeDevice {
         self.placements.push(placement);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
-    }
-
-    fn prepare_streamed(
-        &mut self,
-        _: &[&str],
-        _: Recording,
-        _: Option<Placement>,
-        _: bool,
-        _: bool,
-    ) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn live(&mut self) -> &mut dyn LiveMemory {
-        self
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        _: &KernelCall,
-        _: &LaunchShape,
-        _: &Streaming,
-        _: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        Err(not_streamed())
-    }
-}
-
-impl LiveMemory for FakeDevice {
-    fn start_read(&mut self, _: &[(u64, usize)]) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
-        Err(not_streamed())
-    }
-
-    fn write_live(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-}
-
-fn not_streamed() -> DeviceError {
-    DeviceError::Unsupported {
-        problem: "a script does not say what is written into streamed logs".to_owned(),
     }
 }
