@@ -29,7 +29,7 @@ use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, or `record` lost events)."
+        it so, or `record` lost events or was interrupted in a kernel)."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

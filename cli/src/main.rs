@@ -23,7 +23,7 @@ mod exit {
     /// The command could not do its work.
     pub(crate) const ERROR: u8 = 1;
     /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
-    /// `record` lost events.
+    /// `record` lost events or was interrupted in a kernel.
     pub(crate) const FINDINGS: u8 = 3;
 }
 

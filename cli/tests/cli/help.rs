@@ -66,7 +66,8 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
     assert_eq!(
         codes,
         "0 done; 1 could not do it; 2 bad arguments; \
-         3 the trace is incomplete or damaged (`verify` found it so, or `record` lost events)."
+         3 the trace is incomplete or damaged (`verify` found it so, or `record` lost events or was interrupted \
+         in a kernel)."
     );
     let (code, output, _) = run(&["--version"]);
     assert_eq!(code, 0);
