@@ -68,8 +68,8 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
         // What the first time finds has all its predecessors by the second. Nothing is encoded before, for
         // somebody waits.
-        self.streams.take_new(memory, false)?;
-        self.streams.take_new(memory, false)?;
+        self.streams.only_look(memory)?;
+        self.streams.only_look(memory)?;
         let number = self.info.number();
         let running = self.streams.standing(number);
         let rest = self.streams.abandon(Some(memory))?;

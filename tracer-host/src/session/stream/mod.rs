@@ -41,6 +41,9 @@ const SEGMENTS_AT_ONCE: usize = 512;
 /// Streams that one task encodes.
 const STREAMS_AT_ONCE: usize = 64;
 
+/// For launches, by their numbers, the lanes of each warp that had left.
+type Ended = Vec<(u32, Vec<u32>)>;
+
 /// What a look has found.
 #[derive(Debug, Default)]
 pub(super) struct Look {
@@ -176,9 +179,7 @@ impl Streams {
         }
         let queue = self.memory.address + partition.queue;
         for slots in &writes {
-            for (piece, number) in slots.bytes.chunks(MAX_READ).zip(0..) {
-                memory.write_live(queue + slots.offset + number * MAX_READ as u64, piece)?;
-            }
+            memory.write_live(queue + slots.offset, &slots.bytes)?;
         }
         // Who waited in vain may wait again.
         self.set_gave_up(memory, 0)
@@ -216,29 +217,45 @@ impl Streams {
 
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
     pub(super) fn look(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Look, DeviceError> {
-        self.take_new(memory, is_over)?;
+        let ended = self.take_new(memory, is_over)?;
         let mut look = Look { packed: self.encode(is_over), ..Look::default() };
+        self.note(ended);
         if let Some(partition) = self.partition.filter(|_| is_over) {
             self.end(Some(memory), partition, &mut look)?;
         }
         Ok(look)
     }
 
-    /// Takes what is new of all launches, and encodes nothing.
-    pub(super) fn take_new(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<(), DeviceError> {
-        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(()) };
+    /// Looks without encoding anything, where somebody waits for what there is.
+    pub(super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+        let ended = self.take_new(memory, false)?;
+        self.note(ended);
+        Ok(())
+    }
+
+    /// Takes what is new of all launches. Answers which lanes had left before.
+    ///
+    /// That is to be [noted](Self::note) when nothing is done with this look any more: what a lane has appended
+    /// before it left may still have been on its way, and is sure to be seen by the next look only.
+    fn take_new(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
+            return Ok(Ended::new());
+        };
         self.looks = self.looks.wrapping_add(1);
-        // What had left before this look has written all that it ever will.
         let ended = self.read_ended(memory, is_over)?;
         let tickets = self.tickets(memory, partition)?;
         self.take(tickets);
         self.read(memory, partition, is_over)?;
+        Ok(ended)
+    }
+
+    /// Takes note of the lanes that had left before a look.
+    fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {
                 launch.ended = ended;
             }
         }
-        Ok(())
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
@@ -291,12 +308,8 @@ impl Streams {
     }
 
     /// Reads which lanes of the launches have left.
-    fn read_ended(
-        &self,
-        memory: &mut dyn LiveMemory,
-        is_over: bool,
-    ) -> Result<Vec<(u32, Vec<u32>)>, DeviceError> {
-        let mut all = Vec::new();
+    fn read_ended(&self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
+        let mut all = Ended::new();
         let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
         for launch in running {
             let warps = launch.warps;
