@@ -34,6 +34,10 @@
 //!      3     1  lap
 //!      4     4  tag, a multiple of 64
 //! ```
+//! A lane may look at its slot much later than it took its ticket, when others have gone round the queue. So
+//! the host writes a slot again only when it has seen the header of the segment that the slot named before,
+//! unless a lane has waited in vain, as below.
+//!
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a
 //! segment, or [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the
 //! host last gave something ([`StreamState::gave_up`]). Then it counts what it would have appended as lost,

@@ -72,6 +72,8 @@ pub(super) struct Streams {
     launches: BTreeMap<u32, Launch>,
     /// Number of the last look.
     looks: u32,
+    /// A lane was seen to have waited in vain, and the others do not wait since then.
+    gave_up: bool,
 }
 
 impl Streams {
@@ -96,6 +98,7 @@ impl Streams {
             in_use: Vec::new(),
             launches: BTreeMap::new(),
             looks: 0,
+            gave_up: false,
         })
     }
 
@@ -134,6 +137,9 @@ impl Streams {
         let tables = partition.tables + self.tables_used;
         device.fill(self.memory.address + tables, needs.tables, 0)?;
         self.tables_used += needs.tables;
+        if self.gave_up {
+            self.let_wait(device.live()?)?;
+        }
         let launch = Launch::new(*info, self.tracks, tables);
         let (warps, streams) = (launch.warps, launch.stream_count());
         self.launches.insert(info.number(), launch);
@@ -181,8 +187,12 @@ impl Streams {
         for slots in &writes {
             memory.write_live(queue + slots.offset, &slots.bytes)?;
         }
-        // Who waited in vain may wait again.
-        self.set_gave_up(memory, 0)
+        self.let_wait(memory)
+    }
+
+    /// Lets lanes wait again, if one has waited in vain.
+    fn let_wait(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+        if std::mem::take(&mut self.gave_up) { self.set_gave_up(memory, 0) } else { Ok(()) }
     }
 
     /// Lets nobody wait for memory any more: what finds none is lost.
@@ -199,20 +209,22 @@ impl Streams {
     /// Whether so much is in use that a look is due, though no kernel runs.
     pub(super) fn should_look(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
-        let tickets = self.tickets(memory, partition)?;
-        self.take(tickets);
+        self.take_tickets(memory, partition)?;
         Ok(2 * self.in_use.len() >= self.supply.segments() as usize)
     }
 
-    fn tickets(&self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<u64, DeviceError> {
-        let bytes = memory.read_live(&[(self.memory.address + partition.state, 8)])?;
-        Ok(words_of_eight(bytes).next().unwrap_or_default())
-    }
-
-    /// Takes note of how many tickets were taken.
-    fn take(&mut self, tickets: u64) {
+    /// Takes note of the tickets that were taken, and of lanes that have waited in vain.
+    fn take_tickets(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<(), DeviceError> {
+        let state = (self.memory.address + partition.state, size_of::<StreamState>());
+        let mut words = words_of_eight(memory.read_live(&[state])?);
+        let (tickets, gave_up) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if gave_up != 0 {
+            self.gave_up = true;
+            self.supply.lose_patience();
+        }
         self.in_use.extend(self.supply.taken(tickets).map(InUse::new));
         self.most_in_use = self.most_in_use.max(self.in_use.len());
+        Ok(())
     }
 
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
@@ -243,8 +255,7 @@ impl Streams {
         };
         self.looks = self.looks.wrapping_add(1);
         let ended = self.read_ended(memory, is_over)?;
-        let tickets = self.tickets(memory, partition)?;
-        self.take(tickets);
+        self.take_tickets(memory, partition)?;
         self.read(memory, partition, is_over)?;
         Ok(ended)
     }
@@ -282,8 +293,9 @@ impl Streams {
             let bytes = memory.finish_read()?;
             let (launches, look) = (&self.launches, self.looks);
             let take = |segments: &mut [InUse]| {
-                let mut free = Vec::new();
+                let (mut free, mut looked) = (Vec::new(), Vec::new());
                 for segment in segments {
+                    let was_seen = segment.owner.is_some();
                     let at = address + u64::from(segment.given.segment) * bytes_each as u64;
                     let bytes = &bytes[piece.position(at)..][..bytes_each];
                     if take_runs(segment, bytes, launches, look, is_over)
@@ -292,12 +304,21 @@ impl Streams {
                         free.push(segment.given.segment);
                         segment.taken = u32::MAX;
                     }
+                    if !was_seen && segment.owner.is_some() {
+                        looked.push(segment.given.slot);
+                    }
                 }
-                free
+                (free, looked)
             };
-            let free: Vec<Vec<u32>> =
+            let found: Vec<_> =
                 threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
-            free.iter().for_each(|free| self.supply.free(free));
+            for (free, looked) in found {
+                self.supply.free(&free);
+                looked.into_iter().for_each(|slot| self.supply.looked(slot));
+            }
+            if is_over {
+                self.supply.nobody_looks();
+            }
             self.give(memory)?;
             piece = next;
         }

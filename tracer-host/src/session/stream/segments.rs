@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn in_use(segment: u32) -> InUse {
-        InUse::new(Given { segment, tag: TAG_STEP })
+        InUse::new(Given { segment, tag: TAG_STEP, slot: segment })
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(super) struct Given {
     pub(super) segment: u32,
     /// The tag of what is written into it from now on.
     pub(super) tag: u32,
+    /// The slot of the queue that names it.
+    pub(super) slot: u32,
 }
 
 /// Slots to be written: the offset of the first in the queue, and their bytes.
@@ -22,14 +24,22 @@ pub(super) struct Slots {
 
 /// All segments. Each is free, given to a ticket that nobody may have taken yet, or in use by whoever has
 /// taken it.
+///
+/// A lane may take its ticket and look at its slot much later, when tickets after it have gone round the
+/// queue. So a slot is written again only when its segment's header has been seen, or is free again.
 #[derive(Debug)]
 pub(super) struct Supply {
-    slots: u32,
+    /// For each slot of the queue whether somebody may still look for the segment that it names.
+    awaited: Vec<bool>,
+    /// Lanes have given up, so nobody may ever look into some of these slots.
+    patience_lost: bool,
     /// The tag that each segment was given with last.
     tags: Vec<u32>,
     free: Vec<u32>,
     /// Tickets up to here have a segment.
     given: u64,
+    /// So many tickets are known to be taken.
+    tickets: u64,
     /// Those of the last tickets, in their order, which nobody is known to have taken.
     waiting: VecDeque<Given>,
 }
@@ -44,18 +54,20 @@ impl Supply {
     /// tickets were taken.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
-            slots: segments.next_power_of_two(),
+            awaited: vec![false; segments.next_power_of_two() as usize],
+            patience_lost: false,
             tags: vec![tag; segments as usize],
             // They are taken from the end.
             free: (0..segments).rev().collect(),
             given: tickets,
+            tickets,
             waiting: VecDeque::new(),
         }
     }
 
     /// Slots of the queue: a power of two.
     pub(super) fn slots(&self) -> u32 {
-        self.slots
+        self.awaited.len() as u32
     }
 
     /// Segments, free or not.
@@ -73,21 +85,49 @@ impl Supply {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Gives all free segments to the next tickets: what to write into the queue, in this order.
+    /// Takes note that somebody has looked into a slot, or nobody will.
+    pub(super) fn looked(&mut self, slot: u32) {
+        self.awaited[slot as usize] = false;
+    }
+
+    /// Takes note that lanes have given up. From now on slots into which nobody has looked are written again
+    /// if lanes wait for it: who comes too late takes another ticket.
+    pub(super) fn lose_patience(&mut self) {
+        self.patience_lost = true;
+    }
+
+    /// Takes note that no kernel runs: nobody looks into any slot but those that nobody has taken.
+    pub(super) fn nobody_looks(&mut self) {
+        let waiting = self.waiting.iter().map(|given| given.slot).collect::<Vec<_>>();
+        self.awaited.fill(false);
+        waiting.into_iter().for_each(|slot| self.awaited[slot as usize] = true);
+        self.patience_lost = false;
+    }
+
+    /// Gives free segments to the next tickets, as far as their slots can be written: what to write into the
+    /// queue, in this order.
     pub(super) fn give(&mut self) -> Vec<Slots> {
         let mut writes: Vec<Slots> = Vec::new();
-        while let Some(segment) = self.free.pop() {
+        let slots = self.slots();
+        loop {
+            let slot = (self.given & u64::from(slots - 1)) as u32;
+            let is_passed = self.patience_lost && self.tickets > self.given;
+            if self.awaited[slot as usize] && !is_passed {
+                break;
+            }
+            let Some(segment) = self.free.pop() else { break };
             let tag = &mut self.tags[segment as usize];
             // 2^27 tags: what is left from the one that was the same is long overwritten.
             *tag = match tag.wrapping_add(TAG_STEP) {
                 0 => TAG_STEP,
                 tag => tag,
             };
-            let given = Given { segment, tag: *tag };
-            let slot = self.given & u64::from(self.slots - 1);
-            let [low, high] = slot_words(segment, given.tag, self.given, self.slots);
+            let given = Given { segment, tag: *tag, slot };
+            self.awaited[slot as usize] = true;
+            let [low, high] = slot_words(segment, given.tag, self.given, slots);
             if slot == 0 || writes.is_empty() {
-                writes.push(Slots { offset: slot * u64::from(SLOT_BYTES), bytes: Vec::new() });
+                let offset = u64::from(slot) * u64::from(SLOT_BYTES);
+                writes.push(Slots { offset, bytes: Vec::new() });
             }
             if let Some(last) = writes.last_mut() {
                 last.bytes.extend(low.to_le_bytes());
@@ -102,6 +142,7 @@ impl Supply {
     /// Answers which segments have been taken since the last time, when so many tickets have been. (There may
     /// be more tickets than segments.)
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
+        self.tickets = tickets;
         let first = self.given - self.waiting.len() as u64;
         let taken = tickets.saturating_sub(first).min(self.waiting.len() as u64);
         self.waiting.drain(..taken as usize)
@@ -126,9 +167,11 @@ mod tests {
         assert_eq!(words(&supply.give()), [(0, vec![lap, TAG_STEP, 1 | lap, TAG_STEP, 2 | lap, TAG_STEP])]);
         assert_eq!(supply.give(), []);
         let taken: Vec<Given> = supply.taken(2).collect();
-        assert_eq!(taken, [Given { segment: 0, tag: TAG_STEP }, Given { segment: 1, tag: TAG_STEP }]);
+        let given = |segment: u32| Given { segment, tag: TAG_STEP, slot: segment };
+        assert_eq!(taken, [given(0), given(1)]);
         assert_eq!((supply.waiting.len(), supply.given), (1, 3));
         supply.free(&[0, 1]);
+        (0..2).for_each(|slot| supply.looked(slot));
         // The queue's end lies between them.
         assert_eq!(
             words(&supply.give()),
@@ -139,6 +182,45 @@ mod tests {
         assert_eq!((taken, supply.waiting.len()), (vec![2, 0, 1], 0));
         assert_eq!(supply.taken(9).count(), 0);
         assert_eq!(supply.last_tag(), 2 * TAG_STEP);
+    }
+
+    #[test]
+    fn a_slot_into_which_nobody_has_looked_stays() {
+        let mut supply = Supply::new(3);
+        let all_of = |writes: &[Slots]| words(writes).iter().map(|(_, words)| words.len() / 2).sum::<usize>();
+        assert_eq!(all_of(&supply.give()), 3);
+        assert_eq!(supply.taken(5).count(), 3);
+        // The lane with ticket 0 is slow; others fill their segments again and again.
+        supply.free(&[1, 2]);
+        (1..3).for_each(|slot| supply.looked(slot));
+        assert_eq!(all_of(&supply.give()), 1, "slot 3 is written for the first time");
+        assert_eq!(supply.taken(6).count(), 1);
+        supply.free(&[1]);
+        supply.looked(3);
+        assert_eq!(all_of(&supply.give()), 0);
+        // Now it has looked, and goes on.
+        supply.looked(0);
+        assert_eq!(all_of(&supply.give()), 2);
+        assert_eq!(supply.taken(7).map(|given| given.slot).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn where_lanes_have_given_up_nobody_waits_for_those_that_never_look() {
+        let mut supply = Supply::new(2);
+        assert_eq!(supply.give().len(), 1);
+        assert_eq!(supply.taken(2).count(), 2);
+        supply.free(&[1]);
+        supply.looked(1);
+        assert_eq!(supply.give(), []);
+        supply.lose_patience();
+        assert_eq!(supply.give(), [], "nobody waits for it");
+        assert_eq!(supply.taken(3).count(), 0);
+        assert_eq!(words(&supply.give()), [(0, vec![1 | (2 << 24), 2 * TAG_STEP])]);
+        // The kernel has ended: the other one is free, too.
+        assert_eq!(supply.taken(3).count(), 1);
+        supply.free(&[0, 1]);
+        supply.nobody_looks();
+        assert_eq!(words(&supply.give()).len(), 2);
     }
 
     #[test]
