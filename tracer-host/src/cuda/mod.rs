@@ -37,6 +37,11 @@ use crate::{
 /// One GPU of this machine.
 pub struct CudaDevice {
     ordinal: sys::CUdevice,
+    context: sys::CUcontext,
+    /// Whether `context` is the device's primary one, and retained.
+    retained: bool,
+    /// What kernels run on.
+    stream: sys::CUstream,
     info: DeviceInfo,
     multiprocessors: u32,
     /// Threads that a multiprocessor holds.
@@ -60,6 +65,9 @@ pub struct CudaDevice {
     /// After the copy of the pool's counter.
     counted: sys::CUevent,
 }
+
+// SAFETY: it has one user at a time, and each call makes its context the thread's own.
+unsafe impl Send for CudaDevice {}
 
 impl std::fmt::Debug for CudaDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -101,6 +109,19 @@ fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Resul
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
+/// Checks that there is code, and a driver that takes it.
+fn check_driver(ptx: &str) -> Result<(), DeviceError> {
+    if ptx.is_empty() {
+        return Err(DeviceError::NoDeviceCode);
+    }
+    let version = driver_number()?;
+    if version < OLDEST_DRIVER {
+        let (found, needed) = (version_text(version), version_text(OLDEST_DRIVER));
+        return Err(DeviceError::OldDriver { found, needed });
+    }
+    Ok(())
+}
+
 fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
     use sys::CUdevice_attribute as A;
     let name = result::device::get_name(device).called("cuDeviceGetName")?;
@@ -120,7 +141,7 @@ impl CudaDevice {
             .collect()
     }
 
-    /// Opens GPU `ordinal` with the code that the binary carries.
+    /// Opens GPU `ordinal` with the code that the binary carries, in its primary context.
     ///
     /// # Errors
     /// Without a driver, without such a device, without code, or if the driver fails.
@@ -129,26 +150,60 @@ impl CudaDevice {
         if ordinal >= count {
             return Err(DeviceError::NoSuchDevice { ordinal, count });
         }
-        if ptx.is_empty() {
-            return Err(DeviceError::NoDeviceCode);
-        }
-        let version = driver_number()?;
-        if version < OLDEST_DRIVER {
-            let (found, needed) = (version_text(version), version_text(OLDEST_DRIVER));
-            return Err(DeviceError::OldDriver { found, needed });
-        }
-        use sys::CUdevice_attribute as A;
+        check_driver(ptx)?;
         let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
+        // SAFETY: the device came from the driver; released in `drop`, or below.
+        let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
+        Self::within(device, context, result::stream::null(), true, ptx).inspect_err(|_| {
+            // SAFETY: it was retained above.
+            let _ = unsafe { result::primary_ctx::release(device) };
+        })
+    }
+
+    /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
+    /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
+    /// given to kernels.
+    ///
+    /// # Errors
+    /// Without a driver, without code, or if the driver fails, as it does for a context that is none.
+    ///
+    /// # Safety
+    /// Context and stream are the driver's, belong to each other, and outlive what is returned.
+    pub unsafe fn adopt(
+        context: *mut c_void,
+        stream: *mut c_void,
+        ptx: &'static str,
+    ) -> Result<Self, DeviceError> {
+        count_devices()?;
+        check_driver(ptx)?;
+        let (context, stream): (sys::CUcontext, sys::CUstream) = (context.cast(), stream.cast());
+        // SAFETY: the caller's promise.
+        unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
+        let mut device = 0;
+        // SAFETY: asks for the device of the context that is current.
+        unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
+        Self::within(device, context, stream, false, ptx)
+    }
+
+    fn within(
+        device: sys::CUdevice,
+        context: sys::CUcontext,
+        stream: sys::CUstream,
+        retained: bool,
+        ptx: &'static str,
+    ) -> Result<Self, DeviceError> {
+        use sys::CUdevice_attribute as A;
         let info = describe(device)?;
         let architecture = 10 * attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
             + attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        // SAFETY: the device came from the driver; released in `drop`.
-        let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
-        // SAFETY: the context was just retained.
+        // SAFETY: the context is alive.
         unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).called("cuEventCreate");
         Ok(Self {
             ordinal: device,
+            context,
+            retained,
+            stream,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
@@ -167,6 +222,12 @@ impl CudaDevice {
             end: event()?,
             counted: event()?,
         })
+    }
+
+    /// Makes the device's context the thread's current one: another device may have taken its place since.
+    fn enter(&self) -> Result<(), DeviceError> {
+        // SAFETY: the context is alive as long as `self`.
+        unsafe { result::ctx::set_current(self.context) }.called("cuCtxSetCurrent")
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
@@ -243,7 +304,7 @@ impl CudaDevice {
         }
         let [gx, gy, gz] = shape.grid;
         let [bx, by, bz] = shape.block;
-        let stream = result::stream::null();
+        let stream = self.stream;
         // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
         // else's, and read after the event behind their copy.
         unsafe {
@@ -319,6 +380,7 @@ impl Device for CudaDevice {
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        self.enter()?;
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
         // SAFETY: a plain allocation, given back by `free` or `drop`.
@@ -333,6 +395,7 @@ impl Device for CudaDevice {
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
+        self.enter()?;
         if self.allocations.remove(&allocation.address).is_none() {
             return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
         }
@@ -341,12 +404,14 @@ impl Device for CudaDevice {
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
         // SAFETY: inside an allocation; the call is synchronous.
         unsafe { result::memcpy_htod_sync(address, bytes) }.called("cuMemcpyHtoD")
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
         staging::read(&mut self.staging, address, bytes)
     }
@@ -359,6 +424,7 @@ impl Device for CudaDevice {
         scratch: Allocation,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
+        self.enter()?;
         self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
         self.check_inside(scratch.address, scratch.bytes)?;
         let gather = match &mut self.gather {
@@ -369,6 +435,7 @@ impl Device for CudaDevice {
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        self.enter()?;
         self.check_inside(address, bytes)?;
         // SAFETY: inside an allocation.
         unsafe { result::memset_d8_sync(address, value, bytes as usize) }.called("cuMemsetD8")?;
@@ -380,6 +447,7 @@ impl Device for CudaDevice {
         kernels: &[&str],
         tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
+        self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         check_codec(recording.codec)?;
         // What a drain needs takes milliseconds to make.
@@ -402,6 +470,7 @@ impl Device for CudaDevice {
         launches: &[LoggedLaunch],
         table: Allocation,
     ) -> Result<Encoded, DeviceError> {
+        self.enter()?;
         check_codec(recording.codec)?;
         encoding::encode(self, recording, pool, launches, table)
     }
@@ -412,6 +481,7 @@ impl Device for CudaDevice {
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
+        self.enter()?;
         let kernel = call.name();
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
@@ -440,11 +510,13 @@ impl Device for CudaDevice {
         chooses: bool,
         open_runs: bool,
     ) -> Result<(), DeviceError> {
+        self.enter()?;
         self.beside()?;
         self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
     }
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
+        self.enter()?;
         Ok(self)
     }
 
@@ -455,6 +527,7 @@ impl Device for CudaDevice {
         streaming: &Streaming,
         serve: &mut Serve<'_>,
     ) -> Result<LaunchTime, DeviceError> {
+        self.enter()?;
         self.beside()?;
         let kernel = call.name();
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
@@ -507,6 +580,7 @@ impl LiveMemory for CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
+        let _ = self.enter();
         self.staging = None;
         self.gather = None;
         self.live = None;
@@ -524,7 +598,9 @@ impl Drop for CudaDevice {
             let _ = result::event::destroy(self.end);
             let _ = result::event::destroy(self.counted);
             let _ = result::free_host(self.claims);
-            let _ = result::primary_ctx::release(self.ordinal);
+            if self.retained {
+                let _ = result::primary_ctx::release(self.ordinal);
+            }
         }
     }
 }
