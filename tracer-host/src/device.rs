@@ -139,6 +139,17 @@ pub trait Device {
     /// [`DeviceError::OutOfMemory`] when there is not enough.
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError>;
 
+    /// Allocates memory of the host that kernels can use, for what [`live`](Self::live) reads and writes. What
+    /// a kernel has written there can still be read by way of that when the kernel has failed and taken the
+    /// device's own memory with it.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] when there is not enough, or if the device has none.
+    fn allocate_on_host(&mut self, _bytes: u64) -> Result<Allocation, DeviceError> {
+        let problem = "this device cannot keep logs in the host's memory".to_owned();
+        Err(DeviceError::Unsupported { problem })
+    }
+
     /// Gives memory back.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
-use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, SessionOptions, SimOptions};
+use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, PoolMemory, SessionOptions, SimOptions};
 
 use super::parse_numbers;
 
@@ -68,6 +68,10 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) open_runs: bool,
 
+    /// With --policy stream: in whose memory the logs are
+    #[arg(long, value_enum, default_value = "device")]
+    pub(crate) pool: Pool,
+
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
     pub(crate) chunk_bytes: u32,
@@ -103,6 +107,15 @@ pub(crate) enum Memory {
     Stop,
     /// The host empties the logs while kernels run, and warps wait for it: nothing is lost
     Stream,
+}
+
+/// In whose memory logs are that the host empties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pool {
+    /// The device's
+    Device,
+    /// The host's: slow, but if the kernel fails, the trace has everything up to then. Implies --open-runs
+    Host,
 }
 
 /// Where a traced kernel keeps each lane's record.
@@ -141,6 +154,9 @@ impl Recording {
             Memory::Stop if self.open_runs => {
                 anyhow::bail!("--open-runs is for logs that the host empties: use it with --policy stream")
             }
+            Memory::Stop if self.pool == Pool::Host => {
+                anyhow::bail!("--pool host is for logs that the host empties: use it with --policy stream")
+            }
             Memory::Stop => Ok(Policy::Stop),
             Memory::Stream => {
                 let stall = Duration::try_from_secs_f64(self.stall_limit).map_err(|_| {
@@ -149,7 +165,8 @@ impl Recording {
                         self.stall_limit
                     )
                 })?;
-                Ok(Policy::Stream { stall, open_runs: self.open_runs })
+                let open_runs = self.open_runs || self.pool == Pool::Host;
+                Ok(Policy::Stream { stall, open_runs })
             }
         }
     }
@@ -166,6 +183,10 @@ impl Recording {
             Records::Local => Some(Placement::Local),
         };
         options.policy = self.policy()?;
+        options.pool = match self.pool {
+            Pool::Device => PoolMemory::Device,
+            Pool::Host => PoolMemory::Host,
+        };
         options.chunk_bytes = self.chunk_bytes;
         options.memory_bytes = self.memory.map(|MemorySize(bytes)| bytes);
         options.compression = match self.zstd {

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU64;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::Called;
+use super::pinned::Pinned;
 use crate::DeviceError;
-use crate::live::{LiveMemory, MAX_READ};
+use crate::live::{LiveMemory, MAX_READ, copy_words, store_words};
 
 /// Bytes that are written at once.
 const MAX_WRITE: usize = 1 << 20;
@@ -25,9 +27,19 @@ pub(super) struct Live {
     writes: sys::CUstream,
     buffers: [Buffer; 2],
     written: *mut c_void,
-    /// Reads that are under way, in their order: which buffer, how many bytes.
-    under_way: VecDeque<(usize, usize)>,
+    /// Reads that are under way, in their order.
+    under_way: VecDeque<Read>,
     next: usize,
+    /// What was answered last of [memory of the host](Pinned).
+    answered: Vec<u64>,
+}
+
+/// A read that is under way.
+enum Read {
+    /// So many bytes are copied into the buffer with this number.
+    Copied(usize, usize),
+    /// It was of memory of the host, which needs no driver.
+    Taken(Vec<u64>),
 }
 
 impl Live {
@@ -49,6 +61,7 @@ impl Live {
             written: memory(MAX_WRITE)?,
             under_way: VecDeque::new(),
             next: 0,
+            answered: Vec::new(),
         })
     }
 
@@ -75,15 +88,38 @@ impl Live {
         }
         // SAFETY: event and stream are alive.
         unsafe { result::event::record(*done, self.reads) }.called("cuEventRecord")?;
-        self.under_way.push_back((self.next, bytes));
+        self.under_way.push_back(Read::Copied(self.next, bytes));
         self.next = (self.next + 1) % self.buffers.len();
         Ok(())
     }
 
+    /// Copies ranges of memory of the host, of which `words` answers the words.
+    fn take<'m>(
+        &mut self,
+        ranges: &[(u64, usize)],
+        words: impl Fn(u64, usize) -> Option<&'m [AtomicU64]>,
+    ) -> Result<(), DeviceError> {
+        let mut read = std::mem::take(&mut self.answered);
+        read.clear();
+        for &(address, bytes) in ranges {
+            let out_of_bounds = DeviceError::OutOfBounds { address, bytes: bytes as u64 };
+            copy_words(address, words(address, bytes).ok_or(out_of_bounds)?, &mut read);
+        }
+        self.under_way.push_back(Read::Taken(read));
+        Ok(())
+    }
+
     pub(super) fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
-        let Some((number, bytes)) = self.under_way.pop_front() else {
-            let problem = "no read beside a kernel is under way".to_owned();
-            return Err(DeviceError::Unsupported { problem });
+        let (number, bytes) = match self.under_way.pop_front() {
+            Some(Read::Copied(number, bytes)) => (number, bytes),
+            Some(Read::Taken(words)) => {
+                self.answered = words;
+                return Ok(bytemuck::cast_slice(&self.answered));
+            }
+            None => {
+                let problem = "no read beside a kernel is under way".to_owned();
+                return Err(DeviceError::Unsupported { problem });
+            }
         };
         let Buffer { memory, done } = &self.buffers[number];
         // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first
@@ -130,6 +166,7 @@ impl Drop for Live {
 /// What is allocated, and the stream: device memory as it is seen beside a kernel.
 pub(super) struct Beside<'a> {
     pub(super) allocations: &'a BTreeMap<u64, u64>,
+    pub(super) pinned: &'a Pinned,
     pub(super) live: &'a mut Live,
 }
 
@@ -139,15 +176,27 @@ pub(super) fn check_inside(
     address: u64,
     bytes: u64,
 ) -> Result<(), DeviceError> {
-    let inside = allocations
+    if is_inside(allocations, address, bytes) {
+        Ok(())
+    } else {
+        Err(DeviceError::OutOfBounds { address, bytes })
+    }
+}
+
+/// Whether bytes lie in one of the allocations.
+pub(super) fn is_inside(allocations: &BTreeMap<u64, u64>, address: u64, bytes: u64) -> bool {
+    allocations
         .range(..=address)
         .next_back()
-        .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start));
-    if inside { Ok(()) } else { Err(DeviceError::OutOfBounds { address, bytes }) }
+        .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start))
 }
 
 impl LiveMemory for Beside<'_> {
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        let Self { pinned, live, .. } = self;
+        if ranges.first().is_some_and(|&(address, bytes)| pinned.holds(address, bytes as u64)) {
+            return live.take(ranges, |address, bytes| pinned.words(address, bytes));
+        }
         for &(address, bytes) in ranges {
             check_inside(self.allocations, address, bytes as u64)?;
         }
@@ -159,6 +208,10 @@ impl LiveMemory for Beside<'_> {
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        if let Some(words) = self.pinned.words(address, bytes.len()) {
+            store_words(words, bytes);
+            return Ok(());
+        }
         check_inside(self.allocations, address, bytes.len() as u64)?;
         self.live.write(address, bytes)
     }

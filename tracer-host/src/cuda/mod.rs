@@ -8,6 +8,7 @@ mod driver;
 mod encoding;
 mod gather;
 mod live;
+mod pinned;
 mod staging;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;
 use self::live::{Beside, Live};
+use self::pinned::Pinned;
 use self::staging::Staging;
 use crate::{
     Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
@@ -54,6 +56,8 @@ pub struct CudaDevice {
     encoding: Option<Encoding>,
     /// Length of each allocation, by address.
     allocations: BTreeMap<u64, u64>,
+    /// What of the host's memory kernels use.
+    pinned: Pinned,
     staging: Option<Staging>,
     gather: Option<Gather>,
     /// Made with the first streamed kernel.
@@ -213,6 +217,7 @@ impl CudaDevice {
             code: Code::new(ptx, architecture),
             encoding: None,
             allocations: BTreeMap::new(),
+            pinned: Pinned::default(),
             staging: None,
             gather: None,
             live: None,
@@ -231,6 +236,9 @@ impl CudaDevice {
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
+        if self.pinned.holds(address, bytes) {
+            return Ok(());
+        }
         live::check_inside(&self.allocations, address, bytes)
     }
 }
@@ -394,8 +402,16 @@ impl Device for CudaDevice {
         Ok(Allocation { address, bytes })
     }
 
+    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        self.enter()?;
+        Ok(Allocation { address: self.pinned.allocate(bytes)?, bytes })
+    }
+
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
         self.enter()?;
+        if let Some(freed) = self.pinned.free(allocation.address) {
+            return freed;
+        }
         if self.allocations.remove(&allocation.address).is_none() {
             return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
         }
@@ -515,8 +531,9 @@ impl Device for CudaDevice {
         self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
     }
 
+    /// Of a device that has failed, too: then memory of the host can be read.
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
-        self.enter()?;
+        let _ = self.enter();
         Ok(self)
     }
 
@@ -554,7 +571,7 @@ impl CudaDevice {
             Some(live) => live,
             none => none.insert(Live::new()?),
         };
-        Ok(Beside { allocations: &self.allocations, live })
+        Ok(Beside { allocations: &self.allocations, pinned: &self.pinned, live })
     }
 }
 
@@ -584,6 +601,7 @@ impl Drop for CudaDevice {
         self.staging = None;
         self.gather = None;
         self.live = None;
+        self.pinned = Pinned::default();
         for &address in self.allocations.keys() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };

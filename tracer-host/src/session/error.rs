@@ -81,6 +81,11 @@ pub enum SessionError {
         /// The kernel.
         kernel: String,
     },
+    /// Logs in the host's memory that nobody empties.
+    #[error(
+        "logs in the host's memory are for recordings whose logs the host empties: use the policy `stream`, or the device's memory"
+    )]
+    HostPool,
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]
     Unusable,

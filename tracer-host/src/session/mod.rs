@@ -69,6 +69,17 @@ impl Policy {
     pub const STALL: Duration = Duration::from_secs(10);
 }
 
+/// In whose memory the logs of kernels are that [the host empties](Policy::Stream).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolMemory {
+    /// The device's own.
+    #[default]
+    Device,
+    /// The host's, which kernels write by way of the link between them. It stays when a kernel fails: all that
+    /// was recorded up to then is in the trace. It is slower by far.
+    Host,
+}
+
 /// What to record and how.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -90,6 +101,8 @@ pub struct SessionOptions {
     pub memory_bytes: Option<u64>,
     /// What happens where events do not fit into device memory.
     pub policy: Policy,
+    /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
+    pub pool: PoolMemory,
     /// Compression of the file's frames.
     pub compression: Compression,
     /// Name and version of the tool, for the file.
@@ -110,6 +123,7 @@ impl SessionOptions {
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             memory_bytes: None,
             policy: Policy::Stop,
+            pool: PoolMemory::Device,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
             properties: Vec::new(),
@@ -251,13 +265,21 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let tracks = if options.dual { 2 } else { 1 };
         let chooses = options.window.looks_inside();
         let logs = match options.policy {
+            Policy::Stop if options.pool == PoolMemory::Host => return Err(SessionError::HostPool),
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
                 Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
             }
             Policy::Stream { stall, open_runs } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
-                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall, open_runs)?))
+                Logs::Streamed(Box::new(Streams::new(
+                    device,
+                    recording,
+                    division,
+                    stall,
+                    open_runs,
+                    options.pool,
+                )?))
             }
         };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;

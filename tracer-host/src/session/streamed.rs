@@ -127,8 +127,8 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
         let time = unsafe { self.device.launch_streamed(call, shape, &streaming, &mut serve) };
         if let Err(error) = time {
-            // What has come of it and of those before is written.
-            let _ = serving.streams.abandon(None).map(|look| serving.send(look));
+            // What is known of it and of those before is written.
+            let _ = serving.streams.end_failed(self.device).map(|look| serving.send(look));
             return Err(error.into());
         }
         serving.streams.launched(info.number());

@@ -3,14 +3,12 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
+use crate::live::{WORD_BYTES, copy_words, store_words};
 use crate::{Allocation, DeviceError, LiveMemory};
 
 /// Alignment of every allocation, as on a GPU.
 const ALIGN: usize = 256;
-/// Bytes of what lanes and the host read and write at once while a kernel runs.
-const WORD: usize = size_of::<u64>();
 
 /// What is allocated. Addresses are those of the host.
 #[derive(Debug, Default)]
@@ -77,39 +75,16 @@ impl Memory {
     /// Words that lanes may write meanwhile.
     fn words(&self, address: u64, bytes: usize) -> Result<&[AtomicU64], DeviceError> {
         let start = self.pointer(address, bytes)?;
-        if !address.is_multiple_of(WORD as u64) || !bytes.is_multiple_of(WORD) {
+        if !address.is_multiple_of(WORD_BYTES as u64) || !bytes.is_multiple_of(WORD_BYTES) {
             return Err(DeviceError::Unsupported {
                 problem: format!(
-                    "{bytes} bytes at {address:#x} cannot be copied while a kernel runs: address and length must be multiples of {WORD}"
+                    "{bytes} bytes at {address:#x} cannot be copied while a kernel runs: address and length must be multiples of {WORD_BYTES}"
                 ),
             });
         }
         // SAFETY: inside an allocation, which is aligned and initialised, and stays while this borrow lasts.
         // What lanes write meanwhile, of what is read and written here, they write by atomics of this size.
-        Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / WORD) })
-    }
-}
-
-/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new,
-/// the first one is, too. (Where the first one alone is new, the second one still has the tag of what was
-/// there before.)
-fn copy(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
-    let alone = usize::from(!address.is_multiple_of(2 * WORD as u64)).min(words.len());
-    let (alone, rest) = words.split_at(alone);
-    let (pairs, last) = rest.as_chunks::<2>();
-    to.extend(alone.iter().map(|word| word.load(Acquire)));
-    to.extend(pairs.iter().flat_map(pair));
-    to.extend(last.iter().map(|word| word.load(Acquire)));
-}
-
-/// The words of an entry, the first one read while the second one did not change.
-fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
-    loop {
-        let before = second.load(Acquire);
-        let words = [first.load(Acquire), second.load(Acquire)];
-        if words[1] == before {
-            return words;
-        }
+        Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / WORD_BYTES) })
     }
 }
 
@@ -119,7 +94,7 @@ impl LiveMemory for Memory {
         let mut read = std::mem::take(&mut self.answered);
         read.clear();
         for &(address, bytes) in ranges {
-            copy(address, self.words(address, bytes)?, &mut read);
+            copy_words(address, self.words(address, bytes)?, &mut read);
         }
         self.reads.push_back(read);
         Ok(())
@@ -131,10 +106,7 @@ impl LiveMemory for Memory {
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let (words, _) = bytes.as_chunks::<WORD>();
-        for (to, &word) in self.words(address, bytes.len())?.iter().zip(words) {
-            to.store(u64::from_ne_bytes(word), Release);
-        }
+        store_words(self.words(address, bytes.len())?, bytes);
         Ok(())
     }
 }

@@ -166,6 +166,10 @@ impl Device for SimDevice {
         self.memory.allocate(bytes)
     }
 
+    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        self.allocate(bytes)
+    }
+
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
         self.memory.free(allocation)
     }

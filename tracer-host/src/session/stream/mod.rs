@@ -33,7 +33,7 @@ use self::segments::{InUse, Piece, words};
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
-use super::{MemoryUse, SessionError, Standing};
+use super::{MemoryUse, PoolMemory, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording, threads};
 
 /// Segments that one task takes runs from.
@@ -62,6 +62,8 @@ pub(super) struct Streams {
     chunk_bytes: u32,
     stall: Duration,
     pub(super) open_runs: bool,
+    /// Whose `memory` is.
+    pool: PoolMemory,
     memory: Allocation,
     partition: Option<Partition>,
     supply: Supply,
@@ -83,14 +85,20 @@ impl Streams {
         division: Division,
         stall: Duration,
         open_runs: bool,
+        pool: PoolMemory,
     ) -> Result<Self, SessionError> {
+        let memory = match pool {
+            PoolMemory::Device => device.allocate(division.limit)?,
+            PoolMemory::Host => device.allocate_on_host(division.limit)?,
+        };
         Ok(Self {
             codec: recording.codec,
             tracks: if recording.dual { 2 } else { 1 },
             chunk_bytes: division.chunk_bytes,
             stall,
             open_runs,
-            memory: device.allocate(division.limit)?,
+            pool,
+            memory,
             partition: None,
             supply: Supply::new(0),
             tables_used: 0,
@@ -107,6 +115,18 @@ impl Streams {
         let each = self.partition.map_or(0, |partition| u64::from(partition.segment_entries * ENTRY_BYTES));
         let filled = self.most_in_use as u64 * each;
         MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
+    }
+
+    /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
+    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Look, DeviceError> {
+        match self.pool {
+            PoolMemory::Device => self.abandon(None),
+            PoolMemory::Host => {
+                // Nothing changes any more: so once is enough.
+                self.only_look(device.live()?)?;
+                self.abandon(Some(device.live()?))
+            }
+        }
     }
 
     fn needs(&self, device: &dyn Device, info: &LaunchInfo) -> Needs {
@@ -310,8 +330,7 @@ impl Streams {
                 }
                 (free, looked)
             };
-            let found: Vec<_> =
-                threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
+            let found: Vec<_> = threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
             for (free, looked) in found {
                 self.supply.free(&free);
                 looked.into_iter().for_each(|slot| self.supply.looked(slot));

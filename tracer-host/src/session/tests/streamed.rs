@@ -11,8 +11,8 @@ use warptrace_format::codec::CodecSpec;
 
 use crate::session::Interrupted;
 use crate::{
-    DEVICE_PREDICT, LaunchShape, Policy, Session, SessionError, SessionOptions, SimDevice, SimOptions,
-    TracedProgram,
+    DEVICE_PREDICT, LaunchShape, Policy, PoolMemory, Session, SessionError, SessionOptions, SimDevice,
+    SimOptions, TracedProgram,
 };
 
 warptrace_device::trace_points! {
@@ -197,6 +197,36 @@ fn a_kernel_that_fails_leaves_what_had_come_of_it() {
         assert!(verified.events > 100_000, "what went through 200 KiB of memory is there: {verified:?}");
         assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
     }
+}
+
+#[test]
+fn of_a_kernel_that_fails_the_hosts_memory_has_everything() {
+    const TURNS_OF_LANES: u32 = 50_000;
+    for memory in [200 << 10, 8 << 20] {
+        let file = Shared::default();
+        let mut device = device();
+        let mut options = options(Duration::from_secs(100), memory);
+        options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs: true };
+        options.pool = PoolMemory::Host;
+        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+        let shape = LaunchShape::linear(32, 32);
+        // SAFETY: no memory among the arguments.
+        let error = unsafe { session.record(&fails(TURNS_OF_LANES), &shape) }.unwrap_err();
+        assert!(error.to_string().contains("as it was told"), "{error}");
+        drop(session);
+        let verified = verify(&file);
+        assert_eq!(verified.events, 2 * u64::from(TURNS_OF_LANES), "the last one is in a run: {verified:?}");
+        assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    }
+}
+
+#[test]
+fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
+    let mut device = device();
+    let mut options = options(Duration::ZERO, 1 << 20);
+    (options.policy, options.pool) = (Policy::Stop, PoolMemory::Host);
+    let error = Session::start(&mut device, &PROGRAM, &options, Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("use the policy `stream`"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! Memory of the host that kernels use, too. The host still reads it when a kernel has failed, after which
+//! the driver gives nothing of the device's own memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+use cudarc::driver::{result, sys};
+
+use super::driver::{self, Called};
+use super::live::is_inside;
+use crate::DeviceError;
+use crate::live::WORD_BYTES;
+
+/// What is allocated. Kernels and the host name it by the same address.
+#[derive(Debug, Default)]
+pub(super) struct Pinned {
+    /// Length of each allocation, by address.
+    allocations: BTreeMap<u64, u64>,
+}
+
+impl Pinned {
+    /// Allocates so many bytes; answers their address.
+    pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
+        let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: a plain allocation, given back by `free` or `drop`.
+        let memory = unsafe { result::malloc_host(length, flags) }.map_err(|error| {
+            let (name, description) = driver::words(error);
+            out_of_memory(format!("cuMemHostAlloc: {name} ({description})"))
+        })?;
+        let address = memory.expose_provenance() as u64;
+        self.allocations.insert(address, bytes.max(1));
+        Ok(address)
+    }
+
+    /// Gives an allocation back; `None` if it is none of these.
+    pub(super) fn free(&mut self, address: u64) -> Option<Result<(), DeviceError>> {
+        self.allocations.remove(&address)?;
+        let memory = std::ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: it was allocated here and is no longer listed.
+        Some(unsafe { result::free_host(memory) }.called("cuMemFreeHost"))
+    }
+
+    /// Whether bytes lie in one of the allocations.
+    pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
+        is_inside(&self.allocations, address, bytes)
+    }
+
+    /// Words that kernels may use meanwhile; `None` if they are not in one of the allocations, or not whole.
+    pub(super) fn words(&self, address: u64, bytes: usize) -> Option<&[AtomicU64]> {
+        let whole = address.is_multiple_of(WORD_BYTES as u64) && bytes.is_multiple_of(WORD_BYTES);
+        let start = std::ptr::with_exposed_provenance::<AtomicU64>(address as usize);
+        // SAFETY: inside an allocation, which is aligned, was filled before its first use, and stays while
+        // this borrow lasts. What kernels write meanwhile changes as a whole in units of this size.
+        (whole && self.holds(address, bytes as u64))
+            .then(|| unsafe { std::slice::from_raw_parts(start, bytes / WORD_BYTES) })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        for address in std::mem::take(&mut self.allocations).into_keys() {
+            let memory = std::ptr::with_exposed_provenance_mut(address as usize);
+            // Errors have nowhere to go here. SAFETY: allocated here, and freed only once.
+            let _ = unsafe { result::free_host(memory) };
+        }
+    }
+}
