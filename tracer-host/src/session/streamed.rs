@@ -53,7 +53,8 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
     }
 
     fn look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
-        let look = self.streams.look(memory, false)?;
+        let asked = self.interrupt.as_ref().map(|interrupt| &*interrupt.asked);
+        let look = self.streams.look_until(memory, asked)?;
         self.send(look)
     }
 
@@ -66,8 +67,8 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
 
     /// Writes what has come until now, ends the file, and tells where the warps stand.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
-        // What the first time finds has all its predecessors by the second. Nothing is encoded before, for
-        // somebody waits.
+        // What the first time finds has all its predecessors by the second. Nothing is encoded before, and
+        // lanes are given nothing, for somebody waits.
         self.streams.only_look(memory)?;
         self.streams.only_look(memory)?;
         let number = self.info.number();

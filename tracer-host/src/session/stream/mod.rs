@@ -10,6 +10,7 @@
 //! memory is needed.
 
 mod launch;
+mod look;
 mod order;
 mod partition;
 mod runs;
@@ -19,8 +20,6 @@ mod supply;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rayon::prelude::*;
-use warptrace_encode::native::ChunkEncoder;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::log::ENTRY_BYTES;
@@ -28,21 +27,12 @@ use warptrace_format::stream::{StreamLogs, StreamState};
 
 use self::launch::Launch;
 use self::partition::{Needs, Partition};
-use self::runs::Encoding;
-use self::segments::{InUse, Piece, words};
+use self::segments::InUse;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
 use super::{MemoryUse, PoolMemory, SessionError, Standing};
-use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording, threads};
-
-/// Segments that one task takes runs from.
-const SEGMENTS_AT_ONCE: usize = 512;
-/// Streams that one task encodes.
-const STREAMS_AT_ONCE: usize = 64;
-
-/// For launches, by their numbers, the lanes of each warp that had left.
-type Ended = Vec<(u32, Vec<u32>)>;
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording};
 
 /// What a look has found.
 #[derive(Debug, Default)]
@@ -247,149 +237,11 @@ impl Streams {
         Ok(())
     }
 
-    /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
-    pub(super) fn look(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Look, DeviceError> {
-        let ended = self.take_new(memory, is_over)?;
-        let mut look = Look { packed: self.encode(is_over), ..Look::default() };
-        self.note(ended);
-        if let Some(partition) = self.partition.filter(|_| is_over) {
-            self.end(Some(memory), partition, &mut look)?;
-        }
-        Ok(look)
-    }
-
-    /// Looks without encoding anything, where somebody waits for what there is.
-    pub(super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
-        let ended = self.take_new(memory, false)?;
-        self.note(ended);
-        Ok(())
-    }
-
-    /// Takes what is new of all launches. Answers which lanes had left before.
-    ///
-    /// That is to be [noted](Self::note) when nothing is done with this look any more: what a lane has appended
-    /// before it left may still have been on its way, and is sure to be seen by the next look only.
-    fn take_new(&mut self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
-        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
-            return Ok(Ended::new());
-        };
-        self.looks = self.looks.wrapping_add(1);
-        let ended = self.read_ended(memory, is_over)?;
-        self.take_tickets(memory, partition)?;
-        self.read(memory, partition, is_over)?;
-        Ok(ended)
-    }
-
-    /// Takes note of the lanes that had left before a look.
-    fn note(&mut self, ended: Ended) {
-        for (launch, ended) in ended {
-            if let Some(launch) = self.launches.get_mut(&launch) {
-                launch.ended = ended;
-            }
-        }
-    }
-
-    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
-    /// nobody writes any more: those that are full, and those of lanes that had left before this look.
-    fn read(
-        &mut self,
-        memory: &mut dyn LiveMemory,
-        partition: Partition,
-        is_over: bool,
-    ) -> Result<(), DeviceError> {
-        let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
-        let address = self.memory.address + partition.segments;
-        let mut in_use = std::mem::take(&mut self.in_use);
-        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
-        let mut rest = &mut in_use[..];
-        let mut piece = Piece::first_of(rest, address, bytes_each);
-        memory.start_read(&piece.ranges)?;
-        while piece.count > 0 {
-            let (now, later) = rest.split_at_mut(piece.count);
-            rest = later;
-            // The next piece is copied while this one is taken apart.
-            let next = Piece::first_of(rest, address, bytes_each);
-            memory.start_read(&next.ranges)?;
-            let bytes = memory.finish_read()?;
-            let (launches, look) = (&self.launches, self.looks);
-            let take = |segments: &mut [InUse]| {
-                let (mut free, mut looked) = (Vec::new(), Vec::new());
-                for segment in segments {
-                    let was_seen = segment.owner.is_some();
-                    let at = address + u64::from(segment.given.segment) * bytes_each as u64;
-                    let bytes = &bytes[piece.position(at)..][..bytes_each];
-                    if take_runs(segment, bytes, launches, look, is_over)
-                        || segment.taken == partition.segment_entries
-                    {
-                        free.push(segment.given.segment);
-                        segment.taken = u32::MAX;
-                    }
-                    if !was_seen && segment.owner.is_some() {
-                        looked.push(segment.given.slot);
-                    }
-                }
-                (free, looked)
-            };
-            let found: Vec<_> = threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
-            for (free, looked) in found {
-                self.supply.free(&free);
-                looked.into_iter().for_each(|slot| self.supply.looked(slot));
-            }
-            if is_over {
-                self.supply.nobody_looks();
-            }
-            self.give(memory)?;
-            piece = next;
-        }
-        memory.finish_read()?;
-        in_use.retain(|segment| segment.taken != u32::MAX);
-        self.in_use = in_use;
-        Ok(())
-    }
-
-    /// Reads which lanes of the launches have left.
-    fn read_ended(&self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
-        let mut all = Ended::new();
-        let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
-        for launch in running {
-            let warps = launch.warps;
-            let at = self.memory.address + launch.tables + 8 * launch.stream_count() as u64;
-            let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
-            let (words, _) = bytes.as_chunks::<4>();
-            let ended = words.iter().take(warps as usize).map(|word| u32::from_le_bytes(*word)).collect();
-            all.push((launch.info.number(), ended));
-        }
-        Ok(all)
-    }
-
     /// Takes note that the kernel of a launch has ended.
     pub(super) fn launched(&mut self, number: u32) {
         if let Some(launch) = self.launches.get_mut(&number) {
             launch.is_over = true;
         }
-    }
-
-    /// Encodes what can be, of all streams.
-    fn encode(&self, is_over: bool) -> Vec<u8> {
-        let encoding = || {
-            // The codec was checked when the session began.
-            let encoder = ChunkEncoder::new(self.codec).ok()?;
-            Some(Encoding { encoder, chunk: vec![0; self.chunk_bytes as usize] })
-        };
-        let of_launch = |launch: &Launch| -> Vec<u8> {
-            let numbers = (0..launch.stream_count()).into_par_iter();
-            let packed = numbers.with_min_len(STREAMS_AT_ONCE).map_init(encoding, |encoding, number| {
-                let mut packed = Vec::new();
-                if let (Some((name, mut stream)), Some(encoding)) = (launch.waiting(number), encoding) {
-                    let is_last = is_over || launch.has_ended(number as u32);
-                    stream.go_on(name, is_last, encoding, &mut packed);
-                }
-                packed
-            });
-            packed.collect::<Vec<_>>().concat()
-        };
-        threads::install(|| self.launches.par_iter().map(|(_, launch)| of_launch(launch)).collect::<Vec<_>>())
-            .concat()
     }
 
     /// Ends all launches: all that has come of them is encoded. With `memory` what they have lost is read
@@ -425,7 +277,7 @@ impl Streams {
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
         self.in_use.clear();
         self.launches.values().for_each(|launch| launch.end_open(self.looks));
-        let mut look = Look { packed: self.encode(true), ..Look::default() };
+        let mut look = Look { packed: self.encode(true, None), ..Look::default() };
         if let Some(partition) = self.partition {
             self.end(memory, partition, &mut look)?;
         }
@@ -436,27 +288,6 @@ impl Streams {
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         Ok(device.free(self.memory)?)
     }
-}
-
-/// Hands the new runs of a segment to its stream, and the one that its lane is in. Answers whether its lane
-/// had left before this look.
-fn take_runs(
-    segment: &mut InUse,
-    bytes: &[u8],
-    launches: &BTreeMap<u32, Launch>,
-    look: u32,
-    is_over: bool,
-) -> bool {
-    let new = segment.new_entries(bytes);
-    let Some(owner) = segment.owner else { return is_over };
-    // A kernel that writes out of bounds may have hit the header.
-    let Some(launch) = launches.get(&owner.launch) else { return true };
-    let Some(mut stream) = launch.stream(owner.stream) else { return true };
-    stream.take(owner.lane, new.iter().map(words));
-    if let Some(entry) = segment.open_entry(bytes) {
-        stream.stand(owner.lane, look, entry);
-    }
-    is_over || launch.has_left(owner.stream, owner.lane)
 }
 
 /// Reads memory of any length.

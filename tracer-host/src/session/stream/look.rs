@@ -1,0 +1,230 @@
+//! A look: copies the segments that are in use, takes what is new in them, and encodes what can go on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use warptrace_encode::native::ChunkEncoder;
+use warptrace_format::log::ENTRY_BYTES;
+
+use super::launch::Launch;
+use super::partition::Partition;
+use super::runs::Encoding;
+use super::segments::{InUse, Piece, words};
+use super::{Look, Streams, read_all};
+use crate::{DeviceError, LiveMemory, threads};
+
+/// Segments that one task takes runs from.
+const SEGMENTS_AT_ONCE: usize = 512;
+/// Streams that one task encodes.
+const STREAMS_AT_ONCE: usize = 64;
+
+/// How a look goes about it.
+#[derive(Clone, Copy)]
+struct Manner<'a> {
+    /// No kernel runs.
+    is_over: bool,
+    /// What is free is given to those who ask.
+    gives: bool,
+    /// Set where the look is to leave what remains to the next one.
+    asked: Option<&'a AtomicBool>,
+}
+
+fn is_asked(asked: Option<&AtomicBool>) -> bool {
+    asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
+}
+
+/// For launches, by their numbers, the lanes of each warp that had left.
+type Ended = Vec<(u32, Vec<u32>)>;
+
+impl Streams {
+    /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
+    pub(in super::super) fn look(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        is_over: bool,
+    ) -> Result<Look, DeviceError> {
+        let ended = self.take_new(memory, Manner { is_over, gives: true, asked: None })?;
+        self.look_on(memory, is_over, ended, None)
+    }
+
+    /// Looks while a kernel runs. As soon as it is `asked` to, it leaves what remains to the next look.
+    pub(in super::super) fn look_until(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        asked: Option<&AtomicBool>,
+    ) -> Result<Look, DeviceError> {
+        let ended = self.take_new(memory, Manner { is_over: false, gives: true, asked })?;
+        self.look_on(memory, false, ended, asked)
+    }
+
+    /// Encodes what a look has found.
+    fn look_on(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        is_over: bool,
+        ended: Ended,
+        asked: Option<&AtomicBool>,
+    ) -> Result<Look, DeviceError> {
+        let mut look = Look { packed: self.encode(is_over, asked), ..Look::default() };
+        self.note(ended);
+        if let Some(partition) = self.partition.filter(|_| is_over) {
+            self.end(Some(memory), partition, &mut look)?;
+        }
+        Ok(look)
+    }
+
+    /// Looks without encoding anything, where somebody waits for what there is, and without giving segments
+    /// to those who ask, so that the next such look finds little.
+    pub(in super::super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+        let ended = self.take_new(memory, Manner { is_over: false, gives: false, asked: None })?;
+        self.note(ended);
+        Ok(())
+    }
+
+    /// Takes what is new of all launches. Answers which lanes had left before.
+    ///
+    /// That is to be [noted](Self::note) when nothing is done with this look any more: what a lane has appended
+    /// before it left may still have been on its way, and is sure to be seen by the next look only.
+    fn take_new(&mut self, memory: &mut dyn LiveMemory, manner: Manner<'_>) -> Result<Ended, DeviceError> {
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
+            return Ok(Ended::new());
+        };
+        self.looks = self.looks.wrapping_add(1);
+        let ended = self.read_ended(memory, manner.is_over)?;
+        self.take_tickets(memory, partition)?;
+        self.read(memory, partition, manner)?;
+        Ok(ended)
+    }
+
+    /// Takes note of the lanes that had left before a look.
+    fn note(&mut self, ended: Ended) {
+        for (launch, ended) in ended {
+            if let Some(launch) = self.launches.get_mut(&launch) {
+                launch.ended = ended;
+            }
+        }
+    }
+
+    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
+    /// nobody writes any more: those that are full, and those of lanes that had left before this look.
+    fn read(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        partition: Partition,
+        Manner { is_over, gives, asked }: Manner<'_>,
+    ) -> Result<(), DeviceError> {
+        let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
+        let address = self.memory.address + partition.segments;
+        let mut in_use = std::mem::take(&mut self.in_use);
+        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        let mut rest = &mut in_use[..];
+        let mut piece = Piece::first_of(rest, address, bytes_each);
+        memory.start_read(&piece.ranges)?;
+        while piece.count > 0 && !is_asked(asked) {
+            let (now, later) = rest.split_at_mut(piece.count);
+            rest = later;
+            // The next piece is copied while this one is taken apart.
+            let next = Piece::first_of(rest, address, bytes_each);
+            memory.start_read(&next.ranges)?;
+            let bytes = memory.finish_read()?;
+            let (launches, look) = (&self.launches, self.looks);
+            let take = |segments: &mut [InUse]| {
+                let (mut free, mut looked) = (Vec::new(), Vec::new());
+                for segment in segments {
+                    let was_seen = segment.owner.is_some();
+                    let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+                    let bytes = &bytes[piece.position(at)..][..bytes_each];
+                    if take_runs(segment, bytes, launches, look, is_over)
+                        || segment.taken == partition.segment_entries
+                    {
+                        free.push(segment.given.segment);
+                        segment.taken = u32::MAX;
+                    }
+                    if !was_seen && segment.owner.is_some() {
+                        looked.push(segment.given.slot);
+                    }
+                }
+                (free, looked)
+            };
+            let found: Vec<_> = threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
+            for (free, looked) in found {
+                self.supply.free(&free);
+                looked.into_iter().for_each(|slot| self.supply.looked(slot));
+            }
+            if is_over {
+                self.supply.nobody_looks();
+            }
+            if gives {
+                self.give(memory)?;
+            }
+            piece = next;
+        }
+        memory.finish_read()?;
+        in_use.retain(|segment| segment.taken != u32::MAX);
+        self.in_use = in_use;
+        Ok(())
+    }
+
+    /// Reads which lanes of the launches have left.
+    fn read_ended(&self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
+        let mut all = Ended::new();
+        let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
+        for launch in running {
+            let warps = launch.warps;
+            let at = self.memory.address + launch.tables + 8 * launch.stream_count() as u64;
+            let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
+            let (words, _) = bytes.as_chunks::<4>();
+            let ended = words.iter().take(warps as usize).map(|word| u32::from_le_bytes(*word)).collect();
+            all.push((launch.info.number(), ended));
+        }
+        Ok(all)
+    }
+
+    /// Encodes what can be, of all streams.
+    pub(super) fn encode(&self, is_over: bool, asked: Option<&AtomicBool>) -> Vec<u8> {
+        let encoding = || {
+            // The codec was checked when the session began.
+            let encoder = ChunkEncoder::new(self.codec).ok()?;
+            Some(Encoding { encoder, chunk: vec![0; self.chunk_bytes as usize] })
+        };
+        let of_launch = |launch: &Launch| -> Vec<u8> {
+            let numbers = (0..launch.stream_count()).into_par_iter();
+            let packed = numbers.with_min_len(STREAMS_AT_ONCE).map_init(encoding, |encoding, number| {
+                let mut packed = Vec::new();
+                if is_asked(asked) {
+                    return packed;
+                }
+                if let (Some((name, mut stream)), Some(encoding)) = (launch.waiting(number), encoding) {
+                    let is_last = is_over || launch.has_ended(number as u32);
+                    stream.go_on(name, is_last, encoding, &mut packed);
+                }
+                packed
+            });
+            packed.collect::<Vec<_>>().concat()
+        };
+        threads::install(|| self.launches.par_iter().map(|(_, launch)| of_launch(launch)).collect::<Vec<_>>())
+            .concat()
+    }
+}
+
+/// Hands the new runs of a segment to its stream, and the one that its lane is in. Answers whether its lane
+/// had left before this look.
+fn take_runs(
+    segment: &mut InUse,
+    bytes: &[u8],
+    launches: &BTreeMap<u32, Launch>,
+    look: u32,
+    is_over: bool,
+) -> bool {
+    let new = segment.new_entries(bytes);
+    let Some(owner) = segment.owner else { return is_over };
+    // A kernel that writes out of bounds may have hit the header.
+    let Some(launch) = launches.get(&owner.launch) else { return true };
+    let Some(mut stream) = launch.stream(owner.stream) else { return true };
+    stream.take(owner.lane, new.iter().map(words));
+    if let Some(entry) = segment.open_entry(bytes) {
+        stream.stand(owner.lane, look, entry);
+    }
+    is_over || launch.has_left(owner.stream, owner.lane)
+}
