@@ -12,7 +12,7 @@ use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
 use self::window::Chosen;
-use crate::programs::{Dmr, Fractal, Matmul, Mis, Mst, Nbody, Stress};
+use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
 /// What did my warps actually do?
 ///
@@ -74,6 +74,8 @@ pub(crate) enum Program {
     Matmul(Recorded<Matmul>),
     /// Walks that lead the lanes of a warp apart, to try the tracer
     Stress(Recorded<Stress>),
+    /// A kernel that fails or hangs, to see what a trace has of it
+    Fault(Recorded<Fault>),
 }
 
 /// A program with its options, and how to record it.

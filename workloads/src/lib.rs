@@ -9,6 +9,7 @@
 
 pub mod check;
 pub mod dmr;
+pub mod fault;
 pub mod fractal;
 mod grid;
 pub mod inputs;

@@ -1,6 +1,7 @@
 //! The programs that can be recorded: one file for each, with its options.
 
 mod dmr;
+mod fault;
 mod fractal;
 mod graph;
 mod matmul;
@@ -13,6 +14,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::{Grid, ProgramInfo};
 
 pub(crate) use self::dmr::Dmr;
+pub(crate) use self::fault::Fault;
 pub(crate) use self::fractal::Fractal;
 pub(crate) use self::matmul::Matmul;
 pub(crate) use self::mis::Mis;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -11,6 +11,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["record", "mst"],
     &["record", "dmr"],
     &["record", "matmul"],
+    &["record", "fault"],
     &["record", "stress"],
     &["info"],
     &["decode"],

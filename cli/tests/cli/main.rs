@@ -3,6 +3,7 @@
 
 mod arguments;
 mod decode;
+mod faults;
 mod help;
 mod info;
 mod interrupted;

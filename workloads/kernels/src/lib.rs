@@ -3,6 +3,7 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
 pub mod dmr;
+pub mod fault;
 pub mod float4;
 pub mod fractal;
 pub mod hash;

@@ -50,7 +50,9 @@ fn yields(instructions: &[String]) -> (usize, usize) {
 fn check(recording: Recording, text: &str, machine_code: &str) -> [usize; 2] {
     let (loops, functions) = (loops(text), sass::functions(machine_code));
     let mut kinds = [0; 2];
-    for kernel in kernels() {
+    // The loop in which `fault` waits has a `YIELD` untraced, too; how many copies of it there are is the
+    // assembler's choice.
+    for kernel in kernels().into_iter().filter(|kernel| *kernel != "fault") {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
         let of = |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
         let ((before, _), (now, claiming)) = (of(kernel), of(&traced));

@@ -19,15 +19,16 @@ use std::path::Path;
 use warptrace_build::{ARCHITECTURES, Ptxas};
 use warptrace_host::traced_registers;
 use warptrace_ptx::splice::{Options, Recording, splice};
-use warptrace_workloads::{PTX, ProgramInfo, dmr, fractal, matmul, mis, mst, nbody, stress};
+use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress};
 
-const PROGRAMS: [ProgramInfo; 7] = [
+const PROGRAMS: [ProgramInfo; 8] = [
     fractal::PROGRAM,
     nbody::PROGRAM,
     mis::PROGRAM,
     mst::PROGRAM,
     dmr::PROGRAM,
     matmul::PROGRAM,
+    fault::PROGRAM,
     stress::PROGRAM,
 ];
 

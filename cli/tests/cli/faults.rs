@@ -1,0 +1,61 @@
+//! What a recording has of a kernel that fails.
+
+use crate::support::{Folder, run, text};
+
+/// Records a kernel of which thread 37 traps.
+fn record(path: &str, how: &[&str]) -> (i32, String) {
+    let arguments = [
+        "record",
+        "fault",
+        "--device",
+        "sim",
+        "-o",
+        path,
+        "--threads",
+        "64",
+        "--turns",
+        "3",
+        "--culprit",
+        "37",
+    ];
+    let (code, _, error) = run(&[&arguments, how].concat());
+    (code, error)
+}
+
+#[test]
+fn in_the_hosts_memory_everything_is_there() {
+    let folder = Folder::new();
+    let path = folder.at("trace");
+    let (code, error) = record(text(&path), &["--policy", "stream", "--pool", "host"]);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
+    let (_, decoded, _) = run(&["decode", text(&path), "--warp", "1"]);
+    let of_lane_5 = |line: &&str| {
+        let mask = line.split_whitespace().nth(1).unwrap_or_default();
+        mask.len() == 32 && mask.as_bytes()[31 - 5] == b'1'
+    };
+    let lines = decoded.lines().filter(of_lane_5);
+    let names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().last()).collect();
+    // Thread 37 takes 3 + 37 % 4 turns.
+    assert_eq!(names, ["ENTER", "EVEN", "ODD", "EVEN", "ODD", "CULPRIT"], "{decoded}");
+}
+
+#[test]
+fn what_the_simulator_cannot_do_is_said() {
+    let folder = Folder::new();
+    let path = folder.at("trace");
+    let (code, error) = record(text(&path), &["--how", "stray"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("the simulator does not guard its memory"), "{error}");
+}
+
+#[test]
+fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
+    let folder = Folder::new();
+    let path = folder.at("trace");
+    let (code, error) = record(text(&path), &["--pool", "host"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("use it with --policy stream"), "{error}");
+    let (code, error) = record(text(&path), &["--how", "nothing"]);
+    assert_eq!((code, error.as_str()), (0, ""));
+}

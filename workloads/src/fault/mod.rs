@@ -1,0 +1,77 @@
+//! Fault: a kernel of which one thread traps, writes out of bounds or hangs.
+
+use std::time::Duration;
+
+use warptrace_format::file::DeviceKind;
+use warptrace_host::{Buffer, LaunchShape, Launcher};
+use warptrace_kernels::fault::{HANG, STRAY, TRAP};
+
+use crate::run::Run;
+use crate::{ProgramInfo, WorkloadError};
+
+/// The program's kernel and trace points.
+pub const PROGRAM: ProgramInfo = ProgramInfo {
+    name: "fault",
+    kernels: &[("fault", "workloads/kernels/src/fault.rs")],
+    points: &[warptrace_kernels::fault::at::POINTS],
+};
+
+/// Threads of a block.
+pub const BLOCK: u32 = 128;
+
+/// What a thread does that does not get to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It traps.
+    Trap,
+    /// It writes out of bounds. On GPUs only: the simulator does not guard its memory.
+    Stray,
+    /// It waits for ever.
+    Hang,
+    /// It gets to the end.
+    Nothing,
+}
+
+impl Fault {
+    /// As the kernel takes it.
+    fn number(self) -> u32 {
+        match self {
+            Self::Trap => TRAP,
+            Self::Stray => STRAY,
+            Self::Hang => HANG,
+            Self::Nothing => u32::MAX,
+        }
+    }
+}
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultOptions {
+    /// What happens.
+    pub fault: Fault,
+    /// Threads.
+    pub threads: u32,
+    /// The thread to which it happens.
+    pub culprit: u32,
+    /// Turns that each thread takes before; some take up to three more.
+    pub turns: u32,
+}
+
+/// Runs the kernel; answers its time, if it ends.
+///
+/// # Errors
+/// If the kernel fails, as it does for most [`Fault`]s, or [`Fault::Stray`] is asked of the simulator.
+pub fn run(launcher: &mut dyn Launcher, options: &FaultOptions) -> Result<Duration, WorkloadError> {
+    let mut run = Run::new(launcher);
+    let &FaultOptions { fault, threads, culprit, turns } = options;
+    if fault == Fault::Stray && run.device().info().kind == DeviceKind::Simulator {
+        let allowed = "the simulator does not guard its memory; take `trap` or a GPU";
+        return Err(WorkloadError::Option { option: "how", value: "stray".to_owned(), allowed });
+    }
+    let flag = Buffer::<u32>::filled(run.device(), 1, 0)?;
+    let call = warptrace_kernels::fault::fault(flag.global(), fault.number(), culprit, turns);
+    // SAFETY: the flag outlives the launch. A stray write is what was asked for.
+    unsafe { run.launch(&call, &LaunchShape::linear(u64::from(threads), BLOCK)) }?;
+    flag.free(run.device())?;
+    Ok(run.kernel)
+}
