@@ -106,6 +106,9 @@ pub(crate) struct Info {
 pub(crate) struct Verify {
     /// The trace
     pub(crate) file: PathBuf,
+    /// Print JSON, with every warp that lost events
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments of `decode`.

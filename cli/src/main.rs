@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod losses;
 mod output;
 mod programs;
 mod progress;

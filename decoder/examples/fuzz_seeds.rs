@@ -8,7 +8,7 @@ use warptrace_format::Event;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::raw::encode_event;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
-use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
+use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
@@ -102,5 +102,6 @@ fn record(
             writer.end_launch(number, track, &accounts)?;
         }
     }
+    writer.end_early(1, &EarlyEnd::failed("an illegal address"))?;
     Ok(writer.finish()?.0)
 }

@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use warptrace_format::file::{
-    AccountsHeader, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
+    AccountsHeader, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
     SectionHeader, Tag, check_body, decode_accounts,
 };
 use warptrace_format::pool::WarpAccount;
@@ -118,6 +118,7 @@ pub struct TraceFile {
     pub(crate) length: u64,
     pub(crate) metadata: Metadata,
     pub(crate) launches: BTreeMap<u32, LaunchInfo>,
+    pub(crate) early_ends: BTreeMap<u32, EarlyEnd>,
     pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
     pub(crate) completeness: Completeness,
 }

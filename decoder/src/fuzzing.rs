@@ -8,7 +8,7 @@ use warptrace_format::file::{
 
 use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
-use crate::{EventBlock, WarpFilter};
+use crate::{DecodeError, EventBlock, Piece, Problem, WarpFilter};
 
 /// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow,
 /// not wrong.
@@ -40,7 +40,19 @@ fn read_everything(data: Vec<u8>) {
         assert_eq!((report.lost_events, report.unfinished_warps), (0, 0));
     }
     let mut total = 0;
+    let is_accounted = !report.problems.iter().any(|problem| {
+        matches!(problem, Problem::Unreadable(_) | Problem::AccountedTwice { .. } | Problem::Incomplete(_))
+    });
     for (launch, track) in pairs {
+        let marked = read_marks(&trace, launch, track);
+        let lost = trace.losses(launch, track).expect("the launch and the track exist").lost();
+        // Where accounts overlap or cannot be read, ways to go through them differ.
+        if let Ok(marked) = marked
+            && is_accounted
+            && report.problems_left_out == 0
+        {
+            assert_eq!(marked, lost, "marks and losses of launch {launch}");
+        }
         let delivered = read_track(&trace, launch, track);
         // A sound trace holds what its index announces.
         if report.is_ok() {
@@ -51,6 +63,31 @@ fn read_everything(data: Vec<u8>) {
     if report.is_ok() {
         assert_eq!(report.events, total);
     }
+}
+
+/// Decodes a track with marks: the events that they say are lost. The marks of a warp stand around its
+/// events.
+fn read_marks(trace: &TraceFile, launch: u32, track: u32) -> Result<u64, DecodeError> {
+    let (mut last, mut next, mut lost) = (0, 0, 0u64);
+    let flow = trace.decode_with_losses(launch, track, &WarpFilter::all(), &mut |piece| {
+        assert!(last <= piece.warp(), "pieces are out of order");
+        if last != piece.warp() {
+            (last, next) = (piece.warp(), 0);
+        }
+        match piece {
+            Piece::Events(block) => {
+                assert_eq!(block.first_event, next);
+                next += block.events.len() as u64;
+            }
+            Piece::Missing { missing, next_event } => {
+                assert_eq!(next_event, next);
+                lost = lost.saturating_add(missing.events.unwrap_or(0));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    assert!(flow.is_continue());
+    Ok(lost)
 }
 
 /// Decodes a track as a whole and warp by warp, which must agree; the number of its events if it has no

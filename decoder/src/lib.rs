@@ -5,7 +5,9 @@
 //!                                 ├─ decode_all    events of all warps, in order of warp, decoded in parallel
 //!                                 ├─ fold_items    runs and cycles of all warps, on all cores, not expanded
 //!                                 ├─ warp_items    those of one warp
+//!                                 ├─ decode_with_losses  the same, with marks where events are missing
 //!                                 ├─ streams       accounting of each warp
+//!                                 ├─ losses        what is missing in a launch, and why
 //!                                 └─ verify        everything that can be checked, as a report
 //! ```
 //!
@@ -35,6 +37,8 @@ mod file;
 pub mod fuzzing;
 mod items;
 pub mod lanes;
+mod losses;
+mod missing;
 mod open;
 mod source;
 mod streams;
@@ -46,7 +50,9 @@ pub use all::{EventBlock, WarpFilter};
 pub use error::{DecodeError, OpenError};
 pub use file::{Completeness, PrefixReason, Totals, TraceFile};
 pub use items::{LocationCount, WarpItem};
+pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};
+pub use missing::{Missing, Piece};
 pub use source::{ByteSource, SeekSource};
 pub use streams::{StreamSummary, Streams};
-pub use verify::{LanesNext, Place, Problem, TwinReport, VerifyReport};
+pub use verify::{LanesNext, LossTotal, Place, Problem, TwinReport, VerifyReport};
 pub use warp::WarpEvents;

@@ -5,9 +5,9 @@ mod scan;
 
 use std::collections::BTreeMap;
 
-use warptrace_format::file::limits::MAX_METADATA_BYTES;
+use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, FormatError, FrameHeader, IndexEntry, LaunchInfo, Metadata, PREAMBLE_BYTES,
+    AccountsHeader, EarlyEnd, FormatError, FrameHeader, IndexEntry, LaunchInfo, Metadata, PREAMBLE_BYTES,
     SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, check_preamble,
 };
 
@@ -26,12 +26,12 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, &metadata, metadata_end, why)?,
     };
-    let Contents { launches, mut sections, .. } = contents;
+    let Contents { launches, early_ends, mut sections, .. } = contents;
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
         track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
     }
-    Ok(TraceFile { source, length, metadata, launches, sections, completeness })
+    Ok(TraceFile { source, length, metadata, launches, early_ends, sections, completeness })
 }
 
 /// Why a way of opening failed.
@@ -126,6 +126,7 @@ fn unexpected(header: &SectionHeader, at: u64, expected: &'static str) -> Format
 #[derive(Default)]
 struct Contents {
     launches: BTreeMap<u32, LaunchInfo>,
+    early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
     count: u32,
 }
@@ -136,7 +137,7 @@ impl Contents {
         if self.count == limit {
             return Err(FormatError::TooLarge {
                 section: "file",
-                field: "launches, frames and accounting sections",
+                field: "sections that an index lists",
                 offset: at,
                 value: u64::from(limit) + 1,
                 limit: u64::from(limit),
@@ -165,6 +166,23 @@ impl Contents {
             return invalid("number", launch.number(), "a number that no launch before has".into());
         }
         Ok(())
+    }
+
+    fn add_early_end(&mut self, (launch, end): (u32, EarlyEnd), at: u64) -> Result<(), FormatError> {
+        self.count_one(at)?;
+        let (field, value) = ("launch", u64::from(launch));
+        let expected = if !self.launches.contains_key(&launch) {
+            "the number of a launch before".into()
+        } else if self.early_ends.contains_key(&launch) {
+            "a launch whose end is told once".into()
+        } else if self.early_ends.len() == MAX_EARLY_ENDS {
+            format!("at most {MAX_EARLY_ENDS} such sections")
+        } else {
+            self.early_ends.insert(launch, end);
+            return Ok(());
+        };
+        let (section, offset, expected) = (SectionKind::EarlyEnd.name(), body_offset(at), expected.into());
+        Err(FormatError::Invalid { section, field, offset, value, expected })
     }
 
     /// Adds a frame or an accounting section.

@@ -5,6 +5,7 @@
 
 mod launch;
 mod overlaps;
+mod problem;
 mod report;
 mod stream;
 mod twin;
@@ -14,7 +15,8 @@ use warptrace_format::file::limits::MAX_LOCATIONS;
 
 use crate::file::{Completeness, TraceFile};
 use launch::LaunchCheck;
-pub use report::{Place, Problem, TwinReport, VerifyReport};
+pub use problem::{Place, Problem};
+pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
 impl TraceFile {
@@ -25,7 +27,7 @@ impl TraceFile {
     /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
     /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in
     ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
-    /// - no event was lost, and every warp finished;
+    /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
     ///   share no lane may change places); where a track lost events, as far as both go.
     ///

@@ -11,7 +11,7 @@ use support::{Recorder, Recording, Streams, decode, ecl, event};
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Compression, LaunchInfo, LocationInfo};
+use warptrace_format::file::{Compression, EarlyEnd, LaunchInfo, LocationInfo};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -98,6 +98,19 @@ fn a_file_of_chosen_warps_is_written_byte_for_byte_as_ever() {
     let golden = golden("chosen-v1.wtrc", &written);
     assert!(written == golden, "it is written otherwise");
     assert_holds(golden, &launches);
+}
+
+#[test]
+fn a_file_of_launches_that_ended_early_is_written_byte_for_byte_as_ever() {
+    let mut recorder = recorder(Compression::None);
+    recorder.early_ends = vec![(2, EarlyEnd::Interrupted), (1, EarlyEnd::failed("a misaligned address"))];
+    let written = recorder.record(&launches());
+    let golden = golden("early-ends-v1.wtrc", &written);
+    assert!(written == golden, "it is written otherwise");
+    let trace = TraceFile::from_bytes(golden).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    let ends = [1, 2].map(|launch| trace.early_end(launch).cloned());
+    assert_eq!(ends, [Some(EarlyEnd::failed("a misaligned address")), Some(EarlyEnd::Interrupted)]);
 }
 
 #[test]

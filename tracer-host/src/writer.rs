@@ -5,6 +5,7 @@
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, …             once for each launch and track
+//! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! finish ── INDX, …, TAIL
 //! ```
 //!
@@ -26,7 +27,7 @@ use rayon::prelude::*;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
-pub use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
+pub use warptrace_format::file::{ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata};
 use warptrace_format::file::{
     EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
     encode_index, encode_preamble, encode_section,
@@ -136,11 +137,17 @@ impl<W: Write + Send> TraceWriter<W> {
         for launch in launches {
             self.launches.begin(launch)?;
             let section = launch.encode_section();
-            let entry = launch_entry(launch, self.summary.bytes, section.len() as u64);
+            let (number, length) = (launch.number(), section.len() as u64);
+            let entry = launch_entry(SectionKind::Launch, number, self.summary.bytes, length);
             self.put(&section)?;
             self.index.push(entry);
         }
         self.flush()
+    }
+
+    /// Whether a launch was announced.
+    pub(crate) fn has_begun(&self, launch: u32) -> bool {
+        self.launches.info(launch).is_some()
     }
 
     /// Writes chunks of launch `launch`; see [`write_batch`](Self::write_batch).
@@ -292,6 +299,22 @@ impl<W: Write + Send> TraceWriter<W> {
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
         self.write([], |_| Ok(()), |_| &[], ends)
+    }
+
+    /// Writes why a launch did not run to its end, and flushes it. Of warps whose accounting is not written
+    /// the file then says that they did not finish.
+    ///
+    /// # Errors
+    /// An unknown launch, a second call for the same, more calls than a file can hold, a message that is too
+    /// long ([`EarlyEnd::failed`] cuts it), an I/O error.
+    pub fn end_early(&mut self, launch: u32, end: &EarlyEnd) -> Result<(), WriteError> {
+        self.check_usable(1)?;
+        let section = end.encode_section(launch)?;
+        self.launches.end_early(launch)?;
+        let (at, length) = (self.summary.bytes, section.len() as u64);
+        self.put(&section)?;
+        self.index.push(launch_entry(SectionKind::EarlyEnd, launch, at, length));
+        self.flush()
     }
 
     fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8]) -> Result<(), WriteError> {

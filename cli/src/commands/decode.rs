@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use warptrace_decoder::{EventBlock, TraceFile, WarpFilter};
+use warptrace_decoder::{EventBlock, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
 use warptrace_format::Event;
-use warptrace_format::file::{LaunchInfo, StreamId};
+use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
 use crate::arguments::{self, Format};
-use crate::progress;
+use crate::output::count;
+use crate::{losses, progress};
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
@@ -112,7 +113,7 @@ fn print(
     let bar = command.output.is_some().then(|| progress::events("decoding", total));
     match command.format {
         Format::Csv => {
-            writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask")?;
+            writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why")?;
         }
         // Above the digits of a mask: which lanes stand on its left and on its right.
         Format::Text => {
@@ -124,20 +125,32 @@ fn print(
     for (info, filter) in launches {
         let mut result = Ok(());
         let kernel = trace.metadata().kernels.get(info.kernel() as usize).map_or("?", |kernel| &kernel.name);
-        let printer =
-            Printer { kernel: written(kernel, command.format), names: &names, format: command.format };
-        let _ = trace.decode_all(info.number(), command.track, filter, &mut |block| {
-            let id = info.stream_id(block.warp).expect("the decoder gives warps of this launch");
+        let mut printer = Printer {
+            kernel: written(kernel, command.format),
+            names: &names,
+            format: command.format,
+            end: trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown),
+            headed: None,
+        };
+        let _ = trace.decode_with_losses(info.number(), command.track, filter, &mut |piece| {
+            let id = info.stream_id(piece.warp()).expect("the decoder gives warps of this launch");
             if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
                 return ControlFlow::Continue(());
             }
-            if let Some(bar) = &bar {
+            if let (Some(bar), Piece::Events(block)) = (&bar, &piece) {
                 bar.inc(block.events.len() as u64);
             }
-            result = printer.block(&mut out, &id, &block);
+            result = printer.piece(&mut out, &id, &piece);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         result?;
+        if let Some(words) = losses::early_end(trace, info.number()) {
+            match command.format {
+                Format::Text => writeln!(out, "{words}")?,
+                // Lines of the other formats are events, or belong to a warp.
+                Format::Csv | Format::Jsonl => eprintln!("note: {words}"),
+            }
+        }
     }
     out.flush()?;
     if let Some(bar) = bar {
@@ -175,15 +188,75 @@ struct Printer<'a> {
     kernel: String,
     names: &'a Names,
     format: Format,
+    end: LaunchEnd,
+    /// The warp whose heading was printed last.
+    headed: Option<StreamId>,
 }
 
 impl Printer<'_> {
+    fn piece(&mut self, out: &mut impl Write, id: &StreamId, piece: &Piece<'_>) -> std::io::Result<()> {
+        if self.format == Format::Text && self.headed != Some(*id) {
+            let ([x, y, z], kernel) = (id.block, &self.kernel);
+            writeln!(out, "launch {} {kernel} block {x},{y},{z} warp {}", id.launch, id.warp_in_block)?;
+            self.headed = Some(*id);
+        }
+        match piece {
+            Piece::Events(block) => self.block(out, id, block),
+            Piece::Missing { missing, next_event } => self.missing(out, id, missing, *next_event),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints a mark where events are missing. In the formats for programs it has the fields of an event:
+    /// with location 0 and no lane, which no event has.
+    fn missing(
+        &self,
+        out: &mut impl Write,
+        id: &StreamId,
+        missing: &Missing,
+        next_event: u64,
+    ) -> std::io::Result<()> {
+        let [x, y, z] = id.block;
+        let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
+        let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
+        let (lost, why) = (missing.events.unwrap_or(0), missing.reason.name());
+        match self.format {
+            Format::Text => writeln!(out, "{:>10}  {}", "-", self.in_words(missing)),
+            Format::Csv => writeln!(
+                out,
+                "{launch},{kernel},{x},{y},{z},{warp},{next_event},0,{name},0x00000000,{lost},{why}"
+            ),
+            Format::Jsonl => writeln!(
+                out,
+                "{{\"launch\":{launch},\"kernel\":{kernel},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{next_event},\"location\":0,\"name\":\"{name}\",\"mask\":0,\"lost\":{lost},\"why\":\"{why}\"}}"
+            ),
+        }
+    }
+
+    /// Says what a warp lacks.
+    fn in_words(&self, missing: &Missing) -> String {
+        let reason = missing.reason;
+        let Some(events) = missing.events else {
+            return match (reason, &self.end) {
+                (LossReason::Died, LaunchEnd::Interrupted) => "did not finish: the kernel was interrupted",
+                (LossReason::Died, LaunchEnd::Failed { .. }) => "did not finish: the launch failed",
+                (LossReason::Died, _) => "did not finish: the file does not say why",
+                _ => "no account of this warp: what it lacks is not known",
+            }
+            .to_owned();
+        };
+        let where_missing = match missing.position() {
+            LossPosition::Start => "at the start of this warp",
+            LossPosition::End => "from here on",
+            _ => "somewhere in this warp",
+        };
+        let word = if events == 1 { "event" } else { "events" };
+        format!("lost {} {word} {where_missing}: {}", count(events), reason.describe())
+    }
+
     fn block(&self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
         let [x, y, z] = id.block;
         let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
-        if self.format == Format::Text && block.first_event == 0 {
-            writeln!(out, "launch {launch} {kernel} block {x},{y},{z} warp {warp}")?;
-        }
         for (number, &Event { location, mask }) in (block.first_event..).zip(block.events) {
             let name = self.names.get(location);
             match self.format {
@@ -194,7 +267,7 @@ impl Printer<'_> {
                 )?,
                 Format::Csv => writeln!(
                     out,
-                    "{launch},{kernel},{x},{y},{z},{warp},{number},{location},{name},0x{mask:08x}"
+                    "{launch},{kernel},{x},{y},{z},{warp},{number},{location},{name},0x{mask:08x},0,"
                 )?,
                 Format::Jsonl => writeln!(
                     out,

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_decoder::{Completeness, LaunchEnd, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{LaunchInfo, POLICY_STREAM};
 use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
+use crate::losses::Losses;
 use crate::output::{bytes, count, say};
 use crate::{arguments, output};
 
@@ -30,6 +31,11 @@ struct Launch {
     chunks: u64,
     events: u64,
     lost: u64,
+    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
+    ended: &'static str,
+    /// What the device said, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
     device_bytes_raw: u64,
     file_bytes: u64,
 }
@@ -48,8 +54,8 @@ struct Chosen {
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let launches = launches(&trace)?;
-    if command.json { json(&trace, &launches) } else { text(&trace, &launches, path) }?;
+    let (launches, losses) = (launches(&trace)?, Losses::of(&trace)?);
+    if command.json { json(&trace, &launches, &losses) } else { text(&trace, &launches, &losses, path) }?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,10 +63,7 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
     let mut launches = Vec::new();
     for info in trace.launches() {
         let totals = trace.totals(info.number(), 0);
-        let mut lost = 0;
-        for stream in trace.streams(info.number(), 0)? {
-            lost += stream?.account.map_or(0, |account| account.lost);
-        }
+        let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
         let kernel = trace.metadata().kernels.get(info.kernel() as usize);
         launches.push(Launch {
             launch: info.number(),
@@ -72,7 +75,12 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
             chosen: (!info.is_whole()).then(|| chosen(info)),
             chunks: totals.chunks,
             events: totals.events,
-            lost,
+            lost: trace.losses(info.number(), 0)?.lost(),
+            ended: end.name(),
+            error: match end {
+                LaunchEnd::Failed { message } => Some(message),
+                _ => None,
+            },
             device_bytes_raw: totals.events * u64::from(RAW_EVENT_BYTES),
             file_bytes: totals.file_bytes,
         });
@@ -85,7 +93,7 @@ fn chosen(info: &LaunchInfo) -> Chosen {
     Chosen { first_block, blocks, block_step, first_warp, block_warps }
 }
 
-fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
+fn json(trace: &TraceFile, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
     let complete = *trace.completeness() == Completeness::Complete;
     let value = serde_json::json!({
         "metadata": trace.metadata(),
@@ -93,12 +101,19 @@ fn json(trace: &TraceFile, launches: &[Launch]) -> anyhow::Result<()> {
         "completeness": trace.completeness().to_string(),
         "file_bytes": trace.length(),
         "launches": launches,
+        "losses": losses.rows,
+        "lost_by_reason": losses.totals,
     });
     say!("{}", serde_json::to_string_pretty(&value)?)?;
     Ok(())
 }
 
-fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyhow::Result<()> {
+fn text(
+    trace: &TraceFile,
+    launches: &[Launch],
+    losses: &Losses,
+    path: &std::path::Path,
+) -> anyhow::Result<()> {
     let metadata = trace.metadata();
     say!("{}: {}, {}", path.display(), bytes(trace.length()), trace.completeness())?;
     say!("recorded by  {}", metadata.tool)?;
@@ -143,6 +158,10 @@ fn text(trace: &TraceFile, launches: &[Launch], path: &std::path::Path) -> anyho
             count(warps - recorded),
             count(warps)
         )?;
+    }
+    let lines = losses.describe();
+    if !lines.is_empty() {
+        say!("\n{}", lines.join("\n"))?;
     }
 
     let mut table = Table::new();

@@ -55,12 +55,19 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
 
     let LaunchReport { lost, attempted, memory, .. } = made.report;
     if lost > 0 {
-        eprintln!(
-            "warning: {} of {} events found no room in device memory; allow more with --memory (now {})",
-            output::count(lost),
-            output::count(attempted),
-            MemorySize(memory.limit)
-        );
+        let (lost, attempted) = (output::count(lost), output::count(attempted));
+        let limit = MemorySize(memory.limit);
+        match options.policy {
+            Policy::Stop => eprintln!(
+                "warning: {lost} of {attempted} events found no room in device memory; \
+                 allow more with --memory (now {limit}), or record with --policy stream"
+            ),
+            Policy::Stream { stall, .. } => eprintln!(
+                "warning: {lost} of {attempted} events were lost, because lanes waited for memory in vain; \
+                 let them wait longer with --stall-limit (now {} s), or allow more with --memory (now {limit})",
+                stall.as_secs_f64()
+            ),
+        }
     }
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
     say!("recorded   {} on {name}", program.info().name)?;

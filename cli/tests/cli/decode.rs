@@ -8,6 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
+use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, WARPS, run, text, tool};
@@ -47,7 +48,7 @@ fn the_three_formats_agree() {
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", &[]);
     let csv = lines(&["decode", text(&path), "--format", "csv"]);
-    assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask");
+    assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why");
     let json = lines(&["decode", text(&path), "--format", "jsonl"]);
     let plain = lines(&["decode", text(&path), "--format", "text"]);
     let plain: Vec<&String> = plain[1..].iter().filter(|line| !line.starts_with("launch ")).collect();
@@ -58,7 +59,7 @@ fn the_three_formats_agree() {
         let block = json["block"].as_array().unwrap();
         let mask = number("mask");
         let expected = format!(
-            "{},{},{},{},{},{},{},{},{},0x{mask:08x}",
+            "{},{},{},{},{},{},{},{},{},0x{mask:08x},0,",
             number("launch"),
             json["kernel"].as_str().unwrap(),
             block[0],
@@ -90,6 +91,8 @@ fn with_odd_names(path: &Path) {
     writer
         .write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 3, payload: &payload }])
         .unwrap();
+    let account = WarpAccount { attempted: 3, recorded: 3, lost: 0, chunks: 1, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
     writer.finish().unwrap();
 }
 

@@ -44,7 +44,14 @@ fn an_interrupted_recording_says_where_warps_stand() {
         let (code, verified, _) = run(&["verify", text(&path)]);
         assert_eq!(code, 3);
         assert!(verified.contains(", complete") && verified.contains("warps did not finish"), "{verified}");
-        assert!(verified.contains("problems: 1"), "{verified}");
+        assert!(verified.contains("problems: 2"), "{verified}");
+        let info: serde_json::Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
+        assert_eq!(info["launches"][0]["ended"], "interrupted");
+        assert_eq!(info["losses"][0]["reason"], "died");
+        let decoded = run(&["decode", text(&path)]).1;
+        assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
+        assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
+        assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
     }
 }
 

@@ -8,6 +8,7 @@ mod help;
 mod info;
 mod interrupted;
 mod losses;
+mod marks;
 mod programs;
 mod record;
 mod support;

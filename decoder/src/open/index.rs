@@ -2,8 +2,8 @@
 
 use warptrace_format::file::limits::MAX_SECTION_BYTES;
 use warptrace_format::file::{
-    FormatError, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionKind, TRAILER_BYTES, Trailer,
-    decode_index,
+    EarlyEnd, FormatError, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader,
+    SectionKind, TRAILER_BYTES, Trailer, decode_index,
 };
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
@@ -91,6 +91,9 @@ impl IndexReader<'_> {
         if entry.kind == SectionKind::Launch {
             return self.add_launch(&entry);
         }
+        if entry.kind == SectionKind::EarlyEnd {
+            return self.add_early_end(&entry);
+        }
         if entry.kind == SectionKind::Frame && (entry.chunks == 0 || entry.events < u64::from(entry.chunks)) {
             let expected = format!("at least one for each of 1 or more chunks ({})", entry.chunks);
             return Err(invalid("events", entry.events, expected));
@@ -98,12 +101,31 @@ impl IndexReader<'_> {
         Ok(self.contents.add(self.metadata, entry)?)
     }
 
-    fn add_launch(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
+    /// Reads a section that the index lists: its header and its body.
+    fn section(
+        &self,
+        entry: &IndexEntry,
+        expected: &'static str,
+    ) -> Result<(SectionHeader, Vec<u8>), Refusal> {
         let header = self.bytes.header(entry.offset)?;
-        if header.kind(entry.offset)? != Some(SectionKind::Launch) || header.total_bytes() != entry.length {
-            return Err(unexpected(&header, entry.offset, "LNCH of the length that the index gives").into());
+        if header.kind(entry.offset)? != Some(entry.kind) || header.total_bytes() != entry.length {
+            return Err(unexpected(&header, entry.offset, expected).into());
         }
-        let body = self.bytes.body(SectionKind::Launch, &header, entry.offset)?;
+        let body = self.bytes.body(entry.kind, &header, entry.offset)?;
+        Ok((header, body))
+    }
+
+    fn add_early_end(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
+        let (_, body) = self.section(entry, "ENDS of the length that the index gives")?;
+        let (launch, end) = EarlyEnd::decode(&body, body_offset(entry.offset))?;
+        if launch != entry.launch {
+            return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch).into());
+        }
+        Ok(self.contents.add_early_end((launch, end), entry.offset)?)
+    }
+
+    fn add_launch(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
+        let (header, body) = self.section(entry, "LNCH of the length that the index gives")?;
         let launch = LaunchInfo::decode(header.version, &body, body_offset(entry.offset))?;
         if launch.number() != entry.launch {
             return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());

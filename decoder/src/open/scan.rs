@@ -1,8 +1,8 @@
 //! Opening without an index: a walk from section to section, reading headers only.
 
 use warptrace_format::file::{
-    ACCOUNTS_HEADER_BYTES, AccountsHeader, FRAME_HEADER_BYTES, FormatError, FrameHeader, LaunchInfo,
-    Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, EarlyEnd, FRAME_HEADER_BYTES, FormatError, FrameHeader,
+    LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
 };
 
 use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpected};
@@ -119,7 +119,11 @@ impl Scan<'_> {
                     accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
                 self.contents.add(self.metadata, entry)?;
             }
-            _ => return Err(unexpected(header, at, "LNCH, FRAM, ACCT, INDX or TAIL").into()),
+            SectionKind::EarlyEnd => {
+                let body = self.bytes.body(kind, header, at)?;
+                self.contents.add_early_end(EarlyEnd::decode(&body, body_at)?, at)?;
+            }
+            _ => return Err(unexpected(header, at, "LNCH, FRAM, ACCT, ENDS, INDX or TAIL").into()),
         }
         Ok(())
     }

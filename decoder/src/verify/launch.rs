@@ -5,16 +5,18 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warptrace_format::codec::Decoder;
-use warptrace_format::file::{IndexEntry, LaunchInfo, POLICY_STREAM};
+use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_STREAM};
 use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
-use super::report::{Place, Problem, VerifyReport};
+use super::problem::{Place, Problem};
+use super::report::VerifyReport;
 use super::stream::{Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
 use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
+use crate::losses::{LaunchLosses, Loss, chosen_within};
 use crate::window::{Window, Windows};
 
 /// Sums over one track of the launch.
@@ -22,10 +24,6 @@ use crate::window::{Window, Windows};
 struct TrackSums {
     unknown: BTreeMap<u16, (u64, Place)>,
     outside: Option<(u64, Place, u32, u32)>,
-    lost_events: u64,
-    lost_warps: u64,
-    unfinished: u64,
-    first_unfinished: u32,
     /// Warps that hold something although they were not chosen, and the first of them.
     not_chosen: u64,
     first_not_chosen: u32,
@@ -161,8 +159,11 @@ impl<'a> LaunchCheck<'a> {
         while !warps.is_empty() {
             let unknown = match self.cursors[track].next(warps.clone()) {
                 Accounted::Missing(range) => {
-                    // Of warps that were not chosen there need be none.
-                    if let Some(chosen) = self.info.and_then(|info| chosen_within(info, &range)) {
+                    // Of warps that were not chosen there need be none, and of a launch that did not run to
+                    // its end there may be none.
+                    if self.rules.file.early_end(self.rules.launch).is_none()
+                        && let Some(chosen) = self.info.and_then(|info| chosen_within(info, &range))
+                    {
                         sums.add_missing(chosen, stream, report);
                     }
                     range
@@ -202,6 +203,11 @@ impl<'a> LaunchCheck<'a> {
     /// Reports the sums.
     fn finish(self, report: &mut VerifyReport) {
         let launch = self.rules.launch;
+        if let (Some(end), Some(info)) = (self.rules.file.early_end(launch), self.info) {
+            let kernel = self.rules.file.metadata().kernels.get(info.kernel() as usize);
+            let kernel = kernel.map_or_else(String::new, |kernel| kernel.name.clone());
+            report.add(Problem::EndedEarly { launch, kernel, end: end.clone() });
+        }
         for (track, mut sums) in (0..).zip(self.sums) {
             sums.flush_missing((launch, track), report);
             for (location, (events, first)) in sums.unknown {
@@ -210,16 +216,7 @@ impl<'a> LaunchCheck<'a> {
             if let Some((events, first, mask, lanes)) = sums.outside {
                 report.add(Problem::LaneOutside { events, first, mask, lanes });
             }
-            if sums.lost_events > 0 {
-                let (events, warps) = (sums.lost_events, sums.lost_warps);
-                report.lost_events = report.lost_events.saturating_add(events);
-                report.add(Problem::Lost { launch, track, events, warps });
-            }
-            if sums.unfinished > 0 {
-                let (warps, first) = (sums.unfinished, sums.first_unfinished);
-                report.unfinished_warps += warps;
-                report.add(Problem::Unfinished { launch, track, warps, first });
-            }
+            report_losses(self.rules.file, (launch, track), report);
             if sums.not_chosen > 0 {
                 let (warps, first) = (sums.not_chosen, sums.first_not_chosen);
                 report.add(Problem::NotChosen { launch, track, warps, first });
@@ -262,7 +259,7 @@ impl TrackSums {
         found: Option<&StreamCheck>,
         report: &mut VerifyReport,
     ) {
-        let &WarpAccount { recorded, lost, chunks, finished, .. } = account;
+        let &WarpAccount { recorded, chunks, .. } = account;
         check_balance((launch, track), warp, account, report);
         // A stream that broke off has been reported; its counts are no news.
         if !found.is_some_and(|found| found.failed) {
@@ -275,24 +272,37 @@ impl TrackSums {
                 }
             }
         }
-        if lost > 0 {
-            self.lost_events = self.lost_events.saturating_add(lost);
-            self.lost_warps += 1;
-        }
-        if finished == 0 {
-            if self.unfinished == 0 {
-                self.first_unfinished = warp;
-            }
-            self.unfinished += 1;
-        }
     }
 }
 
-/// The part of a range from its first chosen warp to its last; `None` if none of it was chosen.
-fn chosen_within(info: &LaunchInfo, range: &Range<u32>) -> Option<Range<u32>> {
-    let indices = info.chosen_before(range.start)..info.chosen_before(range.end);
-    let last = indices.end.checked_sub(1).filter(|last| *last >= indices.start)?;
-    Some(info.chosen_warp(indices.start)?..info.chosen_warp(last)? + 1)
+/// Reports what a launch lacks on a track. What has no account is reported as that.
+fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut VerifyReport) {
+    // The file has the launch and the track.
+    let Ok(LaunchLosses { chosen_warps, recorded, losses }) = file.losses(launch, track) else { return };
+    let counted = losses.iter().filter_map(|loss| loss.events).fold(0, u64::saturating_add);
+    let attempted = recorded.saturating_add(counted);
+    for Loss { reason, warps, events, first_warps } in losses {
+        match events {
+            Some(events) => {
+                report.add_lost(reason, events, warps);
+                report.add(Problem::Lost {
+                    launch,
+                    track,
+                    reason,
+                    events,
+                    attempted,
+                    warps,
+                    chosen_warps,
+                    first_warps,
+                });
+            }
+            None if reason == LossReason::Died => {
+                report.unfinished_warps += warps;
+                report.add(Problem::Unfinished { launch, track, warps, chosen_warps, first_warps });
+            }
+            None => {}
+        }
+    }
 }
 
 /// Reports an account whose events do not add up.

@@ -4,7 +4,8 @@
 //! Here the others are found, so that a trace cannot say two things about a warp without a report.
 
 use super::launch::check_balance;
-use super::report::{Problem, VerifyReport};
+use super::problem::Problem;
+use super::report::VerifyReport;
 use crate::file::TraceFile;
 
 /// Reports each accounting section that covers warps which sections before it cover, in order of warp, and

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use warptrace_decoder::{DecodeError, TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
-use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
+use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
@@ -46,6 +46,8 @@ pub struct Recorder {
     pub batch: usize,
     /// Changes accounting on its way into the file.
     pub account: fn(u32, u32, &mut WarpAccount),
+    /// Launches that did not run to their end.
+    pub early_ends: Vec<(u32, EarlyEnd)>,
 }
 
 impl Recorder {
@@ -56,6 +58,7 @@ impl Recorder {
             capacity: 480,
             batch: usize::MAX,
             account: |_, _, _| {},
+            early_ends: Vec::new(),
         }
     }
 
@@ -128,6 +131,9 @@ impl Recorder {
             for (track, streams) in (0..).zip(tracks) {
                 self.write_track(&mut writer, launch, track, streams);
             }
+        }
+        for (launch, end) in &self.early_ends {
+            writer.end_early(*launch, end).unwrap();
         }
         let (bytes, summary) = writer.finish().unwrap();
         assert_eq!(summary.bytes, bytes.len() as u64);

@@ -16,11 +16,11 @@
 //! ```text
 //! offset      of the section's header in the file, less the end of the entry before; of the first entry as it is
 //! length      of the section, header included
-//! kind        0 LNCH, 1 FRAM, 2 ACCT
+//! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS
 //! launch      less the one before, as zigzag
-//! track       0 for LNCH
-//! first warp  0 for LNCH
-//! last warp   less the first warp; 0 for LNCH
+//! track       0 for LNCH and ENDS
+//! first warp  0 for LNCH and ENDS
+//! last warp   less the first warp; 0 for LNCH and ENDS
 //! chunks      FRAM only, else 0
 //! events      FRAM only, else 0
 //! ```
@@ -37,12 +37,14 @@ pub const INDEX_HEADER_BYTES: usize = 16;
 /// with a sign).
 const MOST_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
-const KINDS: [SectionKind; 3] = [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts];
+const KINDS: [SectionKind; 4] =
+    [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts, SectionKind::EarlyEnd];
 
 /// Where one section lies, and what it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// [`SectionKind::Launch`], [`SectionKind::Frame`] or [`SectionKind::Accounts`].
+    /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`] or
+    /// [`SectionKind::EarlyEnd`].
     pub kind: SectionKind,
     /// File offset of the section's header.
     pub offset: u64,
@@ -50,11 +52,11 @@ pub struct IndexEntry {
     pub length: u64,
     /// Launch number.
     pub launch: u32,
-    /// Track; 0 for a launch.
+    /// Track; 0 for a launch and its early end.
     pub track: u32,
-    /// First warp covered; 0 for a launch.
+    /// First warp covered; 0 for a launch and its early end.
     pub first_warp: u32,
-    /// Last warp covered; 0 for a launch.
+    /// Last warp covered; 0 for a launch and its early end.
     pub last_warp: u32,
     /// Chunks in a frame; 0 for the others.
     pub chunks: u32,
@@ -78,7 +80,8 @@ impl IndexEntry {
             ("last warp", more_warps.into()),
         ];
         let of_chunks = [("chunks", self.chunks.into()), ("events", self.events)];
-        let no_warps = (self.kind == SectionKind::Launch).then_some(of_warps);
+        let is_of_launch = matches!(self.kind, SectionKind::Launch | SectionKind::EarlyEnd);
+        let no_warps = is_of_launch.then_some(of_warps);
         let no_chunks = (self.kind != SectionKind::Frame).then_some(of_chunks);
         no_warps
             .into_iter()
@@ -114,7 +117,7 @@ pub fn encode_index(
             return invalid("last warp", u64::from(entry.last_warp), "at least the first warp");
         };
         let Some(kind) = KINDS.iter().position(|&kind| kind == entry.kind) else {
-            return invalid("kind", 0, "LNCH, FRAM or ACCT");
+            return invalid("kind", 0, "LNCH, FRAM, ACCT or ENDS");
         };
         if let Some((field, value)) = entry.unused() {
             return invalid(field, value, "0 in an entry of this kind");
@@ -207,10 +210,10 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
     for entry in &mut entries {
         let offset = fields.offset();
         let kind = fields.varint("kind")?;
-        entry.kind = usize::try_from(kind)
-            .ok()
-            .and_then(|kind| KINDS.get(kind).copied())
-            .ok_or_else(|| fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM) or 2 (ACCT)"))?;
+        entry.kind =
+            usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind).copied()).ok_or_else(|| {
+                fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM), 2 (ACCT) or 3 (ENDS)")
+            })?;
     }
     let mut launch = 0;
     for entry in &mut entries {
@@ -294,9 +297,10 @@ mod tests {
                 chunks: u32::MAX - number,
                 events: u64::MAX - u64::from(number),
             })
-            .map(|entry| match entry.offset / 0x400 % 3 {
+            .map(|entry| match entry.offset / 0x400 % 4 {
                 0 => IndexEntry { track: 0, first_warp: 0, last_warp: 0, ..without_chunks(entry, KINDS[0]) },
                 1 => entry,
+                2 => IndexEntry { track: 0, first_warp: 0, last_warp: 0, ..without_chunks(entry, KINDS[3]) },
                 _ => without_chunks(entry, KINDS[2]),
             })
             .collect();
@@ -327,13 +331,13 @@ mod tests {
         for (at, name) in ["track", "first warp", "last warp", "chunks", "events"].into_iter().enumerate() {
             let mut rest = [0; 5];
             rest[at] = 7;
-            assert_eq!(refused(0, rest), name);
+            assert_eq!([refused(0, rest), refused(3, rest)], [name; 2]);
             if at >= 3 {
                 assert_eq!(refused(2, rest), name);
             }
             assert!(decode_index(&bytes(1, rest), 0).is_ok(), "a frame has {name}");
         }
-        for kind in [KINDS[0], KINDS[2]] {
+        for kind in [KINDS[0], KINDS[2], KINDS[3]] {
             let error = encode_index(0, &[IndexEntry { kind, ..entry() }], Compression::None).unwrap_err();
             assert!(matches!(error, FormatError::Invalid { field: "track" | "chunks", .. }), "{error}");
         }
@@ -354,7 +358,7 @@ mod tests {
         refused(8, &[2], 1, "compression");
         refused(9, &[1], 1, "reserved");
         refused(16, &most64, 2, "offset");
-        refused(20, &[3], 1, "kind");
+        refused(20, &[4], 1, "kind");
         refused(21, &[1], 1, "launch");
         refused(21, &most64, 1, "launch");
         for (at, name) in [(22, "track"), (23, "first warp"), (24, "last warp"), (25, "chunks")] {

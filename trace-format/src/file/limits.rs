@@ -18,6 +18,10 @@ pub const MAX_FRAME_BYTES: u32 = 16 << 20;
 pub const MAX_FRAME_CHUNKS: u32 = 1 << 18;
 /// Largest payload of one chunk in bytes: the largest chunk of a pool without its header.
 pub const MAX_PAYLOAD_BYTES: u32 = crate::chunk::MAX_CHUNK_BYTES - crate::chunk::CHUNK_HEADER_BYTES;
+/// Bytes of the message of a launch that failed.
+pub const MAX_MESSAGE_BYTES: usize = 4096;
+/// Launches of a file that did not run to their end.
+pub const MAX_EARLY_ENDS: usize = 1024;
 /// Warps in one accounting section.
 pub const MAX_ACCOUNTS: u32 = 65_536;
 /// Entries in one index section.

@@ -124,6 +124,9 @@ pub const POLICY_STOP: &str = "stop";
 /// The policy of recordings whose warps wait where memory is used up. What is lost where they wait in vain
 /// may be in the middle.
 pub const POLICY_STREAM: &str = "stream";
+/// The policy of recordings that keep an end of each warp where memory is used up. This build reads such
+/// files, and makes none.
+pub const POLICY_RING: &str = "ring";
 
 /// Everything about a recording that is not a launch or an event.
 ///

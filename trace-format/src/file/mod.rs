@@ -9,8 +9,9 @@
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
 //! │ ACCT …   │ its accounting, per warp                      any number
+//! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
-//! │ INDX …   │ where each LNCH, FRAM and ACCT section lies   any number
+//! │ INDX …   │ where each of these sections lies             any number
 //! ├──────────┤
 //! │ TAIL     │ 48 bytes: where the index begins              last
 //! └──────────┘
@@ -31,12 +32,14 @@
 //! readers may ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
 
 mod accounts;
+mod early_end;
 mod error;
 mod fields;
 mod frame;
 mod index;
 mod launch;
 pub mod limits;
+mod loss;
 mod metadata;
 mod metadata_error;
 mod preamble;
@@ -44,6 +47,7 @@ mod section;
 mod trailer;
 
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
+pub use early_end::EarlyEnd;
 pub use error::FormatError;
 pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, Compression, EncodedFrame, FRAME_HEADER_BYTES,
@@ -51,7 +55,10 @@ pub use frame::{
 };
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
-pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
+pub use loss::{LossPosition, LossReason};
+pub use metadata::{
+    DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+};
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{

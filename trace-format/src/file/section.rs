@@ -50,6 +50,8 @@ pub enum SectionKind {
     Frame,
     /// Accounting of warps.
     Accounts,
+    /// Why a launch did not run to its end.
+    EarlyEnd,
     /// Where the sections are.
     Index,
     /// Where the index is.
@@ -58,8 +60,15 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 6] =
-        [Self::Metadata, Self::Launch, Self::Frame, Self::Accounts, Self::Index, Self::Trailer];
+    pub const ALL: [Self; 7] = [
+        Self::Metadata,
+        Self::Launch,
+        Self::Frame,
+        Self::Accounts,
+        Self::EarlyEnd,
+        Self::Index,
+        Self::Trailer,
+    ];
 
     /// The tag in the file.
     pub const fn tag(self) -> Tag {
@@ -68,6 +77,7 @@ impl SectionKind {
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Accounts => *b"ACCT",
+            Self::EarlyEnd => *b"ENDS",
             Self::Index => *b"INDX",
             Self::Trailer => *b"TAIL",
         })
@@ -80,6 +90,7 @@ impl SectionKind {
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Accounts => "ACCT",
+            Self::EarlyEnd => "ENDS",
             Self::Index => "INDX",
             Self::Trailer => "TAIL",
         }
@@ -94,7 +105,21 @@ impl SectionKind {
     /// [version of its own](super::LaunchInfo::version).)
     pub const fn version(self) -> u16 {
         match self {
-            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => 1,
+            Self::Metadata
+            | Self::Launch
+            | Self::Frame
+            | Self::Accounts
+            | Self::EarlyEnd
+            | Self::Index
+            | Self::Trailer => 1,
+        }
+    }
+
+    /// The flags that this build writes: who does not know how a launch ended still understands the rest.
+    const fn flags(self) -> u16 {
+        match self {
+            Self::EarlyEnd => FLAG_OPTIONAL,
+            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => 0,
         }
     }
 
@@ -102,7 +127,9 @@ impl SectionKind {
     pub const fn readable_versions(self) -> &'static [u16] {
         match self {
             Self::Launch => &[1, CHOSEN_VERSION],
-            Self::Metadata | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => &[1],
+            Self::Metadata | Self::Frame | Self::Accounts | Self::EarlyEnd | Self::Index | Self::Trailer => {
+                &[1]
+            }
         }
     }
 }
@@ -133,7 +160,7 @@ impl SectionHeader {
         body.iter().for_each(|part| body_crc.update(part));
         let length = body.iter().map(|part| part.len() as u64).sum();
         let body_crc = body_crc.finalize();
-        Self { tag: kind.tag(), version, flags: 0, length, body_crc }
+        Self { tag: kind.tag(), version, flags: kind.flags(), length, body_crc }
     }
 
     /// The header's bytes.
@@ -278,6 +305,7 @@ mod tests {
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"ACCT", 1, one),
+                (*b"ENDS", 1, one),
                 (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),
             ]

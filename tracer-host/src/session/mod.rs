@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use warptrace_device::{KernelCall, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{LaunchInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
 
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
@@ -211,8 +211,9 @@ impl Logs {
 /// All device memory that it uses is allocated when it starts, within [one
 /// limit](SessionOptions::memory_bytes). What launches leave there is drained when it is worth it, or when
 /// room is short, and written by a thread while the program goes on: a short launch costs no more than
-/// itself. A launch that fails leaves the session unusable; what was recorded before it is written, and makes
-/// a readable file. So it does when a session is dropped.
+/// itself. A launch that fails leaves the session unusable: what was recorded until then and the error are
+/// written, and end the file. When a session is dropped, what was recorded is written, too, and can be read,
+/// but the file has no index.
 pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
     /// `None` after the end.
@@ -359,7 +360,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
                 Logs::Kept(_) => self.log_launch(call, shape, info),
                 Logs::Streamed(_) => self.stream_launch(call, shape, info),
             }
-        }?;
+        };
+        if let Err(error) = &time {
+            self.end_failed(info, error);
+        }
+        let time = time?;
         self.launches += 1;
         self.total.launches += 1;
         self.total.kernel += time.kernel;
@@ -377,6 +382,21 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             false => {}
         }
         Ok(time)
+    }
+
+    /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
+    ///
+    /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
+    /// ended already.
+    fn end_failed(&mut self, info: LaunchInfo, error: &SessionError) {
+        if let Some(mut worker) = self.worker.take() {
+            let begin = std::mem::take(&mut self.pending);
+            let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
+            let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+            // Dropped, the output is written as far as the system is concerned.
+            let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
+        }
+        let _ = self.logs.free(self.device);
     }
 
     /// Launches a kernel that is not recorded.

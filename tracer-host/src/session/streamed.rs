@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{EarlyEnd, LaunchInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
 use super::stream::{Look, Streams};
@@ -21,7 +21,7 @@ fn send<W: Write + Send + 'static>(
     if packed.is_empty() && end.is_empty() {
         return Ok(());
     }
-    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts })
+    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts, early_end: None })
 }
 
 /// What is done while a kernel runs.
@@ -75,7 +75,10 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
         let running = self.streams.standing(number);
         let rest = self.streams.abandon(Some(memory))?;
         self.send(rest)?;
-        let worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        let begin = std::mem::take(&mut self.begin);
+        let early_end = Some(Box::new((self.info, EarlyEnd::Interrupted)));
+        worker.write(Drained { begin, early_end, ..Drained::default() })?;
         let (writer, _) = worker.finish()?;
         // Dropped, it is written as far as the system is concerned.
         drop(writer.finish()?);
@@ -130,6 +133,7 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         if let Err(error) = time {
             // What is known of it and of those before is written.
             let _ = serving.streams.end_failed(self.device).map(|look| serving.send(look));
+            self.pending = serving.begin;
             return Err(error.into());
         }
         serving.streams.launched(info.number());

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{EarlyEnd, LaunchInfo};
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
@@ -61,6 +61,8 @@ pub(super) struct Drained {
     /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
     /// none ends, these are others'.
     pub(super) accounts: Vec<Account>,
+    /// A launch that did not run to its end; it may not have begun before. Boxed, because it is rare.
+    pub(super) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
 }
 
 impl Drained {
@@ -230,9 +232,25 @@ impl<W: Write + Send> Work<W> {
         }
         let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
         let ends = self.ends(&drained.end, Account::peel_slice(of_ended));
-        if drained.packed.is_empty() && ends.is_empty() {
-            return Ok(());
+        if !drained.packed.is_empty() || !ends.is_empty() {
+            self.write_batch(drained, launches, &ends)?;
         }
+        if let Some((info, end)) = drained.early_end.as_deref() {
+            if !self.writer.has_begun(info.number()) {
+                self.writer.begin_launch(info)?;
+            }
+            self.writer.end_early(info.number(), end)?;
+        }
+        Ok(())
+    }
+
+    /// Writes chunks of `launches`, and the accounts in `ends`.
+    fn write_batch(
+        &mut self,
+        drained: &Drained,
+        launches: BTreeSet<u32>,
+        ends: &[TrackEnd<'_>],
+    ) -> Result<(), SessionError> {
         let (chunk_bytes, report) = (self.chunk_bytes as usize, &mut self.report);
         let find = |batch: &mut Batch| {
             let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
@@ -250,7 +268,7 @@ impl<W: Write + Send> Work<W> {
             Ok(())
         };
         let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
-        self.writer.write(launches, find, payload, &ends)
+        self.writer.write(launches, find, payload, ends)
     }
 
     /// Counts what the accounts of `launches` say; and to which launch and track each belongs.

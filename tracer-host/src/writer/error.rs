@@ -34,7 +34,7 @@ pub enum WriteError {
     },
     /// The index is full.
     #[error(
-        "the file would hold more than {limit} launches, frames and accounting sections; use larger frames or another file"
+        "the file would hold more than {limit} sections of launches, frames and accounts; use larger frames or another file"
     )]
     TooManySections {
         /// Most sections that an index can list.
@@ -45,6 +45,18 @@ pub enum WriteError {
     LaunchTwice {
         /// The number.
         launch: u32,
+    },
+    /// The launch was said to have ended early before.
+    #[error("the early end of launch {launch} was written before; a launch ends once")]
+    EndedTwice {
+        /// The number.
+        launch: u32,
+    },
+    /// Too many launches ended early.
+    #[error("{limit} launches of this file did not run to their end; it cannot tell of more")]
+    TooManyEarlyEnds {
+        /// Most of them that a file can tell of.
+        limit: usize,
     },
     /// The launch was never announced.
     #[error("launch {launch} is unknown; call begin_launch first")]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
+use warptrace_format::file::limits::MAX_EARLY_ENDS;
 use warptrace_format::file::{IndexEntry, LaunchInfo, Metadata, SectionKind};
 use warptrace_format::pool::WarpAccount;
 
@@ -27,6 +28,7 @@ enum Track {
 struct Launch {
     info: LaunchInfo,
     tracks: Vec<Track>,
+    ended_early: bool,
 }
 
 /// Every launch of the file.
@@ -36,6 +38,7 @@ pub(super) struct Launches {
     tracks: usize,
     payload_capacity: u32,
     launches: BTreeMap<u32, Launch>,
+    early_ends: usize,
 }
 
 impl Launches {
@@ -45,6 +48,7 @@ impl Launches {
             tracks: metadata.tracks.len(),
             payload_capacity: metadata.payload_capacity(),
             launches: BTreeMap::new(),
+            early_ends: 0,
         }
     }
 
@@ -59,7 +63,7 @@ impl Launches {
             return Err(WriteError::LaunchTwice { launch });
         }
         let tracks = (0..self.tracks).map(|_| Track::Open(Vec::new())).collect();
-        self.launches.insert(launch, Launch { info: *info, tracks });
+        self.launches.insert(launch, Launch { info: *info, tracks, ended_early: false });
         Ok(())
     }
 
@@ -149,6 +153,20 @@ impl Launches {
         Ok(())
     }
 
+    /// Takes note of a launch that ended early.
+    pub(super) fn end_early(&mut self, launch: u32) -> Result<(), WriteError> {
+        let open = self.launches.get_mut(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        if open.ended_early {
+            return Err(WriteError::EndedTwice { launch });
+        }
+        if self.early_ends == MAX_EARLY_ENDS {
+            return Err(WriteError::TooManyEarlyEnds { limit: MAX_EARLY_ENDS });
+        }
+        open.ended_early = true;
+        self.early_ends += 1;
+        Ok(())
+    }
+
     fn check_end(&self, &TrackEnd { launch, track, accounts }: &TrackEnd<'_>) -> Result<(), WriteError> {
         let tracks = self.tracks;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
@@ -174,17 +192,7 @@ impl Launches {
     }
 }
 
-/// The index entry of a launch section.
-pub(super) fn launch_entry(launch: &LaunchInfo, offset: u64, length: u64) -> IndexEntry {
-    IndexEntry {
-        kind: SectionKind::Launch,
-        offset,
-        length,
-        launch: launch.number(),
-        track: 0,
-        first_warp: 0,
-        last_warp: 0,
-        chunks: 0,
-        events: 0,
-    }
+/// The index entry of a section that belongs to a launch as a whole.
+pub(super) fn launch_entry(kind: SectionKind, launch: u32, offset: u64, length: u64) -> IndexEntry {
+    IndexEntry { kind, offset, length, launch, track: 0, first_warp: 0, last_warp: 0, chunks: 0, events: 0 }
 }

@@ -36,7 +36,7 @@ kernel! {
         let thread = simt::global_thread_x();
         let mut left = turns + thread % 4;
         while left != 0 {
-            if left % 2 == 0 {
+            if left.is_multiple_of(2) {
                 trace_loc(at::EVEN);
             } else {
                 trace_loc(at::ODD);

@@ -5,6 +5,7 @@ mod errors;
 mod fake;
 mod limits;
 mod log_memory;
+mod losses;
 mod output;
 mod room;
 mod streamed;

@@ -1,0 +1,287 @@
+//! What is not in a trace, and why: launch by launch, and warp by warp.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
+use warptrace_format::pool::WarpAccount;
+
+use crate::accounts::{AccountCursor, Accounted};
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+
+/// Warps that a [`Loss`] names.
+const NAMED_WARPS: usize = 8;
+
+/// How a launch ended, as far as the file knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchEnd {
+    /// It ran to its end.
+    Completed,
+    /// It failed, with this message.
+    Failed {
+        /// What the device or the recorder said.
+        message: String,
+    },
+    /// The recording was ended while the kernel ran.
+    Interrupted,
+    /// The file does not tell: it has no accounts of the launch, as one of a recording that was killed.
+    Unknown,
+}
+
+impl LaunchEnd {
+    /// The name, as JSON has it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Warps of a launch and track that lack events for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// Why.
+    pub reason: LossReason,
+    /// Number of the warps.
+    pub warps: u64,
+    /// Events that they lack; `None` if that is not known.
+    pub events: Option<u64>,
+    /// The first of the warps, at most 8. Empty for warps that were not chosen.
+    pub first_warps: Vec<u32>,
+}
+
+/// What a launch and track lacks; see [`TraceFile::losses`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaunchLosses {
+    /// Warps that were chosen to be recorded.
+    pub chosen_warps: u32,
+    /// Events in the file.
+    pub recorded: u64,
+    /// What is missing, at most one for each reason and for whether events were counted, in the order of
+    /// reasons.
+    pub losses: Vec<Loss>,
+}
+
+impl LaunchLosses {
+    /// Events that are known to be lost. Warps that did not finish may lack more.
+    pub fn lost(&self) -> u64 {
+        self.losses.iter().filter_map(|loss| loss.events).fold(0, u64::saturating_add)
+    }
+
+    /// Whether nothing is missing but what was not to be recorded.
+    pub fn is_none(&self) -> bool {
+        self.losses.iter().all(|loss| loss.reason == LossReason::NotChosen)
+    }
+}
+
+/// Warps that follow each other and lack events; see [`TraceFile::lossy_warps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossyWarps {
+    /// Linear index of the first warp.
+    pub first: u32,
+    /// Linear index of the last. Where events were counted, the first.
+    pub last: u32,
+    /// How many of these warps were chosen to be recorded. Only they are meant.
+    pub chosen: u32,
+    /// Why.
+    pub reason: LossReason,
+    /// Events that the warp lacks; `None` if that is not known.
+    pub events: Option<u64>,
+}
+
+/// Why warps of a launch lack events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reasons {
+    /// Of events that were counted as lost.
+    counted: LossReason,
+    /// Of warps without accounts.
+    no_account: LossReason,
+}
+
+impl Reasons {
+    pub(crate) fn of(file: &TraceFile, launch: u32) -> Self {
+        let is_early = file.early_end(launch).is_some();
+        Self {
+            counted: LossReason::of_policy(&file.metadata().policy),
+            no_account: if is_early { LossReason::Died } else { LossReason::Unknown },
+        }
+    }
+
+    /// What a warp with this account, or with none, lacks: the reasons, and the numbers of events.
+    pub(crate) fn missing(
+        self,
+        account: Option<&WarpAccount>,
+    ) -> impl Iterator<Item = (LossReason, Option<u64>)> {
+        let lost = account.map_or(0, |account| account.lost);
+        let unfinished = match account {
+            Some(account) => (account.finished == 0).then_some(LossReason::Died),
+            None => Some(self.no_account),
+        };
+        let counted = (lost > 0).then_some((self.counted, Some(lost)));
+        counted.into_iter().chain(unfinished.map(|reason| (reason, None)))
+    }
+}
+
+/// The warps of a launch and track that lack events, in order of warp; see [`TraceFile::lossy_warps`].
+#[derive(Debug)]
+pub struct LossyWarpsIter<'a> {
+    launch: &'a LaunchInfo,
+    reasons: Reasons,
+    cursor: AccountCursor<'a>,
+    rest: Range<u32>,
+    ready: VecDeque<LossyWarps>,
+}
+
+impl TraceFile {
+    /// Tells why a launch did not run to its end, if the file says so.
+    pub fn early_end(&self, launch: u32) -> Option<&EarlyEnd> {
+        self.early_ends.get(&launch)
+    }
+
+    /// Tells how a launch ended; `None` if the file has no such launch.
+    ///
+    /// A launch that has accounts, or was not to be recorded, has run to its end unless the file says
+    /// otherwise.
+    pub fn launch_end(&self, launch: u32) -> Option<LaunchEnd> {
+        let info = self.launch(launch)?;
+        let is_accounted = !self.account_sections(launch, 0).is_empty();
+        Some(match self.early_end(launch) {
+            Some(EarlyEnd::Failed { message }) => LaunchEnd::Failed { message: message.clone() },
+            Some(EarlyEnd::Interrupted) => LaunchEnd::Interrupted,
+            None if is_accounted || !info.is_recorded() => LaunchEnd::Completed,
+            // A kind of end that a later version knows, or none.
+            _ => LaunchEnd::Unknown,
+        })
+    }
+
+    /// Sums up what a launch lacks on a track, by reason. Taken from the accounting, without touching a
+    /// frame. Accounts that cannot be read count as missing ([`verify`](Self::verify) names them).
+    ///
+    /// ```no_run
+    /// use warptrace_decoder::TraceFile;
+    /// let trace = TraceFile::open("run.wtrc")?;
+    /// for loss in trace.losses(0, 0)?.losses {
+    ///     println!("{} warps, {:?} events: {}", loss.warps, loss.events, loss.reason);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file has no such launch or track.
+    pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
+        let (info, _) = self.resolve(launch, track)?;
+        let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
+        for LossyWarps { first, last, chosen, reason, events } in self.lossy_warps(launch, track)? {
+            let loss = sums.entry((reason, events.is_none())).or_insert_with(|| Loss {
+                reason,
+                warps: 0,
+                events: events.map(|_| 0),
+                first_warps: Vec::new(),
+            });
+            loss.warps += u64::from(chosen);
+            loss.events = loss.events.map(|sum| sum.saturating_add(events.unwrap_or(0)));
+            match NAMED_WARPS.saturating_sub(loss.first_warps.len()) {
+                0 => {}
+                _ if first == last => loss.first_warps.push(first),
+                named => {
+                    let indices = info.chosen_before(first)..info.chosen_before(last).saturating_add(1);
+                    loss.first_warps.extend(indices.take(named).filter_map(|index| info.chosen_warp(index)));
+                }
+            }
+        }
+        let chosen_warps = info.chosen().count();
+        if chosen_warps < info.warps() {
+            let (reason, warps) = (LossReason::NotChosen, u64::from(info.warps() - chosen_warps));
+            sums.insert((reason, true), Loss { reason, warps, events: None, first_warps: Vec::new() });
+        }
+        let recorded = self.totals(launch, track).events;
+        Ok(LaunchLosses { chosen_warps, recorded, losses: sums.into_values().collect() })
+    }
+
+    /// The chosen warps of a launch and track that lack events, in order of warp. A warp may come twice, with
+    /// two reasons. Taken from the accounting; memory: one section of it.
+    ///
+    /// # Errors
+    /// The file has no such launch or track.
+    pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
+        let (info, _) = self.resolve(launch, track)?;
+        Ok(LossyWarpsIter {
+            launch: info,
+            reasons: Reasons::of(self, launch),
+            cursor: AccountCursor::new(self, launch, track),
+            rest: 0..info.warps(),
+            ready: VecDeque::new(),
+        })
+    }
+}
+
+impl LossyWarpsIter<'_> {
+    /// Makes more items ready, or moves on over warps that lack nothing.
+    fn refill(&mut self) {
+        let Self { launch, reasons, cursor, rest, ready } = self;
+        match cursor.next(rest.clone()) {
+            Accounted::Missing(warps) | Accounted::Damaged(warps, _) => {
+                rest.start = warps.end;
+                let Some(warps) = chosen_within(launch, &warps) else { return };
+                let chosen = launch.chosen_before(warps.end) - launch.chosen_before(warps.start);
+                for (reason, events) in reasons.missing(None) {
+                    let (first, last) = (warps.start, warps.end - 1);
+                    ready.push_back(LossyWarps { first, last, chosen, reason, events });
+                }
+            }
+            Accounted::Accounts { first, accounts } => {
+                rest.start = first + accounts.len() as u32;
+                for (warp, account) in (first..).zip(accounts) {
+                    for (reason, events) in reasons.missing(Some(account)) {
+                        match ready.back_mut() {
+                            Some(last)
+                                if events.is_none()
+                                    && last.events.is_none()
+                                    && last.reason == reason
+                                    && last.last.checked_add(1) == Some(warp) =>
+                            {
+                                last.last = warp;
+                                last.chosen += 1;
+                            }
+                            _ => ready.push_back(LossyWarps {
+                                first: warp,
+                                last: warp,
+                                chosen: 1,
+                                reason,
+                                events,
+                            }),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for LossyWarpsIter<'_> {
+    type Item = LossyWarps;
+
+    fn next(&mut self) -> Option<LossyWarps> {
+        while self.ready.is_empty() && !self.rest.is_empty() {
+            self.refill();
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl std::iter::FusedIterator for LossyWarpsIter<'_> {}
+
+/// The part of a range from its first chosen warp to its last; `None` if none of it was chosen.
+pub(crate) fn chosen_within(info: &LaunchInfo, range: &Range<u32>) -> Option<Range<u32>> {
+    let indices = info.chosen_before(range.start)..info.chosen_before(range.end);
+    let last = indices.end.checked_sub(1).filter(|last| *last >= indices.start)?;
+    Some(info.chosen_warp(indices.start)?..info.chosen_warp(last)? + 1)
+}

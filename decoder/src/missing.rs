@@ -1,0 +1,206 @@
+//! Events of a launch with marks where some are missing.
+
+use std::ops::{ControlFlow, Range};
+
+use warptrace_format::file::{LossPosition, LossReason};
+use warptrace_format::pool::WarpAccount;
+
+use crate::accounts::{AccountCursor, Accounted};
+use crate::all::{EventBlock, WarpFilter};
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+use crate::losses::Reasons;
+
+/// Events that a warp lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missing {
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+    /// Why.
+    pub reason: LossReason,
+    /// How many; `None` if that is not known.
+    pub events: Option<u64>,
+}
+
+impl Missing {
+    /// Where among the warp's recorded events the missing ones would stand. What is not counted is missing
+    /// behind the last one.
+    pub const fn position(&self) -> LossPosition {
+        match self.events {
+            Some(_) => self.reason.position(),
+            None => LossPosition::End,
+        }
+    }
+}
+
+/// A piece of what [`TraceFile::decode_with_losses`] finds.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Piece<'a> {
+    /// Consecutive events of one warp.
+    Events(EventBlock<'a>),
+    /// Events of a warp are missing, here or, if they may be missing anywhere, in the events that follow.
+    Missing {
+        /// What is missing.
+        missing: Missing,
+        /// Number that the warp's next recorded event has, or would have.
+        next_event: u64,
+    },
+}
+
+impl Piece<'_> {
+    /// Linear index of the warp.
+    pub const fn warp(&self) -> u32 {
+        match self {
+            Self::Events(block) => block.warp,
+            Self::Missing { missing, .. } => missing.warp,
+        }
+    }
+}
+
+impl TraceFile {
+    /// As [`decode_all`](Self::decode_all), with marks where events are missing: before the first event of a
+    /// warp if its earlier events were overwritten or some are missing anywhere, behind the last one if later
+    /// events are missing.
+    ///
+    /// Every loss that was counted has a mark, also of warps without events. A warp that did not finish, or
+    /// has no account, has one if it has events or counted losses; [`lossy_warps`](Self::lossy_warps) gives
+    /// the others, and [`launch_end`](Self::launch_end) tells why. Warps that were not chosen have none.
+    ///
+    /// # Errors
+    /// As [`decode_all`](Self::decode_all). Accounts that cannot be read count as missing.
+    pub fn decode_with_losses(
+        &self,
+        launch: u32,
+        track: u32,
+        filter: &WarpFilter,
+        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let (info, _) = self.resolve(launch, track)?;
+        let mut marks = Marks {
+            accounts: AccountCursor::new(self, launch, track),
+            reasons: Reasons::of(self, launch),
+            rest: filter.range(info.warps()),
+            current: None,
+        };
+        let flow = self.decode_all(launch, track, filter, &mut |block| {
+            marks.at(block.warp, sink)?;
+            marks.note(&block);
+            sink(Piece::Events(block))
+        })?;
+        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+    }
+
+    /// What one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
+    /// nothing.
+    ///
+    /// # Errors
+    /// The file has no such launch or track, or the launch no such warp.
+    pub fn missing(&self, launch: u32, warp: u32, track: u32) -> Result<Vec<Missing>, DecodeError> {
+        let (info, _) = self.resolve(launch, track)?;
+        if warp >= info.warps() {
+            return Err(DecodeError::UnknownWarp { launch, warp, warps: info.warps() });
+        }
+        if !info.is_chosen(warp) {
+            return Ok(vec![Missing { warp, reason: LossReason::NotChosen, events: None }]);
+        }
+        let account = account(&mut AccountCursor::new(self, launch, track), warp);
+        let missing = Reasons::of(self, launch).missing(account.as_ref());
+        Ok(missing.map(|(reason, events)| Missing { warp, reason, events }).collect())
+    }
+}
+
+/// The account of a warp, if there is one that can be read.
+fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Option<WarpAccount> {
+    match accounts.next(warp..warp.saturating_add(1)) {
+        Accounted::Accounts { accounts, .. } => accounts.first().copied(),
+        Accounted::Missing(_) | Accounted::Damaged(..) => None,
+    }
+}
+
+/// The warp whose events are being delivered.
+struct Current {
+    warp: u32,
+    account: Option<WarpAccount>,
+    next_event: u64,
+}
+
+/// Goes through the accounts of a launch beside its events.
+struct Marks<'a> {
+    accounts: AccountCursor<'a>,
+    reasons: Reasons,
+    /// Warps behind the current one.
+    rest: Range<u32>,
+    current: Option<Current>,
+}
+
+impl Marks<'_> {
+    /// Comes to a warp with events.
+    fn at(&mut self, warp: u32, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        if self.current.as_ref().is_some_and(|current| current.warp == warp) {
+            return ControlFlow::Continue(());
+        }
+        self.end_current(sink)?;
+        self.pass(warp, sink)?;
+        let account = account(&mut self.accounts, warp);
+        self.rest.start = warp.saturating_add(1);
+        let current = Current { warp, account, next_event: 0 };
+        self.mark(&current, |position| position != LossPosition::End, sink)?;
+        self.current = Some(current);
+        ControlFlow::Continue(())
+    }
+
+    fn note(&mut self, block: &EventBlock<'_>) {
+        if let Some(current) = &mut self.current {
+            current.next_event = block.first_event + block.events.len() as u64;
+        }
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.end_current(sink)?;
+        self.pass(self.rest.end, sink)
+    }
+
+    fn end_current(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self.current.take() {
+            Some(current) => self.mark(&current, |position| position == LossPosition::End, sink),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Passes warps without events, up to `to`; where losses were counted, there are marks.
+    fn pass(&mut self, to: u32, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        while self.rest.start < to {
+            match self.accounts.next(self.rest.start..to) {
+                Accounted::Missing(warps) | Accounted::Damaged(warps, _) => self.rest.start = warps.end,
+                Accounted::Accounts { first, accounts } => {
+                    self.rest.start = first + accounts.len() as u32;
+                    for (warp, account) in (first..).zip(accounts).filter(|(_, account)| account.lost > 0) {
+                        for (reason, events) in self.reasons.missing(Some(account)) {
+                            let missing = Missing { warp, reason, events };
+                            sink(Piece::Missing { missing, next_event: 0 })?;
+                        }
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Gives the marks of a warp that stand at some positions.
+    fn mark(
+        &self,
+        &Current { warp, account, next_event }: &Current,
+        is_here: impl Fn(LossPosition) -> bool,
+        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for (reason, events) in self.reasons.missing(account.as_ref()) {
+            let missing = Missing { warp, reason, events };
+            if is_here(missing.position()) {
+                sink(Piece::Missing { missing, next_event })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

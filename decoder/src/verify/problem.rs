@@ -1,0 +1,294 @@
+//! What can be wrong with a trace.
+
+use std::fmt;
+
+use warptrace_format::Event;
+use warptrace_format::file::{EarlyEnd, LossReason};
+
+use super::twin::LanesNext;
+use crate::error::DecodeError;
+use crate::file::Completeness;
+
+/// An event's place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Launch number.
+    pub launch: u32,
+    /// Track.
+    pub track: u32,
+    /// Linear index of the warp.
+    pub warp: u32,
+    /// Number of the event in the warp's stream, from 0.
+    pub event: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { launch, track, warp, event } = self;
+        write!(out, "launch {launch}, track {track}, warp {warp}, event {event}")
+    }
+}
+
+/// What lanes come to next, in words.
+fn all_next(expected: &[LanesNext]) -> String {
+    let words = expected.iter().map(|LanesNext { lanes, event }| match event {
+        Some(Event { location, mask }) => {
+            format!("lanes {lanes:#010x} come to location {location} mask {mask:#010x}")
+        }
+        None => format!("lanes {lanes:#010x} have no event left"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// How a launch ended, in words.
+fn ended(end: &EarlyEnd) -> String {
+    match end {
+        EarlyEnd::Failed { message } => format!("failed: {}", visible(message)),
+        end => end.verb().to_owned(),
+    }
+}
+
+/// A text in which nothing moves the cursor or begins a line.
+fn visible(text: &str) -> String {
+    let line = |line: &str| {
+        if line.contains(char::is_control) { line.escape_debug().to_string() } else { line.into() }
+    };
+    text.lines().map(str::trim).filter(|text| !text.is_empty()).map(line).collect::<Vec<_>>().join("; ")
+}
+
+/// Names the first of some warps: `warps 3, 5 and 7 more`.
+fn named(first: &[u32], warps: u64) -> String {
+    let names = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let word = if warps == 1 { "warp" } else { "warps" };
+    match warps.saturating_sub(first.len() as u64) {
+        0 => format!("{word} {names}"),
+        more => format!("{word} {names} and {more} more"),
+    }
+}
+
+/// What to do against a loss, behind a semicolon.
+pub(super) fn remedy(reason: LossReason) -> String {
+    reason.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"))
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file ends early, or its end is damaged.
+    #[error("the file is not whole: {0}")]
+    Incomplete(Completeness),
+    /// A frame, a chunk or an accounting section cannot be decoded.
+    #[error(transparent)]
+    Unreadable(DecodeError),
+    /// Events at a location that the metadata does not describe.
+    #[error(
+        "location {location} is not in the location table; {events} events name it, the first at {first}"
+    )]
+    UnknownLocation {
+        /// The location.
+        location: u16,
+        /// Events that name it, in this launch and track.
+        events: u64,
+        /// The first of them, in order of warp.
+        first: Place,
+    },
+    /// Events by lanes that their warp does not have.
+    #[error(
+        "{events} events name lanes that their warp does not have, the first at {first}: \
+         mask {mask:#010x}, lanes {lanes:#010x}"
+    )]
+    LaneOutside {
+        /// Such events in this launch and track.
+        events: u64,
+        /// The first of them, in order of warp.
+        first: Place,
+        /// Its mask.
+        mask: u32,
+        /// The lanes that the warp has.
+        lanes: u32,
+    },
+    /// Warps without accounting.
+    #[error(
+        "launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known"
+    )]
+    MissingAccounting {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// First of the warps.
+        first: u32,
+        /// Last of the warps.
+        last: u32,
+    },
+    /// An accounting section covers warps that another one covers, too.
+    #[error(
+        "launch {launch}, track {track}: ACCT at offset {offset} accounts for warps {first} to {last} a second time; \
+         which of the accounts is right is not known: record again"
+    )]
+    AccountedTwice {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest
+        /// warp, or that stands later in the file.
+        offset: u64,
+        /// First of the warps that were covered before.
+        first: u32,
+        /// Last of them.
+        last: u32,
+    },
+    /// Warps that were not chosen to be recorded hold events, or accounts of some.
+    #[error(
+        "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
+    )]
+    NotChosen {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Such warps.
+        warps: u64,
+        /// The first of them.
+        first: u32,
+    },
+    /// A warp's accounting does not add up.
+    #[error(
+        "launch {launch}, track {track}, warp {warp}: {attempted} events attempted, but {recorded} recorded and {lost} lost"
+    )]
+    Unbalanced {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// Events that reached a trace point.
+        attempted: u64,
+        /// Events accounted as recorded.
+        recorded: u64,
+        /// Events accounted as lost.
+        lost: u64,
+    },
+    /// The file does not hold what a warp's accounting says.
+    #[error(
+        "launch {launch}, track {track}, warp {warp}: {expected} {what} accounted for, {found} found in the file"
+    )]
+    Miscounted {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// The warp.
+        warp: u32,
+        /// "events" or "chunks".
+        what: &'static str,
+        /// What the accounting says.
+        expected: u64,
+        /// What the file holds.
+        found: u64,
+    },
+    /// A launch did not run to its end.
+    #[error("launch {launch} of kernel `{}` {}", visible(kernel), ended(end))]
+    EndedEarly {
+        /// The launch.
+        launch: u32,
+        /// Name of its kernel.
+        kernel: String,
+        /// Why.
+        end: EarlyEnd,
+    },
+    /// Events were lost, and counted.
+    #[error(
+        "launch {launch}, track {track}: lost {events} of {attempted} events in {warps} of {chosen_warps} warps ({}): {}{}",
+        named(first_warps, *warps), reason.describe(), remedy(*reason)
+    )]
+    Lost {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Why.
+        reason: LossReason,
+        /// Events lost.
+        events: u64,
+        /// Events that reached a trace point, lost or not.
+        attempted: u64,
+        /// Warps that lost some.
+        warps: u64,
+        /// Warps that were chosen to be recorded.
+        chosen_warps: u32,
+        /// The first of the warps that lost some, at most 8.
+        first_warps: Vec<u32>,
+    },
+    /// Warps whose end was never seen.
+    #[error(
+        "launch {launch}, track {track}: {warps} of {chosen_warps} warps did not finish ({}); how many of their last \
+         events are missing is not known",
+        named(first_warps, *warps)
+    )]
+    Unfinished {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Number of them.
+        warps: u64,
+        /// Warps that were chosen to be recorded.
+        chosen_warps: u32,
+        /// The first of the warps that did not finish, at most 8.
+        first_warps: Vec<u32>,
+    },
+    /// In a dual recording, lanes of a warp did different things in the two tracks.
+    #[error(
+        "launch {launch}, warp {warp}: event {event} of track 1, location {} mask {:#010x}, does not fit track 0, \
+         where {}",
+        twin.location, twin.mask, all_next(expected)
+    )]
+    TracksDiffer {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Number of the first event in track 1 that does not fit.
+        event: u64,
+        /// That event.
+        twin: Event,
+        /// What its lanes come to in track 0 instead: those that are known to disagree.
+        expected: Vec<LanesNext>,
+    },
+    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded
+    /// memory.
+    #[error(
+        "launch {launch}, warp {warp}: {waiting} runs of track 0 stand before event {event} of track 1, and none \
+         of them shares a lane with it; the tracks are too far apart to be compared"
+    )]
+    TracksTooFarApart {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Number of the event in track 1.
+        event: u64,
+        /// Runs that track 0 has before it.
+        waiting: usize,
+    },
+    /// In a dual recording, one track of a warp goes on where the other ends, and the other lost no event.
+    #[error(
+        "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and the one that ends first \
+         lost none; they are equal as far as both go"
+    )]
+    LengthsDiffer {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// Events in track 0.
+        trace: u64,
+        /// Events in track 1.
+        twin: u64,
+    },
+}

@@ -1,0 +1,244 @@
+//! Every reason for which events are missing, forced on the simulator, and what the file then says.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::Duration;
+
+use warptrace_decoder::{Completeness, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
+use warptrace_device::KernelCall;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{LossPosition, LossReason};
+
+use super::output::Shared;
+use crate::{
+    LaunchReport, LaunchShape, Policy, Session, SessionError, SessionOptions, SimDevice, SimOptions,
+    TracedProgram, Window,
+};
+
+warptrace_device::trace_points! {
+    /// Turns.
+    mod at in "losses.rs" {
+        LEFT = 1: "",
+        RIGHT = 2: "",
+    }
+}
+
+warptrace_device::kernel! {
+    /// Turns.
+    fn turns(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+    }
+}
+
+warptrace_device::kernel! {
+    /// Turns, and fails in the end.
+    fn fails(turns: u32) {
+        for _ in 0..turns {
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+        assert!(turns == 0, "as it was told");
+    }
+}
+
+/// Lets the kernel `hangs` end.
+static RELEASED: AtomicBool = AtomicBool::new(false);
+static TURNS: AtomicU32 = AtomicU32::new(0);
+
+warptrace_device::kernel! {
+    /// Turns until it is released.
+    fn hangs(turns: u32) {
+        while !RELEASED.load(Relaxed) {
+            TURNS.fetch_add(1, Relaxed);
+            warptrace_device::trace_loc(at::LEFT);
+            warptrace_device::trace_loc(at::RIGHT);
+        }
+        assert!(turns == 0);
+    }
+}
+
+const PROGRAM: TracedProgram<'static> =
+    TracedProgram { kernels: &[("turns", ""), ("fails", ""), ("hangs", "")], points: &[at::POINTS] };
+
+fn options(policy: Policy) -> SessionOptions {
+    SessionOptions { policy, memory_bytes: Some(1 << 20), ..SessionOptions::new(CodecSpec::Raw) }
+}
+
+fn stream(stall: Duration) -> Policy {
+    Policy::Stream { stall, open_runs: false }
+}
+
+fn device() -> SimDevice {
+    SimDevice::new(SimOptions { threads: Some(2), ..SimOptions::default() })
+}
+
+/// A file on a disk that takes its time for each write, so that the host comes late.
+struct Late(Shared, Duration);
+
+impl Write for Late {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::thread::sleep(self.1);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Launches two blocks of one warp.
+fn launch<W: Write + Send + 'static>(
+    session: &mut Session<'_, W>,
+    call: &KernelCall,
+) -> Result<(), SessionError> {
+    // SAFETY: no memory among the arguments.
+    unsafe { session.record(call, &LaunchShape::linear(64, 32)) }.map(drop)
+}
+
+/// Records these launches until one fails; the trace, the report if none has, and the error.
+fn record(options: &SessionOptions, calls: &[KernelCall]) -> (TraceFile, Option<LaunchReport>, String) {
+    let (mut device, file) = (device(), Shared::default());
+    let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
+    let failed = calls.iter().find_map(|call| launch(&mut session, call).err());
+    let report = failed.is_none().then(|| session.finish().unwrap().2);
+    let error = failed.map_or_else(String::new, |error| error.to_string());
+    (TraceFile::from_bytes(file.bytes()).unwrap(), report, error)
+}
+
+/// The marks of a launch, and how many events of their warps stand before each.
+fn marks(trace: &TraceFile, launch: u32) -> Vec<(Missing, u64)> {
+    let mut found = Vec::new();
+    let flow = trace.decode_with_losses(launch, 0, &WarpFilter::all(), &mut |piece| {
+        if let Piece::Missing { missing, next_event } = piece {
+            found.push((missing, next_event));
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+    found
+}
+
+/// Checks that marks, sums and verification tell of as many lost events as the session counted, all for one
+/// reason.
+fn check_counted(trace: &TraceFile, report: &LaunchReport, expected: LossReason) {
+    let losses = trace.losses(0, 0).unwrap();
+    assert_eq!((losses.recorded, losses.lost()), (report.recorded, report.lost));
+    assert_eq!(trace.launch_end(0), Some(LaunchEnd::Completed));
+    assert!(losses.losses.iter().all(|loss| loss.reason == expected), "{losses:?}");
+    let marks = marks(trace, 0);
+    let marked: u64 = marks.iter().map(|(missing, _)| missing.events.unwrap()).sum();
+    let by_account: u64 =
+        trace.streams(0, 0).unwrap().map(|stream| stream.unwrap().account.unwrap().lost).sum();
+    assert_eq!([marked, by_account], [report.lost; 2]);
+    let verified = trace.verify();
+    assert_eq!((verified.lost_events, verified.lost.unwrap().reason), (report.lost, expected));
+    for (missing, next_event) in marks {
+        let events = trace.decode_warp(0, missing.warp, 0).unwrap().count() as u64;
+        assert_eq!(next_event, if missing.position() == LossPosition::End { events } else { 0 });
+    }
+}
+
+#[test]
+fn memory_that_is_full_loses_the_end_of_each_warp() {
+    let (trace, report, _) = record(&options(Policy::Stop), &[turns(100_000)]);
+    let report = report.unwrap();
+    assert!(report.lost > 0 && report.recorded > 0, "{report:?}");
+    check_counted(&trace, &report, LossReason::Memory);
+}
+
+#[test]
+fn lanes_that_do_not_wait_lose_events_somewhere() {
+    let options = SessionOptions { memory_bytes: Some(200 << 10), ..options(stream(Duration::ZERO)) };
+    let (mut device, file) = (device(), Shared::default());
+    let output = Late(file.clone(), Duration::from_millis(20));
+    let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
+    launch(&mut session, &turns(200_000)).unwrap();
+    let (_, _, report) = session.finish().unwrap();
+    assert!(report.lost > 0 && report.recorded > 0, "{report:?}");
+    let trace = TraceFile::from_bytes(file.bytes()).unwrap();
+    check_counted(&trace, &report, LossReason::Timeout);
+}
+
+#[test]
+fn a_launch_that_fails_is_named_and_ends_the_file() {
+    for policy in [Policy::Stop, stream(Duration::from_secs(100))] {
+        let (trace, _, error) = record(&options(policy), &[turns(10), fails(100)]);
+        assert_eq!(*trace.completeness(), Completeness::Complete, "{policy:?}");
+        assert_eq!(trace.launch_end(0), Some(LaunchEnd::Completed));
+        let Some(LaunchEnd::Failed { message }) = trace.launch_end(1) else { panic!("{policy:?}") };
+        assert!(message == error && message.contains("`fails`") && message.contains("as it was told"));
+        assert_eq!(trace.losses(0, 0).unwrap().losses, []);
+        let losses = trace.losses(1, 0).unwrap().losses;
+        assert!(!losses.is_empty() && losses.iter().all(|loss| loss.reason == LossReason::Died));
+        let verified = trace.verify();
+        assert!(verified.unfinished_warps > 0 && verified.lost_events == 0, "{verified}");
+        assert!(verified.to_string().contains("launch 1 of kernel `fails` failed: "), "{verified}");
+        let page = verified.to_string();
+        assert!(!page.contains("no accounting"), "{page}");
+        for (missing, next_event) in marks(&trace, 1) {
+            let events = trace.decode_warp(1, missing.warp, 0).unwrap().count() as u64;
+            assert_eq!((missing.reason, next_event), (LossReason::Died, events));
+        }
+    }
+}
+
+#[test]
+fn a_launch_that_finds_no_memory_at_all_is_named() {
+    let mut device = device();
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(Policy::Stop), file.clone()).unwrap();
+    launch(&mut session, &turns(10)).unwrap();
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.record(&turns(1), &LaunchShape::linear(1 << 20, 256)) }.unwrap_err();
+    assert!(matches!(error, SessionError::Memory { .. }), "{error}");
+    drop(session);
+    let trace = TraceFile::from_bytes(file.bytes()).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert_eq!(trace.losses(0, 0).unwrap().recorded, 40, "what came before is there");
+    assert_eq!(trace.launch_end(1), Some(LaunchEnd::Failed { message: error.to_string() }));
+}
+
+#[test]
+fn an_interrupted_launch_is_named() {
+    let (mut device, file) = (device(), Shared::default());
+    let asked = Arc::new(AtomicBool::new(false));
+    let options = options(stream(Duration::from_secs(100)));
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    session.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed));
+    let watch = std::thread::spawn(move || {
+        while TURNS.load(Relaxed) < 20_000 {
+            std::thread::yield_now();
+        }
+        asked.store(true, Relaxed);
+    });
+    let error = launch(&mut session, &hangs(0)).unwrap_err();
+    watch.join().unwrap();
+    assert!(matches!(error, SessionError::Interrupted { launch: 0, .. }), "{error}");
+    drop(session);
+    let trace = TraceFile::from_bytes(file.bytes()).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert_eq!(trace.launch_end(0), Some(LaunchEnd::Interrupted));
+    let marks = marks(&trace, 0);
+    assert!(!marks.is_empty() && marks.iter().all(|(missing, _)| missing.reason == LossReason::Died));
+}
+
+#[test]
+fn warps_outside_of_the_window_are_no_loss() {
+    let window = Window { blocks: "1".parse().unwrap(), ..Window::default() };
+    for policy in [Policy::Stop, stream(Duration::from_secs(100))] {
+        let options = SessionOptions { window: window.clone(), ..options(policy) };
+        let (trace, ..) = record(&options, &[turns(10)]);
+        assert!(trace.verify().is_ok());
+        let losses = trace.losses(0, 0).unwrap();
+        assert!(losses.is_none() && losses.losses.len() == 1, "{losses:?}");
+        let reasons = [0, 1].map(|warp| trace.missing(0, warp, 0).unwrap().first().map(|m| m.reason));
+        assert_eq!(reasons, [Some(LossReason::NotChosen), None]);
+        assert_eq!(marks(&trace, 0), []);
+    }
+}
