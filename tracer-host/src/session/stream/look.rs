@@ -16,8 +16,9 @@ use crate::{DeviceError, LiveMemory, threads};
 
 /// Segments that one task takes runs from.
 const SEGMENTS_AT_ONCE: usize = 512;
-/// Streams that one task encodes.
-const STREAMS_AT_ONCE: usize = 64;
+/// Streams that one task encodes. Of a large launch those of which something has come are neighbours: so tasks
+/// are short.
+const STREAMS_AT_ONCE: usize = 16;
 
 /// How a look goes about it.
 #[derive(Clone, Copy)]
@@ -190,7 +191,7 @@ impl Streams {
         };
         let of_launch = |launch: &Launch| -> Vec<u8> {
             let numbers = (0..launch.stream_count()).into_par_iter();
-            let packed = numbers.with_min_len(STREAMS_AT_ONCE).map_init(encoding, |encoding, number| {
+            let packed = numbers.with_max_len(STREAMS_AT_ONCE).map_init(encoding, |encoding, number| {
                 let mut packed = Vec::new();
                 if is_asked(asked) {
                     return packed;
