@@ -71,7 +71,7 @@ impl Memory {
             first_stream: 0,
             tracks: 1,
             first_segments: fixed().first_segments as u32,
-            reserved: 0,
+            ring: 0,
         }
     }
 }

@@ -53,7 +53,14 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let written = program.write(&outcome)?;
 
     let LaunchReport { lost, attempted, memory, .. } = made.report;
-    if lost > 0 {
+    if lost > 0 && options.policy == Policy::Ring {
+        eprintln!(
+            "note: the trace has the last {} of {} events, of each warp an end; for more allow more with --memory (now {})",
+            output::count(attempted - lost),
+            output::count(attempted),
+            MemorySize(memory.limit)
+        );
+    } else if lost > 0 {
         eprintln!(
             "warning: {} of {} events found no room in device memory; allow more with --memory (now {})",
             output::count(lost),

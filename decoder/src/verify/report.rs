@@ -177,6 +177,21 @@ pub enum Problem {
         /// Warps that lost some.
         warps: u64,
     },
+    /// Events were lost, and counted, because each lane keeps its latest ones (policy `ring`).
+    #[error(
+        "launch {launch}, track {track}: {events} events of {warps} warps were lost, all of them before what is \
+         recorded of their warps; with more memory more of the end is recorded"
+    )]
+    Overwritten {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Events lost.
+        events: u64,
+        /// Warps that lost some.
+        warps: u64,
+    },
     /// Warps whose end was never seen.
     #[error(
         "launch {launch}, track {track}: {warps} warps did not finish, the first is {first}; \

@@ -210,7 +210,7 @@ impl DeviceMemory {
             first_stream: 0,
             tracks: self.tracks,
             first_segments: self.fixed().first_segments as u32,
-            reserved: 0,
+            ring: 0,
         }
     }
 

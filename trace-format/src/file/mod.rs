@@ -51,7 +51,9 @@ pub use frame::{
 };
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
-pub use metadata::{DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
+pub use metadata::{
+    DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+};
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{

@@ -186,7 +186,7 @@ impl FakeDevice {
             first_stream: logged.first_stream,
             tracks,
             first_segments: logs.first_segments,
-            reserved: 0,
+            ring: logs.ring,
         };
         assert_eq!(*logged, expected);
         let Some(mut chunks) = self.logged.remove(&logged.launch) else { return true };
