@@ -6,6 +6,7 @@ mod fake;
 mod limits;
 mod log_memory;
 mod output;
+mod rings;
 mod room;
 mod streamed;
 mod window;
