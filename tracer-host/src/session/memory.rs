@@ -14,8 +14,8 @@
 //! in as many rounds as it takes. A launch's logs may take up to 5/7 of log memory. If it has few streams,
 //! one of them may be almost all there is, and must fit once more when it is merged: half.
 //!
-//! Rings are as long as fits into that part, for a launch alone: all that a launch has is there from the
-//! start. So most launches are drained before the next one; of small ones, whose rings are as long as they
+//! Rings are as long as fits into that part if no other launch has logs: all that a launch has is there from
+//! the start. So most launches are drained before the next one; of small ones, whose rings are as long as they
 //! can be, several fit.
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};

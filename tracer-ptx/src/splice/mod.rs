@@ -59,8 +59,8 @@ pub struct Options<'a> {
     pub kernels: Option<&'a [&'a str]>,
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
-    /// Whether logs are rings, which keep each lane's latest runs. Not together with
-    /// [`streamed`](Self::streamed), which then counts.
+    /// Whether logs are rings, which keep each lane's latest runs. [`streamed`](Self::streamed) logs are
+    /// none, whatever this says.
     pub ring: bool,
     /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
     /// `warptrace_format::stream::StreamLogs`.

@@ -62,7 +62,7 @@ fn a_launch_of_which_not_even_the_shortest_rings_fit_is_refused() {
 }
 
 #[test]
-fn launches_share_a_drain_as_far_as_their_rings_are_as_long_as_alone() {
+fn launches_share_a_drain_unless_their_rings_would_be_shorter() {
     // Rings of a large launch take most of memory; of small launches they are as long as there can be.
     let (logs, launched) = recorded(&[300, 300], &options(64 << 10, false)).unwrap();
     assert_eq!(launched, ["k", "encode 1 of 300", "k", "encode 1 of 300"]);
