@@ -8,9 +8,10 @@ use std::fmt::Write;
 
 use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, field};
 
-/// Entries that are read at once where what they hold is counted. A half is a multiple of it.
-const AT_ONCE: u32 = 8;
-const _: () = assert!(warptrace_format::log::MIN_RING_ENTRIES == 2 * AT_ONCE);
+/// Entries that are read at once where what they hold is counted. A half is a multiple of it. More would take
+/// registers that some programs do not have.
+const AT_ONCE: u32 = 4;
+const _: () = assert!(warptrace_format::log::MIN_RING_ENTRIES.is_multiple_of(2 * AT_ONCE));
 /// Offset of the key in an entry.
 const KEY: u32 = 4;
 
@@ -61,7 +62,11 @@ impl Emitter {
         }
         emit!(self, "add.u64 %wt_y0, %wt_y0, {};", AT_ONCE * ENTRY_BYTES);
         emit!(self, "@%wt_r bra {count};");
+        // `field` uses `%wt_f`. The state is read again, so that the loop needs no registers for it.
         emit!(self, "cvt.u64.u32 %wt_y0, %wt_f;");
+        self.ring_state(log);
+        emit!(self, "mov.u64 %wt_y1, 0;");
+        emit!(self, "@%wt_p2 ld.global.b64 %wt_y1, [%wt_l];");
         emit!(self, "add.u64 %wt_y1, %wt_y1, %wt_y0;");
         emit!(self, "@%wt_p2 st.global.b64 [%wt_l], %wt_y1;");
         self.place_label(&done);
