@@ -288,9 +288,15 @@ fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>
 /// What each warp has recorded is a beginning of its events, and all others are counted as lost. Answers how
 /// many are.
 fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
+    check_part(found, whole, |all, events| all.starts_with(events))
+}
+
+/// What each warp has recorded `is_part` of its events, and all others are counted as lost. Answers how many
+/// are.
+fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Event]) -> bool) -> u64 {
     assert_eq!(found.streams.len(), whole.streams.len());
     for (number, (stream, all)) in found.streams.iter().zip(&whole.streams).enumerate() {
-        assert!(all.events.starts_with(&stream.events), "stream {number} of {} events", all.events.len());
+        assert!(is_part(&all.events, &stream.events), "stream {number} of {} events", all.events.len());
         assert_eq!(stream.account.attempted, all.events.len() as u64, "stream {number}");
         assert_eq!(stream.account.recorded, stream.events.len() as u64, "stream {number}");
     }
@@ -434,6 +440,33 @@ fn what_finds_no_log_memory_is_lost_and_counted() {
         }
     }
     assert!(some > 0 && none > 0 && all > 0, "some lost {some} times, none {none}, of all warps {all}");
+}
+
+#[test]
+fn rings_have_the_end_of_each_warps_events() {
+    let calls = [staircases(30), departures(60, 2), parted(150), loops(40)];
+    let (mut some, mut none, mut longest) = (0, 0, 0);
+    for call in &calls {
+        for recording in [RAW, DUAL, Recording { counted: true, ..DUAL }] {
+            let whole = record(call, 2, AMPLE, recording, in_turn(2));
+            let mut fewer = 0;
+            for entries in [16, 32, 64, 256, 1024, 4096] {
+                let found = record(call, 2, AMPLE.rings(entries), recording, in_turn(2));
+                let lost = check_part(&found, &whole, |all, events| all.ends_with(events));
+                let recorded: u64 = found.streams.iter().map(|stream| stream.account.recorded).sum();
+                assert!(recorded >= fewer.max(1), "a longer ring has no less");
+                fewer = recorded;
+                some += u32::from(lost > 0);
+                none += u32::from(lost == 0);
+                // In rounds the same.
+                let room = Room { chunks: 9, merged: 32 * entries, ..AMPLE.rings(entries) };
+                let in_rounds = record(call, 2, room, recording, in_turn(2));
+                in_rounds.assert_same(&found);
+                longest = longest.max(in_rounds.rounds.len());
+            }
+        }
+    }
+    assert!(some > 20 && none > 10 && longest > 3, "{some} lost something, {none} nothing; {longest} rounds");
 }
 
 #[test]

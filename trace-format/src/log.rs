@@ -50,6 +50,25 @@
 //! counted what it would have appended since, adds that to the losses in the warp's account, and gives the
 //! time at which they began. What other lanes of the warp began at that time or later is lost too: what is
 //! recorded of a warp is a beginning.
+//!
+//! # Rings
+//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, and a lane keeps its
+//! latest runs. The first segment then consists of two segments of half its length, which the lane fills in
+//! turn, each up to its last entry:
+//! ```text
+//! first half   runs ... | state   second half   runs ... | not used
+//! ```
+//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. How many it
+//! has lost so far is the lane's state: the first eight bytes of the first half's last entry, 0 when the
+//! kernel begins. The lane's head has the index of the entry after its last one; and 1 if it has lost
+//! something, else 0. So its log is, if it ends in the second half, all of the first half and what is before
+//! the end; if it ends in the first half and has lost something, all of the second half and what is before
+//! the end.
+//!
+//! What is recorded of a warp is an end. A lane that has lost something has all its runs from the first one
+//! in its log on. So the warp has all runs from that time on which is the latest among the first ones of
+//! such lanes. Runs that began before it are passed over when logs are merged, and counted as lost. Here
+//! times are compared as whole clocks, in units of 16 cycles.
 
 use crate::chosen::ChosenWarps;
 
@@ -67,6 +86,8 @@ pub const SEGMENT_MULTIPLE: u32 = 8;
 pub const MAX_SEGMENT_ENTRIES: u32 = 128;
 /// Entries of the longest first segments. Log memory begins at a multiple of their length, 64 KiB.
 pub const MAX_FIRST_ENTRIES: u32 = 4096;
+/// Entries of the shortest first segments that are rings.
+pub const MIN_RING_ENTRIES: u32 = 16;
 /// Entries at the start of log memory that are nobody's.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
 /// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a
@@ -99,7 +120,7 @@ pub struct LaunchLogs {
     pub warps: u32,
     /// Entries of a lane's first segment.
     pub first_entries: u32,
-    /// Entries of every other segment.
+    /// Entries of every other segment; in a [ring](Self::ring), of one half.
     pub segment_entries: u32,
     /// Added to a claim's answer: the index of the segment's first entry, a multiple of the segment's length.
     pub claims_from: u32,
@@ -110,8 +131,10 @@ pub struct LaunchLogs {
     /// Index of the first entry of the launch's first segments, a multiple of
     /// [`first_entries`](Self::first_entries).
     pub first_segments: u32,
+    /// 1 if logs are rings, which keep the latest runs; 0 if they take segments until there are no more.
+    pub ring: u32,
     /// Not used; 0.
-    pub reserved: [u32; 2],
+    pub reserved: u32,
     /// The warps that record. In the tables above a warp stands at its index among them; their number is
     /// [`warps`](Self::warps). All zero: every warp of the launch.
     pub chosen: ChosenWarps,
@@ -203,6 +226,12 @@ impl Entry {
         [self.mask, key, self.time << TIME_SHIFT, self.time >> (32 - TIME_SHIFT)]
     }
 
+    /// The clock in an entry's words, in whole units of 16 cycles: the cycles of the last unit are 0.
+    #[inline(always)]
+    pub const fn clock([_, _, low, high]: [u32; 4]) -> u64 {
+        (low >> TIME_SHIFT << TIME_SHIFT) as u64 | (high as u64) << 32
+    }
+
     /// Whether this is a run; if not, the entry is passed over.
     #[inline(always)]
     pub const fn is_run(self) -> bool {
@@ -235,8 +264,8 @@ pub struct LoggedLaunch {
     pub tracks: u32,
     /// As in [`LaunchLogs`].
     pub first_segments: u32,
-    /// Not used; 0.
-    pub reserved: u32,
+    /// As in [`LaunchLogs`].
+    pub ring: u32,
 }
 
 impl LoggedLaunch {
@@ -261,11 +290,11 @@ impl LoggedLaunch {
         first_segment(self.first_segments, stream, lane, self.first_entries)
     }
 
-    /// Reads a launch from its words in a table; the last, which is not used, is 0.
+    /// Reads a launch from its words in a table.
     #[inline(always)]
-    pub const fn from_words(words: [u32; 11]) -> Self {
+    pub const fn from_words(words: [u32; 12]) -> Self {
         let [low, high, heads, first_entries, segment_entries, warps, rest @ ..] = words;
-        let [block_threads, launch, first_stream, tracks, first_segments] = rest;
+        let [block_threads, launch, first_stream, tracks, first_segments, ring] = rest;
         Self {
             accounts: low as u64 | (high as u64) << 32,
             heads,
@@ -277,7 +306,7 @@ impl LoggedLaunch {
             first_stream,
             tracks,
             first_segments,
-            reserved: 0,
+            ring,
         }
     }
 
@@ -299,7 +328,7 @@ impl LoggedLaunch {
             first_stream,
             tracks,
             segments,
-            0,
+            self.ring,
         ]
     }
 }
@@ -322,6 +351,7 @@ mod tests {
         let entry = Entry::from_words([3, 0xffff_0007, 0x9abc_def5, 0xffff_fff2]);
         assert_eq!(entry, Entry { mask: 3, location: 0xffff, count: 7, time: 0x29ab_cdef });
         assert_eq!(Entry::from_words(entry.to_words()), entry);
+        assert_eq!(Entry::clock([3, 0xffff_0007, 0x9abc_def5, 0xffff_fff2]), 0xffff_fff2_9abc_def0);
     }
 
     #[test]
@@ -337,11 +367,11 @@ mod tests {
             first_stream: 9,
             tracks: 10,
             first_segments: 11,
-            reserved: 0,
+            ring: 12,
         };
         let words = launch.to_words();
-        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0]);
-        assert_eq!(LoggedLaunch::from_words(*words.first_chunk().unwrap()), launch);
+        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(LoggedLaunch::from_words(words), launch);
         assert_eq!(core::mem::offset_of!(LoggedLaunch, first_segments), 4 * 10);
     }
 

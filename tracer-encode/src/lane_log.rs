@@ -10,7 +10,7 @@ pub(crate) trait LogMemory: Copy {
     /// Index of the entry after the last one that may belong to a log.
     fn end(self) -> u32;
     /// A lane's head among those that begin at an entry: index of the entry after its last one; 0, or when
-    /// its first run was lost.
+    /// its first run was lost; of a ring, whether something was.
     fn head(self, heads: u32, lane: u32) -> [u32; 2];
     /// The words of an entry before [`end`](Self::end).
     fn entry(self, index: u32) -> [u32; 4];
@@ -60,6 +60,8 @@ pub(crate) struct StreamLogs {
     pub(crate) segment_entries: u32,
     /// The lanes that the warp has.
     pub(crate) lanes: u32,
+    /// Whether logs are rings, whose two segments are the first segment's halves.
+    pub(crate) is_ring: bool,
 }
 
 impl StreamLogs {
@@ -72,6 +74,7 @@ impl StreamLogs {
             first_entries: launch.first_entries,
             segment_entries: launch.segment_entries,
             lanes: launch.lanes(warp),
+            is_ring: launch.ring != 0,
         }
     }
 
@@ -82,9 +85,13 @@ impl StreamLogs {
     }
 }
 
-/// The segment to which a link leads: none that is not inside of log memory.
+/// The segment to which a link leads: none that is not inside of log memory. From a half of a ring, the other
+/// one.
 #[inline(always)]
 pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Option<u32> {
+    if logs.is_ring {
+        return Some((link + 1 - logs.segment_entries) ^ logs.segment_entries);
+    }
     let segment = memory.first_word(link);
     let last = memory.end().saturating_sub(logs.segment_entries);
     if segment < RESERVED_ENTRIES || segment > last { None } else { Some(segment) }
@@ -93,12 +100,12 @@ pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Opt
 /// What a lane's head says of its log.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LaneLog {
-    /// Index of the first entry.
-    pub(crate) first: u32,
-    /// How many entries it has, those included that hold no run.
-    pub(crate) entries: u32,
-    /// When its first run was lost, if one was.
+    /// The first entry. What remains from there on are all entries, those included that hold no run.
+    pub(crate) start: Cursor,
+    /// When its first run was lost, if one was. Not of a ring.
     pub(crate) lost_from: Option<u32>,
+    /// Of a ring whose lane has lost something: the clock of the first run that it has.
+    pub(crate) oldest: Option<u64>,
 }
 
 impl LaneLog {
@@ -107,24 +114,31 @@ impl LaneLog {
     #[inline(always)]
     pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
         let first = logs.first_segment(lane % LANES);
-        let mut log = Self { first, entries: 0, lost_from: None };
-        if logs.lanes >> (lane % LANES) & 1 == 0 {
+        let is_there = logs.lanes >> (lane % LANES) & 1 != 0;
+        if logs.is_ring {
+            let head = if is_there { memory.head(logs.heads, lane % LANES) } else { [first, 0] };
+            return Self::read_ring(memory, logs, first, head);
+        }
+        let link = first + (logs.first_entries - 1);
+        let mut log = Self { start: Cursor { index: first, link, remaining: 0 }, ..Self::default() };
+        if !is_there {
             return log;
         }
         let [end, lost] = memory.head(logs.heads, lane % LANES);
         log.lost_from = if lost == 0 { None } else { Some(lost) };
         let (mut segment, mut length) = (first, logs.first_entries - 1);
+        let entries = &mut log.start.remaining;
         loop {
             let here = end.wrapping_sub(segment);
             if here <= length {
-                log.entries = log.entries.saturating_add(here);
+                *entries = entries.saturating_add(here);
                 return log;
             }
-            log.entries = log.entries.saturating_add(length);
+            *entries = entries.saturating_add(length);
             match follow(memory, segment + length, logs) {
-                Some(next) if log.entries < memory.end() => segment = next,
+                Some(next) if *entries < memory.end() => segment = next,
                 Some(_) => {
-                    log.entries = 0;
+                    *entries = 0;
                     return log;
                 }
                 None => return log,
@@ -133,15 +147,53 @@ impl LaneLog {
         }
     }
 
-    /// A cursor at the first entry.
+    /// Reads a ring from its lane's head. One that is damaged is empty.
     #[inline(always)]
-    pub(crate) fn cursor(self, logs: StreamLogs) -> Cursor {
-        Cursor { index: self.first, link: self.first + (logs.first_entries - 1), remaining: self.entries }
+    fn read_ring(memory: impl LogMemory, logs: StreamLogs, first: u32, [end, lost]: [u32; 2]) -> Self {
+        let length = logs.segment_entries - 1;
+        let second = first + logs.segment_entries;
+        let (in_first, in_second) = (end.wrapping_sub(first), end.wrapping_sub(second));
+        let (index, remaining) = if in_second <= length {
+            (first, length + in_second)
+        } else if in_first > length {
+            (first, 0)
+        } else if lost != 0 {
+            (second, length + in_first)
+        } else {
+            (first, in_first)
+        };
+        let mut log = Self { start: Cursor { index, link: index + length, remaining }, ..Self::default() };
+        if lost != 0 {
+            let mut cursor = log.start;
+            log.oldest = cursor.seek_words(memory, logs).map(Entry::clock);
+        }
+        log
+    }
+
+    /// Passes over the runs of a ring that began before a clock, and over what holds no run before others;
+    /// answers how many events they had.
+    #[inline(always)]
+    pub(crate) fn pass_over(&mut self, memory: impl LogMemory, logs: StreamLogs, from: u64) -> u64 {
+        let mut events = 0;
+        while let Some(words) = self.start.seek_words(memory, logs) {
+            if !is_later(from, Entry::clock(words)) {
+                break;
+            }
+            events += u64::from(Entry::from_words(words).count);
+            self.start.advance();
+        }
+        events
     }
 }
 
+/// Whether a clock is later than another one, which it is not by half of its range.
+#[inline(always)]
+pub(crate) fn is_later(clock: u64, other: u64) -> bool {
+    (other.wrapping_sub(clock) as i64) < 0
+}
+
 /// How far a log has been read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Cursor {
     /// Index of the next entry, if there is one.
     pub(crate) index: u32,
@@ -155,15 +207,21 @@ impl Cursor {
     /// Moves to the next run, past entries that hold none; answers the run.
     #[inline(always)]
     pub(crate) fn seek(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<Entry> {
+        self.seek_words(memory, logs).map(Entry::from_words)
+    }
+
+    /// The same; answers the words of the run's entry.
+    #[inline(always)]
+    fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {
             if self.index == self.link {
                 // It was there when the entries were counted.
                 self.index = follow(memory, self.link, logs)?;
                 self.link = self.index + (logs.segment_entries - 1);
             }
-            let entry = Entry::from_words(memory.entry(self.index));
-            if entry.is_run() {
-                return Some(entry);
+            let words = memory.entry(self.index);
+            if Entry::from_words(words).is_run() {
+                return Some(words);
             }
             self.advance();
         }

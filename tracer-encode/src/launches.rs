@@ -31,8 +31,8 @@ impl Launches {
         let at = self.at(index);
         let [a, b, c, d] = at.get128(0);
         let [e, f, g, h] = at.get128(16);
-        let [i, j, k, _] = at.get128(32);
-        LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j, k])
+        let [i, j, k, l] = at.get128(32);
+        LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j, k, l])
     }
 
     /// Index of the launch of a stream.

@@ -3,6 +3,8 @@
 use warptrace_device::simt;
 pub(crate) use warptrace_device::simt::shuffle_up_all as shuffle_up;
 
+use crate::lane_log::is_later;
+
 /// All lanes of a warp.
 pub(crate) const ALL: u32 = u32::MAX;
 /// Later than any time, and more than any number.
@@ -85,6 +87,27 @@ pub(crate) fn minimum(mut value: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn maximum(value: u32) -> u32 {
     !minimum(!value)
+}
+
+/// The latest clock of the lanes that have one.
+#[inline(always)]
+pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
+    let owners = simt::ballot(ALL, clock.is_some());
+    if owners == 0 {
+        return None;
+    }
+    let from = |clock: u64, lane: u32| {
+        let [low, high] = [clock as u32, (clock >> 32) as u32].map(|half| simt::shuffle(ALL, half, lane));
+        u64::from(low) | u64::from(high) << 32
+    };
+    let mut latest = from(clock.unwrap_or(0), owners.trailing_zeros());
+    let mut others = owners & (owners - 1);
+    while others != 0 {
+        let other = from(clock.unwrap_or(0), others.trailing_zeros());
+        latest = if is_later(other, latest) { other } else { latest };
+        others &= others - 1;
+    }
+    Some(latest)
 }
 
 /// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may

@@ -71,7 +71,7 @@ impl Memory {
             first_stream: 0,
             tracks: 1,
             first_segments: fixed().first_segments as u32,
-            reserved: 0,
+            ring: 0,
         }
     }
 }
@@ -156,6 +156,14 @@ fn launches_that_cannot_be_are_refused_by_field() {
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 1), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 4097), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].accounts += 4), "accounts");
+    assert_eq!(refused(1, |launches| launches[0].ring = 2), "ring");
+    // Halves of another length, and rings that do not begin at multiples of theirs.
+    assert_eq!(refused(1, |launches| launches[0].ring = 1), "first_entries");
+    let unaligned = |launches: &mut [LoggedLaunch; 2]| {
+        launches[0] = LoggedLaunch { ring: 1, segment_entries: FIRST / 2, ..launches[0] };
+        launches[0].first_segments += FIRST / 2;
+    };
+    assert_eq!(refused(1, unaligned), "first_segments");
     // What reaches into what is for merged runs, or beyond all numbers.
     assert_eq!(refused(1, |launches| launches[0].heads = 4096 - 3 * 16 + 1), "heads");
     assert_eq!(refused(1, |launches| launches[0].warps = u32::MAX), "heads");

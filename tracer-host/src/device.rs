@@ -206,6 +206,23 @@ pub trait Device {
         tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError>;
 
+    /// As [`prepare`](Self::prepare), for launches whose logs are rings
+    /// ([`LaunchLogs::ring`](warptrace_format::log::LaunchLogs::ring)): each lane keeps its latest runs.
+    ///
+    /// # Errors
+    /// If the device has no code for them, or cannot record so.
+    fn prepare_ring(
+        &mut self,
+        _kernels: &[&str],
+        _recording: Recording,
+        _placement: Option<Placement>,
+        _chooses: bool,
+    ) -> Result<(), DeviceError> {
+        Err(DeviceError::Unsupported {
+            problem: "this device does not keep the latest events: record with another policy".to_owned(),
+        })
+    }
+
     /// As [`prepare`](Self::prepare), for launches whose logs are streamed; with `open_runs` those that write
     /// runs when they begin, too.
     ///

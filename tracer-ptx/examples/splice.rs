@@ -1,4 +1,4 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses]
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses]
 //! [registers|shared|local] [untraced]`.
 
 use warptrace_ptx::splice::{Options, Placement, Recording, splice};
@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted] [dual] [streamed [open]] [marks] [chooses] [registers|shared|local] [untraced]"
+            "usage: splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced]"
                 .into(),
         );
     };
@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
+        ring: has("ring"),
         streamed: has("streamed"),
         open_runs: has("open"),
         placement,

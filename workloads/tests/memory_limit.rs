@@ -2,10 +2,12 @@
 //! is lost is counted.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use warptrace_decoder::TraceFile;
 use warptrace_device::KernelCall;
+use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
@@ -33,8 +35,9 @@ struct Counting {
 }
 
 impl Counting {
-    fn new() -> Self {
-        Self { device: SimDevice::new(SimOptions::default()), allocated: 0, peak: 0 }
+    fn new(threads: Option<usize>) -> Self {
+        let options = SimOptions { threads, ..SimOptions::default() };
+        Self { device: SimDevice::new(options), allocated: 0, peak: 0 }
     }
 }
 
@@ -91,6 +94,16 @@ impl Device for Counting {
         tracing: Option<(Recording, Option<Placement>, bool)>,
     ) -> Result<(), DeviceError> {
         self.device.prepare(kernels, tracing)
+    }
+
+    fn prepare_ring(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+    ) -> Result<(), DeviceError> {
+        self.device.prepare_ring(kernels, recording, placement, chooses)
     }
 
     fn encode(
@@ -211,9 +224,21 @@ fn record(
     policy: Policy,
     limit: u64,
 ) -> Result<u64, WorkloadError> {
+    record_file(program, run, recording, policy, limit, None).map(|(_, lost)| lost)
+}
+
+/// The same on so many threads; answers the file, too.
+fn record_file(
+    program: &ProgramInfo,
+    run: &Run,
+    recording: Recording,
+    policy: Policy,
+    limit: u64,
+    threads: Option<usize>,
+) -> Result<(TraceFile, u64), WorkloadError> {
     let Recording { codec, dual, counted } = recording;
     let what = || format!("{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
-    let mut device = Counting::new();
+    let mut device = Counting::new(threads);
     run(&mut Untraced(&mut device))?;
     let untraced = std::mem::take(&mut device.peak);
 
@@ -229,10 +254,24 @@ fn record(
     assert_eq!(report.attempted, report.recorded + report.lost, "{}", what());
     assert!(report.kernel > Duration::ZERO && report.attempted > 0);
 
-    let verified = TraceFile::from_bytes(bytes).unwrap().verify();
+    let file = TraceFile::from_bytes(bytes).unwrap();
+    let verified = file.verify();
     let lost = report.lost + report.twin_lost;
     assert_eq!((verified.is_ok(), verified.lost_events), (lost == 0, lost), "{}: {verified:?}", what());
-    Ok(lost)
+    let twin = verified.twin.unwrap_or_default();
+    assert_eq!(verified.twin.is_some(), dual);
+    assert_eq!((twin.different_warps, twin.unreadable_warps), (0, 0), "{}: {twin:?}", what());
+    Ok((file, lost))
+}
+
+/// The events of each warp of each launch.
+fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
+    let launches = file.launches().flat_map(|launch| (0..launch.warps()).map(|warp| (launch.number(), warp)));
+    let of = |name: (u32, u32)| {
+        let events = file.decode_warp(name.0, name.1, 0).unwrap();
+        (name, events.map(Result::unwrap).collect())
+    };
+    launches.map(of).collect()
 }
 
 /// Warps wait for as long as it takes.
@@ -250,7 +289,7 @@ fn no_program_takes_more_than_the_limit() {
     for (program, run) in programs() {
         for (number, limit) in [64 << 20, 256 << 20, 1 << 30].into_iter().enumerate() {
             for recording in [RECORDINGS[number], RECORDINGS[3]] {
-                for policy in [Policy::Stop, STREAM] {
+                for policy in [Policy::Stop, Policy::Ring, STREAM] {
                     let lost = record(program, &run, recording, policy, limit).unwrap();
                     assert_eq!(lost, 0, "{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
                 }
@@ -300,4 +339,35 @@ fn with_little_memory_nothing_is_lost_where_warps_wait() {
         }
     }
     assert!(refused > 1 && whole > 5, "{refused} refused, {whole} lost nothing");
+}
+
+#[test]
+fn with_little_memory_rings_have_the_end_of_each_warps_events() {
+    let (mut refused, mut wrapped, mut whole) = (0, 0, 0);
+    for (program, run) in programs() {
+        for (number, limit) in [600_000, 1 << 20, 2 << 20].into_iter().enumerate() {
+            let recording = RECORDINGS[[3, 1, 2][number]];
+            let (part, lost) = match record_file(program, &run, recording, Policy::Ring, limit, Some(1)) {
+                Ok(recorded) => recorded,
+                Err(WorkloadError::Session(SessionError::Memory { needed, limit: told, .. })) => {
+                    assert!(told == limit && needed > Some(limit), "{}", program.name);
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("{}: {error}", program.name),
+            };
+            *(if lost == 0 { &mut whole } else { &mut wrapped }) += 1;
+            // With one thread it is the same each time which block comes first at an atomic.
+            let (all, none) = record_file(program, &run, recording, Policy::Stop, 1 << 30, Some(1)).unwrap();
+            assert_eq!(none, 0);
+            let (all, part) = (events(&all), events(&part));
+            assert!(part.keys().eq(all.keys()));
+            for (warp, events) in &part {
+                let all = &all[warp];
+                assert!(all.ends_with(events), "{}, {limit} bytes, warp {warp:?}", program.name);
+                assert!(!events.is_empty() || all.is_empty(), "{}: each warp has an end", program.name);
+            }
+        }
+    }
+    assert!(wrapped > 5 && whole > 3, "{refused} refused, {wrapped} lost something, {whole} nothing");
 }

@@ -105,6 +105,8 @@ pub(crate) enum Codec {
 pub(crate) enum Memory {
     /// They are lost and counted; of each warp a beginning is kept. Kernels never wait
     Stop,
+    /// The oldest ones are lost and counted; of each warp the end is kept. Kernels never wait
+    Ring,
     /// The host empties the logs while kernels run, and warps wait for it: nothing is lost
     Stream,
 }
@@ -151,13 +153,14 @@ impl Recording {
 
     fn policy(&self) -> anyhow::Result<Policy> {
         match self.policy {
-            Memory::Stop if self.open_runs => {
+            Memory::Stop | Memory::Ring if self.open_runs => {
                 anyhow::bail!("--open-runs is for logs that the host empties: use it with --policy stream")
             }
             Memory::Stop if self.pool == Pool::Host => {
                 anyhow::bail!("--pool host is for logs that the host empties: use it with --policy stream")
             }
             Memory::Stop => Ok(Policy::Stop),
+            Memory::Ring => Ok(Policy::Ring),
             Memory::Stream => {
                 let stall = Duration::try_from_secs_f64(self.stall_limit).map_err(|_| {
                     anyhow::anyhow!(

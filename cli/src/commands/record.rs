@@ -62,6 +62,10 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
                 "warning: {lost} of {attempted} events found no room in device memory; \
                  allow more with --memory (now {limit}), or record with --policy stream"
             ),
+            Policy::Ring => eprintln!(
+                "note: the trace has the last {} of {attempted} events, of each warp an end; for more allow more with --memory (now {limit})",
+                output::count(made.report.recorded)
+            ),
             Policy::Stream { stall, .. } => eprintln!(
                 "warning: {lost} of {attempted} events were lost, because lanes waited for memory in vain; \
                  let them wait longer with --stall-limit (now {} s), or allow more with --memory (now {limit})",

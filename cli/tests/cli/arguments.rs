@@ -64,6 +64,7 @@ fn a_bad_combination_leaves_an_existing_trace_alone() {
         (["--codec", "raw", "--ecl", "9,2,10"], "--codec ecl"),
         (["--codec", "ecl", "--predict", "6"], "--codec predict"),
         (["--policy", "stop", "--open-runs", "--dual"], "--policy stream"),
+        (["--policy", "ring", "--open-runs", "--dual"], "--policy stream"),
         (["--zstd", "1", "--chunk-bytes", "1000"], "a power of two from 512 to 1048576"),
     ] {
         let (_, (code, output, errors)) = folder.record("a.wtrc", &more);

@@ -42,26 +42,28 @@ fn the_result_is_unchanged_and_the_losses_are_exact() {
     assert!(output.contains(&format!("events lost: {lost}")), "names {lost} lost events: {output}");
 }
 
+/// The lines of each warp's events.
+fn events(path: &str) -> BTreeMap<Vec<String>, Vec<String>> {
+    let (code, output, _) = run(&["decode", path, "--format", "csv"]);
+    assert_eq!(code, 0);
+    let mut warps: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for line in output.lines().skip(1) {
+        let fields: Vec<_> = line.split(',').map(str::to_owned).collect();
+        // Marks are no events.
+        if fields[7] == "0" {
+            assert!(["memory", "overwritten"].contains(&&*fields[11]), "{line}");
+            continue;
+        }
+        warps.entry(fields[..6].to_vec()).or_default().push(line.to_owned());
+    }
+    warps
+}
+
 #[test]
 fn what_was_recorded_is_a_beginning_of_each_warps_events() {
     let folder = Folder::new();
     let (whole, _) = folder.record_program("stress", "whole.wtrc", &WALKS);
     let (part, _) = folder.record_program("stress", "part.wtrc", &[WALKS, TOO_SMALL].concat());
-    let events = |path: &str| {
-        let (code, output, _) = run(&["decode", path, "--format", "csv"]);
-        assert_eq!(code, 0);
-        let mut warps: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
-        for line in output.lines().skip(1) {
-            let fields: Vec<_> = line.split(',').map(str::to_owned).collect();
-            // Marks are no events.
-            if fields[7] == "0" {
-                assert_eq!(fields[11], "memory");
-                continue;
-            }
-            warps.entry(fields[..6].to_vec()).or_default().push(line.to_owned());
-        }
-        warps
-    };
     let (whole, part) = (events(text(&whole)), events(text(&part)));
     assert!(!part.is_empty() && part.keys().all(|warp| whole.contains_key(warp)));
     for (warp, events) in &part {
@@ -69,6 +71,39 @@ fn what_was_recorded_is_a_beginning_of_each_warps_events() {
     }
     let number = |warps: &BTreeMap<_, Vec<String>>| warps.values().map(Vec::len).sum::<usize>();
     assert!(number(&part) < number(&whole));
+}
+
+/// Lines of events, without the number of the event in its warp.
+fn places(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(|line| line.splitn(8, ',').last().unwrap()).collect()
+}
+
+#[test]
+fn with_rings_it_is_the_end_of_each_warps_events() {
+    const RING: [&str; 2] = ["--policy", "ring"];
+    let folder = Folder::new();
+    let (whole, (code, whole_output, _)) =
+        folder.record_program("stress", "whole.wtrc", &[&WALKS[..], &RING].concat());
+    assert_eq!(code, 0, "with enough memory nothing is lost");
+    let (part, (code, output, errors)) =
+        folder.record_program("stress", "part.wtrc", &[&WALKS[..], &TOO_SMALL, &RING, &["--dual"]].concat());
+    assert_eq!((code, result(&output)), (3, result(&whole_output)));
+    assert!(errors.contains("of each warp an end") && errors.contains("--memory (now 1 MiB)"), "{errors}");
+    let (all, end) = (events(text(&whole)), events(text(&part)));
+    assert!(end.keys().eq(all.keys()), "each warp has an end");
+    for (warp, events) in &end {
+        assert!(places(&all[warp]).ends_with(&places(events)), "{warp:?}");
+    }
+    let number = |warps: &BTreeMap<_, Vec<String>>| warps.values().map(Vec::len).sum::<usize>();
+    let (recorded, attempted) = (number(&end), number(&all));
+    assert!(recorded < attempted);
+
+    let output = run(&["info", text(&part)]).1;
+    assert!(output.contains("policy `ring`"), "{output}");
+    let (code, output, _) = run(&["verify", text(&part)]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("lost, all of them before what is recorded"), "{output}");
+    assert!(output.contains("different: 0, not comparable: 0") && !output.contains("as far as both go: 0"));
 }
 
 #[test]

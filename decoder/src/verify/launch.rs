@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warptrace_format::codec::Decoder;
-use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_STREAM};
+use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_RING, POLICY_STREAM};
 use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
 use super::problem::{Place, Problem};
 use super::report::VerifyReport;
-use super::stream::{Rules, StreamCheck, WarpCheck, check_warp};
+use super::stream::{Comparison, Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
 use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
@@ -47,7 +47,7 @@ impl<'a> LaunchCheck<'a> {
         let tracks = 0..codecs.len() as u32;
         let info = file.launch(launch);
         Self {
-            rules: Rules { file, launch, codecs, known },
+            rules: Rules { file, launch, codecs, known, ends: file.metadata().policy == POLICY_RING },
             info,
             warps: info.map_or(0, LaunchInfo::warps),
             cursors: tracks.map(|track| AccountCursor::new(file, launch, track)).collect(),
@@ -116,12 +116,17 @@ impl<'a> LaunchCheck<'a> {
             }
             self.sum_up(check);
         }
-        let mut explained = vec![BTreeSet::new(); self.cursors.len()];
+        let mut explained = vec![Explained::default(); self.cursors.len()];
         for (track, explained) in explained.iter_mut().enumerate() {
             self.check_accounts(track, window.warps.clone(), &checks, explained, report);
         }
-        let (launch, gaps) = (self.rules.launch, self.rules.file.metadata().policy == POLICY_STREAM);
-        checks.iter().for_each(|check| compare_tracks(launch, check, &explained, gaps, report));
+        let launch = self.rules.launch;
+        let lossy = match self.rules.file.metadata().policy.as_str() {
+            POLICY_STREAM => Lossy::Gaps,
+            _ if self.rules.ends => Lossy::Ends,
+            _ => Lossy::Beginnings,
+        };
+        checks.iter().for_each(|check| compare_tracks(launch, check, &explained, lossy, report));
         checked(events);
     }
 
@@ -148,7 +153,7 @@ impl<'a> LaunchCheck<'a> {
         track: usize,
         mut warps: Range<u32>,
         checks: &[WarpCheck],
-        explained: &mut BTreeSet<u32>,
+        explained: &mut Explained,
         report: &mut VerifyReport,
     ) {
         let sums = &mut self.sums[track];
@@ -178,7 +183,10 @@ impl<'a> LaunchCheck<'a> {
                         let found = check.map(|check| &check.tracks[track]);
                         sums.add_account(stream, warp, account, found, report);
                         if account.lost > 0 || account.finished == 0 {
-                            explained.insert(warp);
+                            explained.lacking.insert(warp);
+                        }
+                        if account.finished == 0 {
+                            explained.endless.insert(warp);
                         }
                         if account.attempted > 0 && !is_chosen(warp) {
                             sums.add_not_chosen(warp);
@@ -191,7 +199,8 @@ impl<'a> LaunchCheck<'a> {
                 }
             };
             while let Some(check) = checks.next_if(|check| unknown.contains(&check.warp)) {
-                explained.insert(check.warp);
+                explained.lacking.insert(check.warp);
+                explained.endless.insert(check.warp);
                 if check.tracks[track].events > 0 && !is_chosen(check.warp) {
                     sums.add_not_chosen(check.warp);
                 }
@@ -318,20 +327,42 @@ pub(super) fn check_balance(
     }
 }
 
-/// Reports how the two tracks of a warp compare. `explained` holds for each track the warps that may lack
-/// events; with `gaps` they may lack some in the middle, and cannot be compared.
+/// Warps that may hold less than they should on a track.
+#[derive(Clone, Debug, Default)]
+struct Explained {
+    /// Events of them were lost, or nothing is known about that.
+    lacking: BTreeSet<u32>,
+    /// Of these, the ones whose last events may be missing: they did not finish, or it is not known.
+    endless: BTreeSet<u32>,
+}
+
+/// What is recorded of a warp that has lost events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lossy {
+    Beginnings,
+    Ends,
+    /// Events may lack in the middle.
+    Gaps,
+}
+
+/// Reports how the two tracks of a warp compare. `explained` has the warps of each track that may lack
+/// events.
 fn compare_tracks(
     launch: u32,
     check: &WarpCheck,
-    explained: &[BTreeSet<u32>],
-    gaps: bool,
+    explained: &[Explained],
+    lossy: Lossy,
     report: &mut VerifyReport,
 ) {
     let (Some(twin), [trace, raw]) = (&mut report.twin, &check.tracks[..]) else { return };
-    let (Some((verdict, matched)), [trace_lacks, twin_lacks]) = (&check.comparison, explained) else {
+    let (Some(Comparison { verdict, matched, passed_over }), [of_trace, of_twin]) =
+        (&check.comparison, explained)
+    else {
         return;
     };
     let warp = check.warp;
+    let [trace_lacks, twin_lacks] = [of_trace, of_twin].map(|explained| explained.lacking.contains(&warp));
+    let has_end = ![of_trace, of_twin].iter().any(|explained| explained.endless.contains(&warp));
     twin.events += matched;
     let differs = |Misfit { number, event, expected }: &Misfit| Problem::TracksDiffer {
         launch,
@@ -340,7 +371,13 @@ fn compare_tracks(
         twin: *event,
         expected: expected.clone(),
     };
-    if gaps && (trace_lacks.contains(&warp) || twin_lacks.contains(&warp)) {
+    let comparable = match lossy {
+        Lossy::Beginnings => true,
+        // Both must have the warp's last event.
+        Lossy::Ends => has_end,
+        Lossy::Gaps => !trace_lacks && !twin_lacks,
+    };
+    if !comparable {
         twin.unreadable_warps += 1;
         return;
     }
@@ -360,10 +397,15 @@ fn compare_tracks(
         }
         Verdict::Fits { trace_left, twin_left } => (*trace_left, twin_left.as_ref()),
     };
-    let lost =
-        (!trace_left || twin_lacks.contains(&warp)) && (twin_left.is_none() || trace_lacks.contains(&warp));
+    let [more_trace, more_twin] = passed_over.map(|events| events != 0);
+    let lost = match lossy {
+        Lossy::Ends => {
+            !trace_left && twin_left.is_none() && (!more_trace || twin_lacks) && (!more_twin || trace_lacks)
+        }
+        _ => (!trace_left || twin_lacks) && (twin_left.is_none() || trace_lacks),
+    };
     match twin_left {
-        None if !trace_left => twin.equal_warps += 1,
+        None if !trace_left && !more_trace && !more_twin => twin.equal_warps += 1,
         _ if lost => twin.prefix_warps += 1,
         Some(misfit) if trace_left => {
             twin.different_warps += 1;

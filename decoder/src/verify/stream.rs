@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warptrace_format::codec::{CodecSpec, Decoder, Item};
 
-use super::twin::{Run, TwinComparison, Verdict};
+use super::twin::{LaneEvents, Run, TwinComparison, Verdict};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
@@ -17,6 +17,8 @@ pub(super) struct Rules<'a> {
     pub(super) codecs: &'a [CodecSpec],
     /// `known[id]` says whether the location table has `id`.
     pub(super) known: &'a [bool],
+    /// Whether ends of warps are recorded where events were lost.
+    pub(super) ends: bool,
 }
 
 /// How often something happened, and where first.
@@ -54,8 +56,18 @@ impl StreamCheck {
 pub(super) struct WarpCheck {
     pub(super) warp: u32,
     pub(super) tracks: Vec<StreamCheck>,
-    /// In a dual recording: how the tracks compare, and the number of events found in both.
-    pub(super) comparison: Option<(Verdict, u64)>,
+    /// In a dual recording: how the tracks compare.
+    pub(super) comparison: Option<Comparison>,
+}
+
+/// How two tracks compare.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    pub(super) verdict: Verdict,
+    /// Events found in both.
+    pub(super) matched: u64,
+    /// Where ends are recorded: events that the trace, and the twin, have before the other one begins.
+    pub(super) passed_over: [u64; 2],
 }
 
 impl Rules<'_> {
@@ -86,11 +98,18 @@ fn check_feeds<F: ChunkFeed>(
     let mut check = WarpCheck { warp, tracks: Vec::new(), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
         let codec = rules.codecs.get(1).filter(|_| track == 0);
+        // An error ends a track here. Its own check reports it.
+        let runs = |track, codec| {
+            let mut reader = EventReader::new(feed(track), stream(track), codec);
+            std::iter::from_fn(move || reader.next_run()?.ok().map(|(event, times)| Run { event, times }))
+        };
         let mut comparison = codec.map(|&codec| {
-            let mut reader = EventReader::new(feed(1), stream(1), codec);
-            // An error ends the twin here. Its track's own check reports it.
-            let twin = move || reader.next_run()?.ok().map(|(event, times)| Run { event, times });
-            TwinComparison::new(std::iter::from_fn(twin))
+            if !rules.ends {
+                return TwinComparison::new(runs(1, codec));
+            }
+            let [trace, twin] =
+                [(0, rules.codecs[0]), (1, codec)].map(|(track, codec)| LaneEvents::of(runs(track, codec)));
+            TwinComparison::of_ends(runs(1, codec), [trace.more_than(&twin), twin.more_than(&trace)])
         });
         let found = check_stream(rules, stream(track), decoder, feed(track), &mut |item| {
             if let Some(comparison) = &mut comparison {
@@ -102,7 +121,11 @@ fn check_feeds<F: ChunkFeed>(
                 }
             }
         });
-        check.comparison = check.comparison.or(comparison.map(TwinComparison::finish));
+        if let Some(mut comparison) = comparison {
+            let (verdict, matched) = comparison.finish();
+            let passed_over = comparison.passed_over();
+            check.comparison = Some(Comparison { verdict, matched, passed_over });
+        }
         check.tracks.push(found);
     }
     check

@@ -14,7 +14,9 @@
 
 use warptrace_format::Event;
 
+mod ends;
 mod waiting;
+pub(super) use ends::{LaneEvents, Surplus};
 use waiting::Waiting;
 
 /// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs
@@ -76,6 +78,8 @@ pub(super) struct TwinComparison<I> {
     waiting: Waiting,
     /// Events found in both tracks.
     matched: u64,
+    /// The first events of the trace and of the twin, which the other one has lost.
+    surplus: [Surplus; 2],
     trace_left: bool,
     trace_ended: bool,
     /// If it is known before the end.
@@ -83,18 +87,46 @@ pub(super) struct TwinComparison<I> {
 }
 
 impl<I: Iterator<Item = Run>> TwinComparison<I> {
-    pub(super) fn new(mut twin: I) -> Self {
-        let next = twin.next();
-        let waiting = Waiting::new();
-        Self {
+    /// Compares tracks of which the beginnings are recorded.
+    pub(super) fn new(twin: I) -> Self {
+        Self::of_ends(twin, [Surplus::default(); 2])
+    }
+
+    /// Compares tracks of which ends are recorded; `surplus` are the first events of the trace and of the
+    /// twin, which are passed over.
+    pub(super) fn of_ends(twin: I, surplus: [Surplus; 2]) -> Self {
+        let mut comparison = Self {
             twin,
-            next,
+            next: None,
             number: 0,
-            waiting,
+            waiting: Waiting::new(),
             matched: 0,
+            surplus,
             trace_left: false,
             trace_ended: false,
             verdict: None,
+        };
+        comparison.read_twin();
+        comparison
+    }
+
+    /// Events of the trace and of the twin that were passed over, when the comparison is finished.
+    pub(super) fn passed_over(&self) -> [u64; 2] {
+        self.surplus.map(|surplus| surplus.taken)
+    }
+
+    /// Reads the twin's next run.
+    fn read_twin(&mut self) {
+        loop {
+            self.next = self.twin.next();
+            let Some(run) = &mut self.next else { return };
+            let [_, surplus] = &mut self.surplus;
+            let taken = surplus.take(*run);
+            run.times -= taken;
+            self.number += u64::from(taken);
+            if run.times != 0 {
+                return;
+            }
         }
     }
 
@@ -104,6 +136,8 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
         if self.verdict.is_some() {
             return;
         }
+        let [surplus, _] = &mut self.surplus;
+        left -= surplus.take(Run { event, times: left });
         while left > 0 {
             let Some(next) = self.next else {
                 self.trace_left = true;
@@ -126,7 +160,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
     }
 
     /// The verdict, when the trace has ended, and the number of events found in both tracks.
-    pub(super) fn finish(mut self) -> (Verdict, u64) {
+    pub(super) fn finish(&mut self) -> (Verdict, u64) {
         self.trace_ended = true;
         let mut twin_left = None;
         while self.verdict.is_none()
@@ -141,7 +175,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
             }
         }
         let trace_left = self.trace_left || self.waiting.runs() > 0;
-        (self.verdict.unwrap_or(Verdict::Fits { trace_left, twin_left }), self.matched)
+        (self.verdict.take().unwrap_or(Verdict::Fits { trace_left, twin_left }), self.matched)
     }
 
     /// Lets a run wait that is not what the twin has next.
@@ -173,7 +207,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
         self.number += u64::from(taken);
         match &mut self.next {
             Some(next) if next.times > taken => next.times -= taken,
-            _ => self.next = self.twin.next(),
+            _ => self.read_twin(),
         }
     }
 

@@ -20,32 +20,26 @@ struct WritePointer {
     stopped: bool,
 }
 
-/// The logs of one track of a warp.
-pub(super) struct KeptTrack {
-    logs: LaunchLogs,
+/// What a track's logs are written into.
+pub(super) struct TrackMemory {
+    pub(super) logs: LaunchLogs,
     /// Address of the account.
     account: u64,
     /// Index of the first entry of the lanes' heads.
     heads: u32,
-    pointers: [WritePointer; LANES],
 }
 
-impl KeptTrack {
-    /// Empty logs of a warp's track.
+impl TrackMemory {
+    /// The memory of a warp's track.
     ///
     /// # Safety
     /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
-    /// as these logs are used. Nobody else touches the heads and segments of this track, or, but atomically,
-    /// the account and the counters of claims.
+    /// as this is used. Nobody else touches the heads and segments of this track, or, but atomically, the
+    /// account and the counters of claims.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
-        let mut pointers = [WritePointer::default(); LANES];
-        for (lane, pointer) in pointers.iter_mut().enumerate() {
-            let first = logs.first_segment(track, warp, lane as u32);
-            *pointer = WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false };
-        }
         let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
-        Self { logs: *logs, account, heads: logs.heads_of(track, warp), pointers }
+        Self { logs: *logs, account, heads: logs.heads_of(track, warp) }
     }
 
     /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
@@ -57,10 +51,10 @@ impl KeptTrack {
         fits.then_some(first as u32)
     }
 
-    /// Counts a run as lost.
-    fn lose(&self, entry: Entry) {
-        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, u64::from(entry.count));
-        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, u64::from(entry.count));
+    /// Counts events as lost.
+    pub(super) fn lose(&self, events: u64) {
+        self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, events);
+        self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, events);
     }
 
     /// Adds to a number that others may add to as well; answers what it was.
@@ -71,19 +65,50 @@ impl KeptTrack {
         unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
     }
 
-    fn write_head(&self, lane: u32, end: u32, lost_from: u32) {
+    /// Writes a lane's head; `lost` says what it has lost.
+    pub(super) fn write_head(&self, lane: u32, end: u32, lost: u32) {
         let offset = u64::from(self.heads) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
         let head = std::ptr::with_exposed_provenance_mut::<[u32; 2]>((self.logs.logs + offset) as usize);
         // SAFETY: the lane's head of this track (contract of `new`); aligned, as log memory is.
-        unsafe { head.write([end, lost_from]) };
+        unsafe { head.write([end, lost]) };
     }
 
-    fn write(&self, index: u32, words: [u32; 4]) {
+    /// Writes an entry of a first segment of this track, or of one that was claimed for it.
+    pub(super) fn write(&self, index: u32, words: [u32; 4]) {
+        // SAFETY: an entry of this track (contract of `new`).
+        unsafe { self.entry(index).write(words) };
+    }
+
+    /// Reads an entry that this track has written.
+    pub(super) fn read(&self, index: u32) -> [u32; 4] {
+        // SAFETY: an entry of this track (contract of `new`), which holds something.
+        unsafe { self.entry(index).read() }
+    }
+
+    fn entry(&self, index: u32) -> *mut [u32; 4] {
         let address = self.logs.logs + u64::from(index) * u64::from(ENTRY_BYTES);
-        let entry = std::ptr::with_exposed_provenance_mut::<[u32; 4]>(address as usize);
-        // SAFETY: an entry of a first segment of this track, or of one that was claimed for it (contract of
-        // `new`).
-        unsafe { entry.write(words) };
+        std::ptr::with_exposed_provenance_mut(address as usize)
+    }
+}
+
+/// The logs of one track of a warp.
+pub(super) struct KeptTrack {
+    memory: TrackMemory,
+    pointers: [WritePointer; LANES],
+}
+
+impl KeptTrack {
+    /// Empty logs of a warp's track.
+    ///
+    /// # Safety
+    /// As for [`TrackMemory::new`].
+    pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
+        let pointers = std::array::from_fn(|lane| {
+            let first = logs.first_segment(track, warp, lane as u32);
+            WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false }
+        });
+        // SAFETY: the caller's promise.
+        Self { memory: unsafe { TrackMemory::new(logs, track, warp) }, pointers }
     }
 }
 
@@ -91,19 +116,19 @@ impl Track for KeptTrack {
     fn append(&mut self, lane: u32, entry: Entry, _: bool) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.stopped {
-            return self.lose(entry);
+            return self.memory.lose(entry.count.into());
         }
         if pointer.next == pointer.link {
-            let Some(segment) = self.claim() else {
+            let Some(segment) = self.memory.claim() else {
                 self.pointers[lane as usize].stopped = true;
-                self.write_head(lane, pointer.next, entry.time | 1);
-                return self.lose(entry);
+                self.memory.write_head(lane, pointer.next, entry.time | 1);
+                return self.memory.lose(entry.count.into());
             };
-            self.write(pointer.link, [segment, 0, 0, 0]);
+            self.memory.write(pointer.link, [segment, 0, 0, 0]);
             pointer.next = segment;
-            pointer.link = segment + (self.logs.segment_entries - 1);
+            pointer.link = segment + (self.memory.logs.segment_entries - 1);
         }
-        self.write(pointer.next, entry.to_words());
+        self.memory.write(pointer.next, entry.to_words());
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
     }
@@ -116,7 +141,7 @@ impl Track for KeptTrack {
     fn close(&mut self, lane: u32) {
         let pointer = self.pointers[lane as usize];
         if !pointer.stopped {
-            self.write_head(lane, pointer.next, 0);
+            self.memory.write_head(lane, pointer.next, 0);
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod kept;
 mod live;
+mod ring;
 mod stream;
 mod track;
 

@@ -3,6 +3,7 @@
 use warptrace_format::log::{Entry, MAX_KEY_COUNT};
 
 use super::kept::KeptTrack;
+use super::ring::RingTrack;
 use super::stream::StreamedTrack;
 use crate::launch::LogMemory;
 
@@ -39,6 +40,10 @@ pub(super) trait Track {
 /// long as the logs are used. No others are for the same track of this warp.
 pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<Box<dyn Track>> {
     match memory {
+        LogMemory::Kept(logs) if warp < logs.warps && logs.ring != 0 => {
+            // SAFETY: the caller's promise.
+            Some(Box::new(unsafe { RingTrack::new(logs, track, warp) }))
+        }
         LogMemory::Kept(logs) if warp < logs.warps => {
             // SAFETY: the caller's promise.
             Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))

@@ -84,6 +84,8 @@ pub(crate) struct Room {
     /// Entries of a first segment, and of any other.
     pub(crate) first: u32,
     pub(crate) segment: u32,
+    /// Whether first segments are rings.
+    pub(crate) ring: bool,
     /// Entries of log memory that kernels may claim.
     pub(crate) claimable: u32,
     /// Entries of log memory for what is merged.
@@ -91,8 +93,22 @@ pub(crate) struct Room {
 }
 
 /// Enough for anything here.
-pub(crate) const AMPLE: Room =
-    Room { chunks: 4000, chunk_bytes: 512, first: 16, segment: 32, claimable: 1 << 16, merged: 1 << 18 };
+pub(crate) const AMPLE: Room = Room {
+    chunks: 4000,
+    chunk_bytes: 512,
+    first: 16,
+    segment: 32,
+    ring: false,
+    claimable: 1 << 16,
+    merged: 1 << 18,
+};
+
+impl Room {
+    /// Rings of so many entries, and as much for anything else.
+    pub(crate) const fn rings(self, entries: u32) -> Self {
+        Self { first: entries, segment: entries / 2, ring: true, claimable: 0, ..self }
+    }
+}
 
 /// Memory for one launch, and the descriptors that name it.
 #[derive(Clone)]
@@ -193,6 +209,7 @@ impl DeviceMemory {
             claims_end: self.merged_from(),
             launch: LAUNCH,
             first_segments: self.fixed().first_segments as u32,
+            ring: self.room.ring.into(),
             chosen: self.chosen,
             ..LaunchLogs::default()
         }
@@ -210,7 +227,7 @@ impl DeviceMemory {
             first_stream: 0,
             tracks: self.tracks,
             first_segments: self.fixed().first_segments as u32,
-            reserved: 0,
+            ring: self.room.ring.into(),
         }
     }
 
@@ -401,7 +418,7 @@ impl Table {
             launch.first_stream,
             launch.tracks,
             launch.first_segments,
-            0,
+            launch.ring,
         ];
         let bytes = [launch.accounts.to_le_bytes().to_vec(), words.map(u32::to_le_bytes).concat()].concat();
         memory.write(&bytes);

@@ -121,12 +121,11 @@ impl LocationInfo {
 
 /// The policy of recordings that keep a beginning of each warp where memory is used up.
 pub const POLICY_STOP: &str = "stop";
+/// The policy of recordings that keep an end of each warp where memory is used up.
+pub const POLICY_RING: &str = "ring";
 /// The policy of recordings whose warps wait where memory is used up. What is lost where they wait in vain
 /// may be in the middle.
 pub const POLICY_STREAM: &str = "stream";
-/// The policy of recordings that keep an end of each warp where memory is used up. This build reads such
-/// files, and makes none.
-pub const POLICY_RING: &str = "ring";
 
 /// Everything about a recording that is not a launch or an event.
 ///
@@ -157,7 +156,7 @@ pub struct Metadata {
     pub chunk_bytes: u32,
     /// Chunks in the pool.
     pub pool_chunks: u32,
-    /// What a full pool does: `stop` counts the rest as lost.
+    /// What happens where memory is used up: [`POLICY_STOP`], [`POLICY_RING`] or [`POLICY_STREAM`].
     pub policy: String,
     /// The trace points.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]

@@ -10,7 +10,7 @@ use warptrace_format::Memory;
 use warptrace_format::log::{Entry, MAX_SEGMENT_ENTRIES};
 use warptrace_format::pool::PoolDescriptor;
 
-use crate::lane_log::{DeviceLogs, LogMemory, StreamLogs, follow};
+use crate::lane_log::{Cursor, DeviceLogs, LogMemory, StreamLogs, follow};
 use crate::memory::SharedMemory;
 use crate::warp::{ALL, maximum};
 
@@ -27,15 +27,15 @@ const AHEAD: u32 = 4 * simt::WARP_LANES;
 pub(super) struct Logs {
     memory: DeviceLogs,
     stream: StreamLogs,
-    /// Entries of the lane's log.
-    entries: u32,
+    /// The first entry of the lane's log.
+    first: Cursor,
 }
 
 impl Logs {
-    /// The logs of a stream, of which the lane's has so many entries.
+    /// The logs of a stream, of which the lane's begins at an entry, not at a link.
     #[inline(always)]
-    pub(super) fn new(pool: &PoolDescriptor, stream: StreamLogs, entries: u32) -> Self {
-        Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, entries }
+    pub(super) fn new(pool: &PoolDescriptor, stream: StreamLogs, first: Cursor) -> Self {
+        Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, first }
     }
 
     /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log
@@ -49,10 +49,11 @@ impl Logs {
         mut take: impl FnMut(u32, u32, Entry),
     ) -> u32 {
         let (mut slots, lane) = (slots, simt::lane());
-        let mut piece = self.stream.first_segment(lane);
-        let (mut remaining, mut position) = (self.entries, start);
-        // Entries of a segment that have not been read, without its link: the same for all logs that go on.
-        let mut length = self.stream.first_entries - 1;
+        let Cursor { index: mut piece, link, mut remaining } = self.first;
+        let mut position = start;
+        // Entries of a segment that have not been read, without its link: the same for all logs that go on,
+        // unless they are rings of which some entries were passed over.
+        let mut length = link - piece;
         loop {
             let most = length.min(MAX_PIECE);
             let here = remaining.min(most);

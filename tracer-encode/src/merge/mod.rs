@@ -38,11 +38,11 @@ pub(crate) use self::work_area::MAX_WARPS;
 use self::work_area::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WorkArea};
 use crate::chunks;
 use crate::codec::Codec;
-use crate::lane_log::{DeviceLogs, LaneLog, StreamLogs};
+use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_words, room};
-use crate::warp::{ALL, NEVER, by_first, earliest, minimum, sum, sum_of_events, sum_up_to};
+use crate::warp::{ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
 
 /// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
 #[inline(always)]
@@ -52,8 +52,8 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
     let mut first = simt::block_idx()[0] * warps;
     while first < streams {
         let stream = first + simt::warp_in_block();
-        let entries = take_stream(launches.table, launches.count, stream, streams);
-        read_logs(entries);
+        let log = take_stream(launches.table, launches.count, stream, streams);
+        read_logs(log);
         sort_by_warp();
         simt::sync_threads();
         let lane = simt::lane();
@@ -91,6 +91,14 @@ impl Share {
         }
     }
 
+    /// Takes lost events into account.
+    #[inline(always)]
+    fn with_lost(mut self, events: u64) -> Self {
+        self.sums.attempted = self.sums.attempted.wrapping_add(events);
+        self.sums.lost = self.sums.lost.wrapping_add(events);
+        self
+    }
+
     /// Adds up the shares of all lanes.
     #[inline(always)]
     fn of_all(self) -> Self {
@@ -106,9 +114,9 @@ impl Share {
 }
 
 /// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for
-/// them, and writes down what reading them needs. Answers for each lane the entries of its log.
+/// them, and writes down what reading them needs. Answers for each lane the first entry of its log.
 #[inline(never)]
-fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
+fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     let (work, lane) = (WorkArea::of(simt::warp_in_block()), simt::lane());
     // What others have read there.
     simt::sync_warp(ALL);
@@ -132,44 +140,52 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> u32 {
             work.set_stream(&Stream { account, logs, sequence, warp, launch: index, track });
         }
     }
-    let mut entries = 0;
+    let mut first = Cursor::default();
     if is_there {
-        entries = count_entries(&work_area::pool(), work, logs, account);
+        first = count_entries(&work_area::pool(), work, logs, account);
     }
     simt::sync_warp(ALL);
-    entries
+    first
 }
 
 /// Counts the entries of a stream's logs, a lane for each log, and claims memory for what is merged of them.
 /// Where that, or the chunks, are used up, the stream waits for another round; what is more than all there is
 /// for merged runs is lost.
+///
+/// Of rings the runs are passed over before whose beginning a lane has lost some.
 #[inline(always)]
-fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, account: u64) -> u32 {
+fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, account: u64) -> Cursor {
     let lane = simt::lane();
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-    let log = LaneLog::read(memory, logs, lane);
+    let mut log = LaneLog::read(memory, logs, lane);
+    let mut passed_over = 0;
+    if let Some(clock) = latest(log.oldest) {
+        passed_over = sum_of_events(log.pass_over(memory, logs, clock));
+    }
     let lost_from = earliest(log.lost_from);
-    let up_to = sum_up_to(log.entries);
+    let entries = log.start.remaining;
+    let up_to = sum_up_to(entries);
     let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
     if keys == 0 {
         if lane == 0 {
             chunks::set_finished(account, true);
         }
-        return 0;
+        return Cursor::default();
     }
     let first = by_first(|| if chunks::are_used_up(pool) { NEVER } else { chunks::claim_merged(pool, keys) });
     if first == NEVER && keys <= pool.merged_end.saturating_sub(pool.merged_from) {
         if lane == 0 {
             chunks::count_waiting(pool);
         }
-        return 0;
+        return Cursor::default();
     }
-    let having = simt::ballot(ALL, log.entries != 0);
+    let having = simt::ballot(ALL, entries != 0);
     let lists = having.count_ones();
-    let first_time = log.cursor(logs).seek(memory, logs).map(|entry| entry.time);
+    let mut cursor = log.start;
+    let first_time = cursor.seek(memory, logs).map(|entry| entry.time);
     let base = earliest(first_time).unwrap_or(0);
     // What is recorded is a beginning.
-    let mut kept = Kept { base, before: NEVER };
+    let mut kept = Kept { base, before: NEVER, passed_over };
     if let Some(from) = lost_from {
         let since = from.wrapping_sub(base);
         kept.before = if (since as i32) < 0 { 0 } else { since };
@@ -178,8 +194,8 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, accoun
         kept.before = 0;
     }
     let lower = (1 << lane) - 1;
-    if log.entries != 0 {
-        work.set_start((having & lower).count_ones(), up_to - log.entries);
+    if entries != 0 {
+        work.set_start((having & lower).count_ones(), up_to - entries);
     } else {
         work.set_start(lists + (!having & lower).count_ones(), keys);
     }
@@ -189,13 +205,13 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, accoun
         work.set_kept(kept);
         work.set_next(Step::Read);
     }
-    log.entries
+    log.start
 }
 
-/// Reads the logs of the warp's stream, of which the lane's has so many entries. Writes the keys of the runs;
+/// Reads the logs of the warp's stream, of which the lane's begins at `first`. Writes the keys of the runs;
 /// if only one log has entries, the merged runs themselves.
 #[inline(never)]
-fn read_logs(entries: u32) {
+fn read_logs(first: Cursor) {
     let work = WorkArea::of(simt::warp_in_block());
     if !work.next_is(Step::Read) {
         return;
@@ -203,7 +219,8 @@ fn read_logs(entries: u32) {
     let (pool, merged, stream) = (work_area::pool(), work.merged(), work.stream());
     let codec = work_area::codec().of_track(stream.track);
     let room = room(pool.chunk_bytes);
-    let Kept { base, before } = work.kept();
+    let Kept { base, before, passed_over } = work.kept();
+    let entries = first.remaining;
     let is_single = merged.lists == 1;
     let in_shared = merged.keys <= MAX_SHARED_KEYS;
     let shared = unsorted(SharedKeys::halves(work), merged.lists);
@@ -217,7 +234,7 @@ fn read_logs(entries: u32) {
     };
     let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
     let start = sum_up_to(entries) - entries;
-    let logs = Logs::new(&pool, stream.logs, entries);
+    let logs = Logs::new(&pool, stream.logs, first);
     let mut end = logs.for_each(work.slots(), start, |position, index, entry| {
         // The last of all numbers is for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
@@ -236,7 +253,7 @@ fn read_logs(entries: u32) {
         set_key(end, Key::NO_RUN);
         end += 1;
     }
-    let Share { kept, sums } = share.of_all();
+    let Share { kept, sums } = share.of_all().with_lost(passed_over);
     let is_sorted = minimum(first_lost) >= kept;
     if simt::lane() == 0 {
         work.set_merged(&MergedRuns { kept, ..merged });
@@ -323,6 +340,7 @@ fn merge_serially(
     if simt::lane() == 0 {
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
         let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
+        share = share.with_lost(merge.passed_over);
         let room = room(pool.chunk_bytes);
         let mut remaining = merged.keys;
         while remaining != 0 {

@@ -7,7 +7,7 @@
 use warptrace_format::Memory;
 use warptrace_format::log::{Entry, LANES};
 
-use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs};
+use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs, is_later};
 use crate::warp::NEVER;
 
 /// What is kept of each log that has runs, in this order: the cursor at its next run, and the time of that.
@@ -32,6 +32,23 @@ pub(crate) struct SerialMerge<H, L> {
     other: u32,
     /// Time of the first run that found no memory, if one did not.
     pub(crate) lost_from: Option<u32>,
+    /// Events of runs that were passed over in rings.
+    pub(crate) passed_over: u64,
+}
+
+/// The clock from which on the rings of a stream have all runs, if one has lost some.
+#[inline(always)]
+fn complete_from(memory: impl LogMemory, stream: StreamLogs) -> Option<u64> {
+    let (mut latest, mut lane) = (None, 0);
+    while stream.is_ring && lane < LANES {
+        if let Some(clock) = LaneLog::read(memory, stream, lane).oldest
+            && latest.is_none_or(|latest| is_later(clock, latest))
+        {
+            latest = Some(clock);
+        }
+        lane += 1;
+    }
+    latest
 }
 
 impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
@@ -39,15 +56,19 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
     #[inline(always)]
     pub(crate) fn open(mut heads: H, memory: L, stream: StreamLogs) -> Self {
         let (mut logs, mut lost, mut first_lost) = (0, false, 0);
+        let (complete_from, mut passed_over) = (complete_from(memory, stream), 0);
         let mut lane = 0;
         while lane < LANES {
-            let log = LaneLog::read(memory, stream, lane);
+            let mut log = LaneLog::read(memory, stream, lane);
+            if let Some(clock) = complete_from {
+                passed_over += log.pass_over(memory, stream, clock);
+            }
             if let Some(time) = log.lost_from {
                 let is_earlier = !lost || (time.wrapping_sub(first_lost) as i32) < 0;
                 first_lost = if is_earlier { time } else { first_lost };
                 lost = true;
             }
-            let mut cursor = log.cursor(stream);
+            let mut cursor = log.start;
             if let Some(entry) = cursor.seek(memory, stream) {
                 heads.set128(HEAD_BYTES * logs, [cursor.index, cursor.link, cursor.remaining, entry.time]);
                 logs += 1;
@@ -57,7 +78,7 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
         // Some time before all of them.
         let last = if logs == 0 { 0 } else { heads.get32(TIME).wrapping_sub(1 << 31) };
         let lost_from = if lost { Some(first_lost) } else { None };
-        Self { heads, memory, stream, logs, last, current: NEVER, other: 0, lost_from }
+        Self { heads, memory, stream, logs, last, current: NEVER, other: 0, lost_from, passed_over }
     }
 
     /// Takes the next run.

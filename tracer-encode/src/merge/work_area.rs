@@ -16,7 +16,7 @@
 //!    672    48  the stream
 //!    720    16  the next step; whether all runs fit into chunks; whether a list of keys was not sorted
 //!    736    16  attempted and lost events
-//!    752    16  which runs are kept
+//!    752    16  which runs are kept; events of those that were passed over
 //! ```
 //! Behind all that, the warps' keys.
 
@@ -74,6 +74,8 @@ pub(super) struct MergedRuns {
 pub(super) struct Kept {
     pub(super) base: u32,
     pub(super) before: u32,
+    /// Events of runs of rings that were passed over: they are neither kept nor among the keys.
+    pub(super) passed_over: u64,
 }
 
 /// A stream whose logs are merged.
@@ -172,13 +174,14 @@ impl WorkArea {
 
     #[inline(always)]
     pub(super) fn kept(self) -> Kept {
-        let [base, before] = self.memory.get64(KEPT);
-        Kept { base, before }
+        let [base, before, low, high] = self.memory.get128(KEPT);
+        Kept { base, before, passed_over: u64::from(low) | u64::from(high) << 32 }
     }
 
     #[inline(always)]
     pub(super) fn set_kept(mut self, kept: Kept) {
-        self.memory.set64(KEPT, [kept.base, kept.before]);
+        let Kept { base, before, passed_over } = kept;
+        self.memory.set128(KEPT, [base, before, passed_over as u32, (passed_over >> 32) as u32]);
     }
 
     /// Where a list of keys begins. Missing lists are empty and come last.
@@ -207,9 +210,9 @@ impl WorkArea {
     pub(super) fn stream(self) -> Stream {
         let [low, high, sequence, warp] = self.memory.get128(STREAM);
         let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
-        let [first_entries, segment_entries, heads, _] = self.memory.get128(STREAM + 32);
+        let [first_entries, segment_entries, heads, ring] = self.memory.get128(STREAM + 32);
         let account = u64::from(low) | u64::from(high) << 32;
-        let logs = StreamLogs { heads, first, first_entries, segment_entries, lanes };
+        let logs = StreamLogs { heads, first, first_entries, segment_entries, lanes, is_ring: ring != 0 };
         Stream { account, logs, sequence, warp, launch, track }
     }
 
@@ -218,7 +221,8 @@ impl WorkArea {
         let Stream { account, logs, sequence, warp, launch, track } = *stream;
         self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
         self.memory.set128(STREAM + 16, [launch, track, logs.first, logs.lanes]);
-        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, 0]);
+        let ring = u32::from(logs.is_ring);
+        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, ring]);
     }
 
     #[inline(always)]

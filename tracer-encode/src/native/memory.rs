@@ -263,6 +263,14 @@ fn check_launch(
     let lengths = "a segment has at least 2 entries, and fits into log memory";
     check(is_length(launch.first_entries), "first_entries", launch.first_entries, lengths)?;
     check(is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
+    check(launch.ring <= 1, "ring", launch.ring, "it is 0 or 1")?;
+    if launch.ring != 0 {
+        let first = launch.first_entries;
+        let is_ring = first.is_power_of_two() && first == launch.segment_entries.saturating_mul(2);
+        check(is_ring, "first_entries", first, "a ring is a power of two long, and its segments are halves")?;
+        let aligned = launch.first_segments.is_multiple_of(first);
+        check(aligned, "first_segments", launch.first_segments, "rings begin at multiples of their length")?;
+    }
     let aligned = launch.accounts.is_multiple_of(8) && launch.accounts != 0;
     check(aligned, "accounts", launch.accounts as u32, "accounts lie at a multiple of 8")?;
     let own = u64::from(launch.warps) * u64::from(tracks);

@@ -5,7 +5,7 @@ use warptrace_format::log::{Entry, LANES};
 
 use super::memory::{DeviceMemory, StreamName, Words};
 use crate::codec::Codec;
-use crate::lane_log::{LaneLog, LogMemory, StreamLogs};
+use crate::lane_log::{LaneLog, LogMemory, StreamLogs, is_later};
 use crate::merge::serial::{HEADS_BYTES, SerialMerge};
 use crate::merged::{max_bytes, merged_words, room};
 use crate::warp::NEVER;
@@ -37,6 +37,11 @@ struct Sums {
 impl Sums {
     const NOTHING: Self = Self { kept: 0, attempted: 0, lost: 0, fits: true };
 
+    const fn with_lost(self, events: u64) -> Self {
+        let (attempted, lost) = (self.attempted.wrapping_add(events), self.lost.wrapping_add(events));
+        Self { attempted, lost, ..self }
+    }
+
     fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
         self.attempted = self.attempted.wrapping_add(u64::from(entry.count));
         if kept {
@@ -46,6 +51,11 @@ impl Sums {
             self.lost = self.lost.wrapping_add(u64::from(entry.count));
         }
     }
+}
+
+/// The latest of some clocks.
+fn latest(clocks: impl Iterator<Item = u64>) -> Option<u64> {
+    clocks.reduce(|latest, clock| if is_later(clock, latest) { clock } else { latest })
 }
 
 /// The earliest of some times, which may wrap: they are compared with the first.
@@ -83,7 +93,12 @@ pub(super) fn merge<'a>(
     for (lane, log) in lanes.iter_mut().enumerate() {
         *log = LaneLog::read(logs, stream, lane as u32);
     }
-    let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.entries));
+    // Of rings the runs are passed over before whose beginning a lane has lost some.
+    let mut passed_over = 0;
+    if let Some(clock) = latest(lanes.iter().filter_map(|log| log.oldest)) {
+        passed_over = lanes.iter_mut().map(|log| log.pass_over(logs, stream, clock)).sum();
+    }
+    let keys = lanes.iter().fold(0_u32, |sum, log| sum.saturating_add(log.start.remaining));
     if keys == 0 {
         return Merging::Nothing;
     }
@@ -92,7 +107,10 @@ pub(super) fn merge<'a>(
         return Merging::Waits;
     }
     let lost_from = earliest(lanes.iter().filter_map(|log| log.lost_from));
-    let first_time = |log: &LaneLog| log.cursor(stream).seek(logs, stream).map(|entry| entry.time);
+    let first_time = |log: &LaneLog| {
+        let mut cursor = log.start;
+        cursor.seek(logs, stream).map(|entry| entry.time)
+    };
     let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
     // What is recorded is a beginning: all that began less than `before` after the first.
     let mut before = NEVER;
@@ -103,11 +121,11 @@ pub(super) fn merge<'a>(
     if runs.is_none() {
         before = 0;
     }
-    let mut sums = Sums::NOTHING;
+    let mut sums = Sums::NOTHING.with_lost(passed_over);
     scratch.keys.clear();
     let mut is_sorted = true;
     for log in &lanes {
-        let (mut cursor, mut last) = (log.cursor(stream), 0);
+        let (mut cursor, mut last) = (log.start, 0);
         while let Some(entry) = cursor.seek(logs, stream) {
             let since = entry.time.wrapping_sub(base).min(NEVER - 1);
             sums.count(entry, since < before, codec, room);
@@ -125,7 +143,7 @@ pub(super) fn merge<'a>(
         }
     };
     // One log is taken as it is, if what is lost of it is its end.
-    let single = lanes.iter().filter(|log| log.entries != 0).count() == 1;
+    let single = lanes.iter().filter(|log| log.start.remaining != 0).count() == 1;
     if single {
         is_sorted = scratch.keys[..sums.kept].iter().all(|key| (key >> 32) < u64::from(before));
     } else if is_sorted {
@@ -158,7 +176,7 @@ fn merge_serially(
 ) -> Sums {
     let mut heads = [0; HEADS_BYTES as usize];
     let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
-    let mut sums = Sums::NOTHING;
+    let mut sums = Sums::NOTHING.with_lost(merge.passed_over);
     for _ in 0..runs.len() {
         let Some(entry) = merge.next() else { break };
         let kept = merge.lost_from.is_none_or(|from| (entry.time.wrapping_sub(from) as i32) < 0);

@@ -30,6 +30,7 @@ pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
     chooses: bool,
+    ring: bool,
     streamed: bool,
     open_runs: bool,
 }
@@ -38,7 +39,12 @@ impl Way {
     pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
         let Recording { counted, dual, .. } = recording;
         let recording = splice::Recording { counted, dual };
-        Self { recording, placement, chooses, streamed: false, open_runs: false }
+        Self { recording, placement, chooses, ring: false, streamed: false, open_runs: false }
+    }
+
+    /// The same with logs that are rings.
+    pub(super) fn ring(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
+        Self { ring: true, ..Self::of(recording, placement, chooses) }
     }
 
     /// The same with streamed logs, and in these runs that have not ended, if `open_runs`.
@@ -113,6 +119,7 @@ impl Code {
         let options = Options {
             kernels: Some(&kernels),
             recording: way.map(|way| way.recording),
+            ring: way.is_some_and(|way| way.ring),
             streamed: way.is_some_and(|way| way.streamed),
             open_runs: way.is_some_and(|way| way.open_runs),
             placement: way.and_then(|way| way.placement),

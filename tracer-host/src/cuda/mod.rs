@@ -370,6 +370,23 @@ fn pointers(call: &KernelCall) -> Vec<*mut c_void> {
     call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
 }
 
+impl CudaDevice {
+    /// Makes what a drain needs, which takes milliseconds.
+    fn prepare_drains(&mut self, recording: Recording) -> Result<(), DeviceError> {
+        check_codec(recording.codec)?;
+        if self.staging.is_none() {
+            self.staging = Some(Staging::new()?);
+        }
+        if self.gather.is_none() {
+            self.gather = Some(Gather::new()?);
+        }
+        if self.encoding.is_none() {
+            self.encoding = Some(Encoding::load(self.architecture)?);
+        }
+        Ok(())
+    }
+}
+
 impl Device for CudaDevice {
     fn info(&self) -> DeviceInfo {
         self.info.clone()
@@ -465,18 +482,19 @@ impl Device for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
-        check_codec(recording.codec)?;
-        // What a drain needs takes milliseconds to make.
-        if self.staging.is_none() {
-            self.staging = Some(Staging::new()?);
-        }
-        if self.gather.is_none() {
-            self.gather = Some(Gather::new()?);
-        }
-        if self.encoding.is_none() {
-            self.encoding = Some(Encoding::load(self.architecture)?);
-        }
+        self.prepare_drains(recording)?;
         self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
+    }
+
+    fn prepare_ring(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+    ) -> Result<(), DeviceError> {
+        self.prepare_drains(recording)?;
+        self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
     }
 
     fn encode(
@@ -505,7 +523,11 @@ impl Device for CudaDevice {
             None => (self.code.untraced(kernel)?, None),
             Some(tracing) => {
                 let &Tracing { recording, placement, chooses, .. } = tracing;
-                let traced = self.code.traced(kernel, Way::of(recording, placement, chooses))?;
+                let way = match tracing.logs.ring {
+                    0 => Way::of(recording, placement, chooses),
+                    _ => Way::ring(recording, placement, chooses),
+                };
+                let traced = self.code.traced(kernel, way)?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))

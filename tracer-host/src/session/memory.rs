@@ -13,10 +13,14 @@
 //! Runs have most of it, since only they must be there all at once: what is merged and encoded is copied away
 //! in as many rounds as it takes. A launch's logs may take up to 5/7 of log memory. If it has few streams,
 //! one of them may be almost all there is, and must fit once more when it is merged: half.
+//!
+//! Rings are as long as fits into that part if no other launch has logs: all that a launch has is there from
+//! the start. So most launches are drained before the next one; of small ones, whose rings are as long as they
+//! can be, several fit.
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::log::{
-    ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+    ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
 };
 use warptrace_format::pool::{Claims, WarpAccount};
 
@@ -124,6 +128,8 @@ impl Memory {
 pub(super) struct Division {
     pub(super) limit: u64,
     pub(super) chunk_bytes: u32,
+    /// Entries of the shortest first segments.
+    pub(super) min_first_entries: u32,
     pub(super) table_bytes: u64,
     pub(super) scratch_bytes: u64,
     pub(super) account_bytes: u64,
@@ -135,13 +141,15 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides what a session may take: `limit` bytes, or what is usual on the device.
+    /// Divides what a session may take: `limit` bytes, or what is usual on the device. First segments have
+    /// `min_first_entries` at least.
     ///
     /// # Errors
     /// If the size of a chunk is none, or the limit is too small for anything.
     pub(super) fn of(
         limit: Option<u64>,
         chunk_bytes: u32,
+        min_first_entries: u32,
         device: &dyn Device,
     ) -> Result<Self, SessionError> {
         if !chunk_bytes.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk_bytes) {
@@ -153,12 +161,15 @@ impl Division {
         }
         let limit = limit.unwrap_or_else(|| DEFAULT_BYTES.min(device.memory() / DEFAULT_SHARE));
         let limit = limit.min(MAX_BYTES);
-        Self::divide(limit, chunk_bytes)
+        Self::divide(limit, chunk_bytes, min_first_entries)
             .filter(|division| division.has_room(1))
-            .ok_or_else(|| SessionError::Memory { streams: 1, needed: Self::least(1, chunk_bytes), limit })
+            .ok_or_else(|| {
+                let needed = Self::least(1, chunk_bytes, min_first_entries);
+                SessionError::Memory { streams: 1, needed, limit }
+            })
     }
 
-    fn divide(limit: u64, chunk_bytes: u32) -> Option<Self> {
+    fn divide(limit: u64, chunk_bytes: u32, min_first_entries: u32) -> Option<Self> {
         let chunk = u64::from(chunk_bytes);
         let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
         let small = size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
@@ -173,6 +184,7 @@ impl Division {
         Some(Self {
             limit,
             chunk_bytes,
+            min_first_entries,
             table_bytes: TABLE_BYTES,
             scratch_bytes: scratch,
             account_bytes,
@@ -212,15 +224,16 @@ impl Division {
     /// Whether a launch with so many streams can be recorded: its accounts, heads and shortest first segments
     /// fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
-        let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, SEGMENT_MULTIPLE);
+        let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.min_first_entries);
         streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
     }
 
     /// The smallest limit, in whole MiB, with which a launch with so many streams can be recorded; `None` if
     /// none is large enough.
-    pub(super) fn least(streams: u64, chunk_bytes: u32) -> Option<u64> {
+    pub(super) fn least(streams: u64, chunk_bytes: u32, min_first_entries: u32) -> Option<u64> {
         let fits = |mib: &u64| {
-            Self::divide(mib << 20, chunk_bytes).is_some_and(|division| division.has_room(streams))
+            Self::divide(mib << 20, chunk_bytes, min_first_entries)
+                .is_some_and(|division| division.has_room(streams))
         };
         let mut enough = (0..=(MAX_BYTES >> 20).ilog2()).map(|bit| 1 << bit).find(fits)?;
         let mut step = enough / 2;

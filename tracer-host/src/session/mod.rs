@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 use warptrace_device::{KernelCall, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo, Metadata, POLICY_STOP, POLICY_STREAM};
+use warptrace_format::file::{
+    EarlyEnd, LaunchInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+};
+use warptrace_format::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
@@ -51,6 +54,9 @@ pub struct TracedProgram<'a> {
 pub enum Policy {
     /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
     Stop,
+    /// Each lane writes over its oldest ones, which are lost, and counted: of each warp an end is kept.
+    /// Nobody waits.
+    Ring,
     /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the
     /// trace is. A warp that has waited for `stall` in vain counts what it would have recorded as lost, and
     /// goes on.
@@ -257,7 +263,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if let Some(name) = options.window.unknown_kernel(&kernels) {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
-        let division = Division::of(options.memory_bytes, options.chunk_bytes, &*device)?;
+        let shortest = match options.policy {
+            Policy::Ring => MIN_RING_ENTRIES,
+            Policy::Stop | Policy::Stream { .. } => SEGMENT_MULTIPLE,
+        };
+        let division = Division::of(options.memory_bytes, options.chunk_bytes, shortest, &*device)?;
         let metadata = metadata(&*device, program, options, &division);
         metadata.check()?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
@@ -266,10 +276,16 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let tracks = if options.dual { 2 } else { 1 };
         let chooses = options.window.looks_inside();
         let logs = match options.policy {
-            Policy::Stop if options.pool == PoolMemory::Host => return Err(SessionError::HostPool),
+            Policy::Stop | Policy::Ring if options.pool == PoolMemory::Host => {
+                return Err(SessionError::HostPool);
+            }
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, program.kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, program.kernels.len())?))
+            }
+            Policy::Ring => {
+                device.prepare_ring(&kernels, recording, options.placement, chooses)?;
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, program.kernels.len())?))
             }
             Policy::Stream { stall, open_runs } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
@@ -560,6 +576,7 @@ fn metadata(
         .with_pool(options.chunk_bytes, division.chunk_count);
     metadata.policy = match options.policy {
         Policy::Stop => POLICY_STOP,
+        Policy::Ring => POLICY_RING,
         Policy::Stream { .. } => POLICY_STREAM,
     }
     .to_owned();

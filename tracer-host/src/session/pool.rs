@@ -45,6 +45,8 @@ pub(super) struct Pool {
     accounts: Allocation,
     accounts_used: u64,
     tracks: u32,
+    /// Whether logs are rings.
+    ring: bool,
     /// Launches since the last drain, and the index of the entry after the last one that their logs may take.
     logged: Vec<LoggedLaunch>,
     logs_end: u32,
@@ -54,11 +56,13 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Takes all memory that the session will have.
+    /// Takes all memory that the session will have. Logs are rings if `ring`; then first segments are long
+    /// enough in `division`.
     pub(super) fn new(
         device: &mut dyn Device,
         division: Division,
         tracks: u32,
+        ring: bool,
         kernels: usize,
     ) -> Result<Self, SessionError> {
         let mut memory = Memory::new(division.limit);
@@ -81,6 +85,7 @@ impl Pool {
             accounts,
             accounts_used: 0,
             tracks,
+            ring,
             logged: Vec::new(),
             logs_end: 0,
             streams: 0,
@@ -114,7 +119,10 @@ impl Pool {
     /// Entries of first segments of a launch with so many streams, if all of log memory were free.
     fn wanted_first_entries(&self, streams: u64) -> u32 {
         let end = u64::from(self.division.logs_end(streams));
-        longest_first_entries(|first| {
+        self.longest_first_entries(|first| {
+            if self.ring {
+                return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
+            }
             let share = if first < LONG_FIRST_ENTRIES { FIRST_SHARE } else { LONG_FIRST_SHARE };
             streams * u64::from(LANES * first) <= end / share
         })
@@ -123,7 +131,7 @@ impl Pool {
     /// The same with what is free now.
     fn first_entries(&self, streams: u64) -> u32 {
         let (wanted, end) = (self.wanted_first_entries(streams), u64::from(self.division.logs_end(streams)));
-        longest_first_entries(|first| {
+        self.longest_first_entries(|first| {
             first <= wanted && Fixed::place(self.taken_entries(), streams, first).end <= end
         })
     }
@@ -141,10 +149,20 @@ impl Pool {
     pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
         let most = self.max_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
         let streams = self.streams_of(info);
-        let fixed = Fixed::place(self.taken_entries(), streams, self.wanted_first_entries(streams));
-        let entries = fixed.end + 2 * most <= u64::from(self.division.logs_end(streams));
+        let wanted = self.wanted_first_entries(streams);
+        let fixed = Fixed::place(self.taken_entries(), streams, wanted);
+        let entries = fixed.end + 2 * most <= u64::from(self.division.logs_end(streams))
+            && (!self.ring || self.can_merge(fixed.end, wanted));
         let accounts = self.accounts_used + self.account_bytes(info) <= self.accounts.bytes;
         entries && accounts && self.logged.len() < self.division.launches()
+    }
+
+    /// Whether behind logs that end there each stream can be merged, whose logs are rings of so many entries
+    /// or those of the launches before.
+    fn can_merge(&self, end: u64, first_entries: u32) -> bool {
+        let rings = self.logged.iter().map(|launch| launch.first_entries);
+        let longest = rings.fold(first_entries, u32::max);
+        end + u64::from(LANES * longest) <= u64::from(self.division.log_entries)
     }
 
     /// Takes note of a launch that left the counters of claims so.
@@ -255,15 +273,20 @@ impl Pool {
         let logs_end = self.division.logs_end(streams);
         let account_bytes = self.account_bytes(info);
         if fixed.end > u64::from(logs_end) || self.accounts_used + account_bytes > self.accounts.bytes {
-            let Division { limit, chunk_bytes, .. } = self.division;
-            let needed = Division::least(streams, chunk_bytes);
+            let Division { limit, chunk_bytes, min_first_entries, .. } = self.division;
+            let needed = Division::least(streams, chunk_bytes, min_first_entries);
             return Err(SessionError::Memory { streams, needed, limit });
         }
         // All below `logs_end`.
         let (heads, first_segments) = (fixed.heads as u32, fixed.first_segments as u32);
         self.reserved_entries = (fixed.end - self.claimed_entries) as u32;
         self.logs_end = self.logs_end.max(logs_end);
-        let segment_entries = Self::segment_entries(streams, u64::from(logs_end) - fixed.end);
+        let ring = u32::from(self.ring);
+        let segment_entries = if self.ring {
+            first_entries / 2
+        } else {
+            Self::segment_entries(streams, u64::from(logs_end) - fixed.end)
+        };
         let accounts = self.accounts.address + self.accounts_used;
         self.logged.push(LoggedLaunch {
             accounts,
@@ -276,7 +299,7 @@ impl Pool {
             first_stream: self.streams,
             tracks: self.tracks,
             first_segments,
-            reserved: 0,
+            ring,
         });
         Ok(LaunchLogs {
             logs: self.log_address(),
@@ -290,7 +313,8 @@ impl Pool {
             claims_end: logs_end,
             launch: info.number(),
             first_segments,
-            reserved: [0; 2],
+            ring,
+            reserved: 0,
             chosen,
             unused: 0,
         })
@@ -303,13 +327,13 @@ impl Pool {
         }
         Ok(())
     }
-}
 
-/// The longest first segments that fit; the shortest where none do.
-fn longest_first_entries(fits: impl Fn(u32) -> bool) -> u32 {
-    let mut entries = MAX_FIRST_ENTRIES;
-    while entries > SEGMENT_MULTIPLE && !fits(entries) {
-        entries /= 2;
+    /// The longest first segments that fit; the shortest where none do.
+    fn longest_first_entries(&self, fits: impl Fn(u32) -> bool) -> u32 {
+        let mut entries = MAX_FIRST_ENTRIES;
+        while entries > self.division.min_first_entries && !fits(entries) {
+            entries /= 2;
+        }
+        entries
     }
-    entries
 }

@@ -227,6 +227,16 @@ impl Device for SimDevice {
         Ok(())
     }
 
+    fn prepare_ring(
+        &mut self,
+        _: &[&str],
+        _: Recording,
+        _: Option<Placement>,
+        _: bool,
+    ) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// On the host's own threads: with one, streams are encoded in their order.
     fn encode(
         &mut self,

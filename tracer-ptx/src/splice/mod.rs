@@ -59,6 +59,9 @@ pub struct Options<'a> {
     pub kernels: Option<&'a [&'a str]>,
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
+    /// Whether logs are rings, which keep each lane's latest runs. [`streamed`](Self::streamed) logs are
+    /// none, whatever this says.
+    pub ring: bool,
     /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
     /// `warptrace_format::stream::StreamLogs`.
     pub streamed: bool,
@@ -356,6 +359,7 @@ impl Splicer<'_> {
         Style {
             placement,
             dual,
+            ring: self.options.ring && !self.options.streamed,
             streamed: self.options.streamed,
             open_runs: self.options.streamed && self.options.open_runs,
             sync: self.sync,

@@ -24,6 +24,8 @@ pub(super) struct Style {
     pub(super) placement: Placement,
     /// Whether each event is recorded on the twin's track too.
     pub(super) dual: bool,
+    /// Whether logs are rings (`warptrace_format::log`).
+    pub(super) ring: bool,
     /// Whether logs are streamed (`warptrace_format::stream`).
     pub(super) streamed: bool,
     /// Whether runs are written to streamed logs when they begin, too.

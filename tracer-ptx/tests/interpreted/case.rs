@@ -9,7 +9,8 @@ use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFI
 
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
 use crate::model::{Model, Run, events, lanes, of_lane, sequence, steps};
-use crate::program::{self, LENGTH, Lane, Mix, begins};
+use crate::program::{self, LENGTH, Lane, Mix, begins, ends};
+use crate::rings::read_rings;
 
 const LISTS: u64 = 0x10_0000;
 const RESULTS: u64 = 0x1000_0000;
@@ -90,6 +91,8 @@ pub(crate) fn text(splicing: Splicing) -> String {
 pub(crate) struct Traced {
     splicing: Splicing,
     pub(crate) open_runs: bool,
+    /// Whether logs are rings, as long as first segments.
+    ring: bool,
     spliced: Spliced,
     program: Program,
     /// The warps that record; `None`: all, and the kernel does not ask.
@@ -110,6 +113,11 @@ impl Traced {
         Self::with(splicing, false, false, None)
     }
 
+    /// The kernel with a traced copy whose logs are rings; with `chosen` it looks which warps record.
+    pub(crate) fn ring(splicing: Splicing, chosen: Option<ChosenWarps>) -> Self {
+        Self::spliced(splicing, Options { ring: true, ..Options::default() }, chosen)
+    }
+
     /// The kernel with a traced copy whose logs are streamed.
     pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
         Self::with(splicing, true, open_runs, None)
@@ -121,24 +129,26 @@ impl Traced {
     }
 
     fn with(splicing: Splicing, streamed: bool, open_runs: bool, chosen: Option<ChosenWarps>) -> Self {
+        Self::spliced(splicing, Options { streamed, open_runs, ..Options::default() }, chosen)
+    }
+
+    /// The kernel with a traced copy; `logs` says which logs it writes.
+    fn spliced(splicing: Splicing, logs: Options<'static>, chosen: Option<ChosenWarps>) -> Self {
         let placement = Some(splicing.placement);
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
         let options = Options {
-            kernels: None,
             recording: Some(splicing.recording),
-            streamed,
-            open_runs,
             placement,
             architecture,
-            registers: &[],
             marks: splicing.marks,
             chooses: chosen.is_some(),
+            ..logs
         };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, open_runs, spliced, program, chosen }
+        Self { splicing, open_runs: logs.open_runs, ring: logs.ring, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -199,6 +209,7 @@ impl Traced {
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
+        let read = if self.ring { read_rings } else { read };
         let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
         let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
         Outcome { observed, tracks, claimed }
@@ -240,10 +251,17 @@ impl Traced {
 
     /// Log memory of a launch.
     fn layout(&self, shape: Shape) -> Layout {
-        let Some(chosen) = self.chosen else { return shape.layout(self.tracks()) };
-        let (streams, threads) = ([chosen.count(), self.tracks()], chosen.block_threads(shape.threads()));
-        let mut layout = Layout::new(streams, threads, shape.first, shape.segments, shape.claimed);
-        layout.launch.chosen = chosen;
+        let (warps, threads) = match self.chosen {
+            None => (shape.warps(), shape.threads()),
+            Some(chosen) => (chosen.count(), chosen.block_threads(shape.threads())),
+        };
+        let streams = [warps, self.tracks()];
+        let mut layout = if self.ring {
+            Layout::ring(streams, threads, shape.first)
+        } else {
+            Layout::new(streams, threads, shape.first, shape.segments, shape.claimed)
+        };
+        layout.launch.chosen = self.chosen.unwrap_or_default();
         layout
     }
 
@@ -329,6 +347,10 @@ pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clo
         if track.lost == 0 {
             assert_eq!(sequence(&runs, lane), thread.sequence, "lane {lane}: its locations");
             assert_eq!(found, model, "lane {lane}: its masks and counts");
+        } else if track.complete_from.is_some() {
+            let sequence = sequence(&runs, lane);
+            assert!(ends(&thread.sequence, &sequence), "lane {lane}: {sequence:?} of {:?}", thread.sequence);
+            assert!(is_end(&model, &found), "lane {lane}: {found:?} of {model:?}");
         } else {
             let sequence = sequence(&runs, lane);
             assert!(
@@ -363,6 +385,11 @@ fn is_beginning(whole: &[Run], beginning: &[Run]) -> bool {
         && whole.get(before.len()).is_some_and(|run| {
             (run.mask, run.location) == (last.mask, last.location) && last.count <= run.count
         })
+}
+
+fn is_end(whole: &[Run], end: &[Run]) -> bool {
+    let reversed = |runs: &[Run]| runs.iter().rev().copied().collect::<Vec<_>>();
+    is_beginning(&reversed(whole), &reversed(end))
 }
 
 /// Units of time at a clock.

@@ -16,6 +16,7 @@ fn options(placement: Placement) -> Options<'static> {
     Options {
         kernels: None,
         recording,
+        ring: false,
         streamed: false,
         open_runs: false,
         placement: Some(placement),

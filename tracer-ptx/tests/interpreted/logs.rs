@@ -59,6 +59,13 @@ impl Layout {
         Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads, zeroed: false }
     }
 
+    /// Log memory with rings of `length` entries.
+    pub(crate) fn ring(streams: [u32; 2], block_threads: u32, length: u32) -> Self {
+        let mut layout = Self::new(streams, block_threads, length, 0, 0);
+        (layout.launch.ring, layout.launch.segment_entries) = (1, length / 2);
+        layout
+    }
+
     /// The descriptor as the kernel's parameter.
     pub(crate) fn parameter(&self) -> Vec<u8> {
         let LaunchLogs { logs, claims, accounts, heads, warps, first_entries, segment_entries, .. } =
@@ -67,7 +74,7 @@ impl Layout {
         let mut bytes: Vec<u8> = [logs, claims, accounts].into_iter().flat_map(u64::to_le_bytes).collect();
         let words =
             [heads, warps, first_entries, segment_entries, claims_from, claims_end, launch, first_segments];
-        bytes.extend(words.into_iter().chain([0; 2]).flat_map(u32::to_le_bytes));
+        bytes.extend(words.into_iter().chain([self.launch.ring, 0]).flat_map(u32::to_le_bytes));
         bytes.extend(chosen_bytes(self.launch.chosen));
         bytes
     }
@@ -84,7 +91,7 @@ impl Layout {
         (self.tracks * self.launch.warps) as usize * ACCOUNT_BYTES
     }
 
-    fn lanes(&self, warp: u32) -> u32 {
+    pub(crate) fn lanes(&self, warp: u32) -> u32 {
         LoggedLaunch { block_threads: self.block_threads, ..LoggedLaunch::default() }.lanes(warp)
     }
 }
@@ -105,6 +112,8 @@ pub(crate) struct Track {
     pub(crate) entries: Vec<Entry>,
     /// The time of the first entry that was lost; what began then or later is lost too.
     pub(crate) lost_from: Option<u32>,
+    /// Of rings: the time from which on nothing was lost, if something was before.
+    pub(crate) complete_from: Option<u32>,
     pub(crate) lost: u64,
 }
 
@@ -114,7 +123,10 @@ impl Track {
         let before = |entry: &&Entry| {
             self.lost_from.is_none_or(|lost| entry.time.wrapping_sub(clock) < lost.wrapping_sub(clock))
         };
-        self.entries.iter().filter(before).copied().collect()
+        let from = |entry: &&Entry| {
+            self.complete_from.is_none_or(|from| entry.time.wrapping_sub(clock) >= from.wrapping_sub(clock))
+        };
+        self.entries.iter().filter(before).filter(from).copied().collect()
     }
 }
 
@@ -211,15 +223,15 @@ pub(crate) fn read(
     tracks
 }
 
-struct Reader {
+pub(crate) struct Reader {
     /// Bytes that the launch may have written.
-    written: Vec<bool>,
+    pub(crate) written: Vec<bool>,
     segments: BTreeSet<u32>,
-    words: Vec<u32>,
+    pub(crate) words: Vec<u32>,
 }
 
 impl Reader {
-    fn new(memory: &[u8]) -> Self {
+    pub(crate) fn new(memory: &[u8]) -> Self {
         let words = memory.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
         Self { written: vec![false; memory.len()], segments: BTreeSet::new(), words: words.collect() }
     }

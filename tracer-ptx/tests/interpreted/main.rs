@@ -9,6 +9,7 @@ mod memory;
 mod model;
 mod native;
 mod program;
+mod rings;
 mod segments;
 mod sequences;
 mod streamed;

@@ -209,3 +209,9 @@ pub(crate) fn begins(whole: &Sequence, beginning: &Sequence) -> bool {
     whole.get(..before.len()) == Some(before)
         && whole.get(before.len()).is_some_and(|(found, total)| found == location && count <= total)
 }
+
+/// Whether a sequence ends with another one, of which the first location may be repeated less often.
+pub(crate) fn ends(whole: &Sequence, end: &Sequence) -> bool {
+    let reversed = |sequence: &Sequence| sequence.iter().rev().copied().collect();
+    begins(&reversed(whole), &reversed(end))
+}

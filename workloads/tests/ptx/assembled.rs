@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use warptrace_build::ARCHITECTURES;
-use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
+use warptrace_ptx::splice::{Options, Recording, TRACED_SUFFIX};
 
 use crate::usage::{self, Usage};
-use crate::{RECORDINGS, assembler, kernels, ptx, registers, traced};
+use crate::{RECORDINGS, RING, assembler, kernels, ptx, registers, spliced};
 
 /// A kernel whose limit leaves recording fewer registers than this may spill: its limit is what lets as many
 /// warps run at a time as its program counts on.
@@ -17,10 +17,14 @@ const ROOM: u32 = 16;
 /// How much it may spill: stores and loads, in bytes of a lane.
 const FEW_BYTES: u32 = 128;
 
-/// All recordings for one architecture, and one recording for each of the others.
-fn work() -> Vec<(&'static str, Recording)> {
+/// All recordings for one architecture, and one recording for each of the others; with logs that are rings
+/// one for each architecture.
+fn work() -> Vec<(&'static str, Recording, bool)> {
     let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
-    RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS)).collect()
+    let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));
+    let rings = ARCHITECTURES.into_iter().zip(RECORDINGS.into_iter().cycle());
+    let with = |ring| move |(architecture, recording)| (architecture, recording, ring);
+    kept.map(with(false)).chain(rings.map(with(true))).collect()
 }
 
 #[test]
@@ -28,7 +32,7 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
     let (Some(ptx), Some(assembler)) = (ptx(), assembler()) else { return };
     let folder = tempfile::tempdir().expect("a folder for the assembler");
     let work = work();
-    assert_eq!(work.len(), 8);
+    assert_eq!(work.len(), 13);
     let limits: BTreeMap<_, _> = ARCHITECTURES
         .into_iter()
         .map(|architecture| (architecture, registers(&assembler, folder.path(), ptx, architecture)))
@@ -39,10 +43,11 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((architecture, recording)) = work.get(number) else { break };
+                    let Some((architecture, recording, ring)) = work.get(number) else { break };
                     let path = folder.path().join(format!("{number}.ptx"));
-                    std::fs::write(&path, traced(ptx, *recording, architecture, &limits[architecture]))
-                        .expect("the folder takes files");
+                    let further = if *ring { RING } else { Options::default() };
+                    let text = spliced(ptx, *recording, architecture, &limits[architecture], further);
+                    std::fs::write(&path, text).expect("the folder takes files");
                     let said = assembler
                         .assemble(&path, architecture)
                         .unwrap_or_else(|error| panic!("{recording:?}: {error}"));
@@ -54,9 +59,9 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
     let found = found.into_inner().expect("nobody has panicked");
     let mut spills = Vec::new();
     println!("registers, untraced and traced:");
-    for ((architecture, recording), usage) in work.iter().zip(found.values()) {
+    for ((architecture, recording, ring), usage) in work.iter().zip(found.values()) {
         let Recording { counted, dual } = recording;
-        print!("{architecture}, counted {counted}, dual {dual}:");
+        print!("{architecture}, counted {counted}, dual {dual}, ring {ring}:");
         for kernel in kernels() {
             let of = |name: &str| -> Usage {
                 *usage.get(name).unwrap_or_else(|| panic!("{architecture}: `{name}` is not assembled"))
@@ -70,7 +75,7 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
             let allowed = if (limit - ROOM..limit).contains(&untraced.registers) { FEW_BYTES } else { 0 };
             if untraced.spill_bytes == 0 && traced.spill_bytes > allowed {
                 spills.push(format!(
-                    "{kernel} for {architecture}, {recording:?}: {} bytes",
+                    "{kernel} for {architecture}, {recording:?}, ring {ring}: {} bytes",
                     traced.spill_bytes
                 ));
             }

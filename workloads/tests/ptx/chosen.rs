@@ -17,6 +17,11 @@ use crate::{RECORDINGS, assembler, kernels, number, ptx, registers, sass, splice
 const ROOM: u32 = 16;
 const FEW_BYTES: u32 = 256;
 
+/// Whether traced kernels look which of their warps record.
+fn choosing(chooses: bool) -> Options<'static> {
+    Options { chooses, ..Options::default() }
+}
+
 fn body<'m, 'a>(module: &'m Module<'a>, name: &str) -> &'m Body<'a> {
     let function = module.functions.iter().find(|function| function.name == name);
     function.and_then(|function| function.body.as_ref()).expect("a kernel")
@@ -64,7 +69,7 @@ fn they_assemble_for_all_architectures() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some((architecture, recording)) = work.get(number) else { break };
                     let limits = registers(&assembler, folder.path(), ptx, architecture);
-                    let text = spliced(ptx, *recording, architecture, &limits, true);
+                    let text = spliced(ptx, *recording, architecture, &limits, choosing(true));
                     let path = folder.path().join(format!("{number}.ptx"));
                     std::fs::write(&path, text).expect("the folder takes files");
                     let said = assembler.assemble(&path, architecture);
@@ -128,7 +133,7 @@ fn the_question_brings_no_yield() {
     let limits = registers(&assembler, folder.path(), ptx, "sm_90");
     let yields = |chooses| {
         let path = folder.path().join(format!("{chooses}.ptx"));
-        let text = spliced(ptx, RECORDINGS[0], "sm_90", &limits, chooses);
+        let text = spliced(ptx, RECORDINGS[0], "sm_90", &limits, choosing(chooses));
         std::fs::write(&path, text).expect("the folder takes files");
         assembler.assemble(&path, "sm_90").unwrap_or_else(|error| panic!("{error}"));
         let code = disassembler.disassemble(&Ptxas::cubin(&path, "sm_90"));

@@ -11,7 +11,7 @@ use warptrace_build::Disassembler;
 use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 use warptrace_ptx::{Cfg, Module};
 
-use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, workspace};
+use crate::{RECORDINGS, RING, assembler, kernels, ptx, registers, sass, spliced, traced, workspace};
 
 const ARCHITECTURE: &str = "sm_90";
 /// Instructions from the head of a claim's own loop to its atomic, at most.
@@ -99,6 +99,31 @@ fn no_loop_of_a_program_lets_waiting_lanes_go() {
             });
         }
     });
+}
+
+#[test]
+fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
+    let (Some(ptx), Some(assembler)) = (ptx(), assembler()) else { return };
+    let Ok(disassembler) = Disassembler::find(&workspace()) else { return };
+    let folder = tempfile::tempdir().expect("a folder for the assembler");
+    // Claims would have loops of their own for the other one.
+    for (architecture, recording) in [(ARCHITECTURE, RECORDINGS[0]), ("sm_80", RECORDINGS[3])] {
+        let limits = registers(&assembler, folder.path(), ptx, architecture);
+        let text = spliced(ptx, recording, architecture, &limits, RING);
+        let path = folder.path().join(format!("{architecture}.ptx"));
+        std::fs::write(&path, &text).expect("the folder takes files");
+        assembler.assemble(&path, architecture).unwrap_or_else(|error| panic!("{error}"));
+        let cubin = warptrace_build::Ptxas::cubin(&path, architecture);
+        let code = disassembler.disassemble(&cubin).unwrap_or_else(|error| panic!("{error}"));
+        let (loops, functions) = (loops(&text), sass::functions(&code));
+        for kernel in kernels() {
+            let of =
+                |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
+            let ((before, _), (now, _)) = (of(kernel), of(&format!("{kernel}{TRACED_SUFFIX}")));
+            let ends = if recording.counted { loops[kernel].leaves } else { 0 };
+            assert!(now <= before + ends, "{kernel} for {architecture}: {now} YIELDs, untraced {before}");
+        }
+    }
 }
 
 #[test]

@@ -32,6 +32,20 @@ const PROGRAMS: [ProgramInfo; 8] = [
     stress::PROGRAM,
 ];
 
+/// Traced kernels whose logs are rings.
+const RING: Options<'static> = Options {
+    kernels: None,
+    recording: None,
+    ring: true,
+    streamed: false,
+    open_runs: false,
+    placement: None,
+    registers: &[],
+    architecture: 0,
+    marks: false,
+    chooses: false,
+};
+
 /// All recordings.
 const RECORDINGS: [Recording; 4] = [
     Recording { counted: false, dual: false },
@@ -89,24 +103,19 @@ fn number(architecture: &str) -> u32 {
 
 /// Makes all kernels, untraced and traced, as a device of this architecture gets them.
 fn traced(text: &str, recording: Recording, architecture: &str, registers: &[(&str, u32)]) -> String {
-    spliced(text, recording, architecture, registers, false)
+    spliced(text, recording, architecture, registers, Options::default())
 }
 
-/// The same; if it `chooses`, traced kernels look which of their warps record.
+/// The same with further options.
 fn spliced(
     text: &str,
     recording: Recording,
     architecture: &str,
     registers: &[(&str, u32)],
-    chooses: bool,
+    further: Options<'_>,
 ) -> String {
-    let options = Options {
-        recording: Some(recording),
-        registers,
-        architecture: number(architecture),
-        chooses,
-        ..Options::default()
-    };
+    let options =
+        Options { recording: Some(recording), registers, architecture: number(architecture), ..further };
     splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text
 }
 

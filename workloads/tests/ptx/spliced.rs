@@ -55,11 +55,13 @@ fn all_kernels_can_be_recorded_in_all_ways() {
     let placements = [None, Some(Placement::Registers), Some(Placement::Shared), Some(Placement::Local)];
     for recording in RECORDINGS {
         for placement in placements {
-            for (marks, architecture) in
-                [false, true].into_iter().flat_map(|it| ARCHITECTURES.map(|a| (it, a)))
+            for ((marks, ring), architecture) in [(false, false), (true, false), (false, true)]
+                .into_iter()
+                .flat_map(|it| ARCHITECTURES.map(|a| (it, a)))
             {
                 let options = Options {
                     recording: Some(recording),
+                    ring,
                     placement,
                     architecture,
                     marks,

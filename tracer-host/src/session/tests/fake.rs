@@ -56,6 +56,8 @@ pub(super) struct FakeDevice {
     pub(super) collects: u32,
     /// Calls of `collect`.
     pub(super) collected: u32,
+    /// Calls of `prepare_ring`.
+    pub(super) prepared_rings: u32,
     /// Kernels of the program, and the encoding of how many launches and streams, in order.
     pub(super) launched: Vec<String>,
     /// What each launch was told, and its tracks and threads of a block.
@@ -82,6 +84,7 @@ impl FakeDevice {
             peak: 0,
             collects: u32::MAX,
             collected: 0,
+            prepared_rings: 0,
             launched: Vec::new(),
             launches: Vec::new(),
             prepared: Vec::new(),
@@ -131,8 +134,9 @@ impl FakeDevice {
     fn run(&mut self, logs: &LaunchLogs, tracks: u32) -> Result<(), DeviceError> {
         let Script { chunks, segments, fails } = self.script.pop_front().expect("a script for each launch");
         assert!(logs.logs.is_multiple_of(LOG_ALIGNMENT));
+        let most_of_segment = if logs.ring == 0 { MAX_SEGMENT_ENTRIES } else { MAX_FIRST_ENTRIES / 2 };
         for (entries, most) in
-            [(logs.first_entries, MAX_FIRST_ENTRIES), (logs.segment_entries, MAX_SEGMENT_ENTRIES)]
+            [(logs.first_entries, MAX_FIRST_ENTRIES), (logs.segment_entries, most_of_segment)]
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
@@ -186,7 +190,7 @@ impl FakeDevice {
             first_stream: logged.first_stream,
             tracks,
             first_segments: logs.first_segments,
-            reserved: 0,
+            ring: logs.ring,
         };
         assert_eq!(*logged, expected);
         let Some(mut chunks) = self.logged.remove(&logged.launch) else { return true };
@@ -289,6 +293,17 @@ impl Device for FakeDevice {
     ) -> Result<(), DeviceError> {
         self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
         Ok(())
+    }
+
+    fn prepare_ring(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: bool,
+    ) -> Result<(), DeviceError> {
+        self.prepared_rings += 1;
+        self.prepare(kernels, Some((recording, placement, chooses)))
     }
 
     fn encode(

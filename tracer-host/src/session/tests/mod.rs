@@ -7,6 +7,7 @@ mod limits;
 mod log_memory;
 mod losses;
 mod output;
+mod rings;
 mod room;
 mod streamed;
 mod window;

@@ -60,9 +60,17 @@ impl Emitter {
         self.field(64, "%wt_y0", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
-        emit!(self, "sub.u32 %wt_x6, %wt_x5, 1;");
+        if self.style.ring {
+            self.field(32, "%wt_x6", field::SEGMENT_ENTRIES);
+            emit!(self, "sub.u32 %wt_x6, %wt_x6, 1;");
+        } else {
+            emit!(self, "sub.u32 %wt_x6, %wt_x5, 1;");
+        }
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
+        if self.style.ring {
+            self.empty_ring();
+        }
     }
 
     /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no

@@ -24,7 +24,11 @@ impl Emitter {
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
-        self.claim(log, words);
+        if self.style.ring {
+            self.turn(log);
+        } else {
+            self.claim(log, words);
+        }
         emit!(self, "bra {room};");
         let claim = std::mem::replace(&mut self.out, before);
         self.rare.push_str(&claim);
@@ -124,16 +128,9 @@ impl Emitter {
         self.place_label(&none);
     }
 
-    /// Writes the lane's head of a log, and what the log has lost into the warp's account.
-    pub(super) fn head(&mut self, log: Log) {
-        let whole = self.label();
-        self.stream(log.track);
-        self.field(32, "%wt_x6", field::HEADS);
-        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
-        self.field(64, "%wt_y3", field::LOGS);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
-        emit!(self, "mov.u32 %wt_x7, 0;");
+    /// Finds what the log has lost: `%wt_y1` events if `%wt_p0` holds, and in `%wt_x7` the head's second word
+    /// then. Goes to `whole` if no lane has lost any.
+    fn lost_in_stopped(&mut self, log: Log, whole: &str) {
         // A log that has been stopped has something to say.
         emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
         emit!(self, "setp.ne.u32 %wt_p0, %wt_x2, 0;");
@@ -145,6 +142,23 @@ impl Emitter {
         emit!(self, "@%wt_p0 ld.global.v4.b32 {{%wt_x6, %wt_x2, %wt_x7, %wt_x3}}, [%wt_l];");
         emit!(self, "mov.b64 %wt_y1, {{%wt_x2, %wt_x3}};");
         emit!(self, "setp.ne.u64 %wt_p0, %wt_y1, 0;");
+    }
+
+    /// Writes the lane's head of a log, and what the log has lost into the warp's account.
+    pub(super) fn head(&mut self, log: Log) {
+        let whole = self.label();
+        self.stream(log.track);
+        self.field(32, "%wt_x6", field::HEADS);
+        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
+        self.field(64, "%wt_y3", field::LOGS);
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
+        emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
+        emit!(self, "mov.u32 %wt_x7, 0;");
+        if self.style.ring {
+            self.lost_in_ring(log, &whole);
+        } else {
+            self.lost_in_stopped(log, &whole);
+        }
         self.field(64, "%wt_y2", field::ACCOUNTS);
         emit!(self, "mad.wide.u32 %wt_y2, %wt_x4, {ACCOUNT_BYTES}, %wt_y2;");
         emit!(self, "@%wt_p0 red.global.add.u64 [%wt_y2], %wt_y1;");

@@ -26,6 +26,7 @@ mod ends;
 mod log;
 mod loops;
 mod open;
+mod ring;
 mod runs;
 mod streamed;
 

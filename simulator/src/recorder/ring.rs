@@ -1,0 +1,76 @@
+//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_format::log`, "Rings").
+
+use warptrace_format::log::{Entry, LaunchLogs};
+
+use super::kept::TrackMemory;
+use super::track::Track;
+use crate::context::LANES;
+
+/// Where a lane's log goes on.
+#[derive(Clone, Copy)]
+struct WritePointer {
+    /// Index of the next entry.
+    next: u32,
+    /// Index of the last entry of the half, which holds no run.
+    link: u32,
+    /// Whether the other half holds runs.
+    other_is_full: bool,
+    /// Events of runs that the lane has written over.
+    lost: u64,
+}
+
+/// The logs of one track of a warp.
+pub(super) struct RingTrack {
+    memory: TrackMemory,
+    pointers: [WritePointer; LANES],
+}
+
+impl RingTrack {
+    /// Empty logs of a warp's track.
+    ///
+    /// # Safety
+    /// As for [`TrackMemory::new`].
+    pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
+        let pointers = std::array::from_fn(|lane| {
+            let next = logs.first_segment(track, warp, lane as u32);
+            WritePointer { next, link: next + (logs.segment_entries - 1), other_is_full: false, lost: 0 }
+        });
+        // SAFETY: the caller's promise.
+        Self { memory: unsafe { TrackMemory::new(logs, track, warp) }, pointers }
+    }
+
+    /// Moves a lane on to the other half, and counts what that holds as lost.
+    fn turn(&self, pointer: &mut WritePointer) {
+        let half = self.memory.logs.segment_entries;
+        pointer.link ^= half;
+        pointer.next = pointer.link - (half - 1);
+        if pointer.other_is_full {
+            let count = |index| u64::from(Entry::from_words(self.memory.read(index)).count);
+            pointer.lost += (pointer.next..pointer.link).map(count).sum::<u64>();
+        }
+        pointer.other_is_full = true;
+    }
+}
+
+impl Track for RingTrack {
+    fn append(&mut self, lane: u32, entry: Entry, _: bool) {
+        let mut pointer = self.pointers[lane as usize];
+        if pointer.next == pointer.link {
+            self.turn(&mut pointer);
+        }
+        self.memory.write(pointer.next, entry.to_words());
+        pointer.next += 1;
+        self.pointers[lane as usize] = pointer;
+    }
+
+    fn has_copies(&self) -> bool {
+        false
+    }
+
+    /// Writes down where the lane's log ends, and what it has lost.
+    fn close(&mut self, lane: u32) {
+        let WritePointer { next, lost, .. } = self.pointers[lane as usize];
+        self.memory.write_head(lane, next, u32::from(lost != 0));
+        self.memory.lose(lost);
+    }
+}
