@@ -310,8 +310,7 @@ impl Streams {
                 }
                 (free, looked)
             };
-            let found: Vec<_> =
-                threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
+            let found: Vec<_> = threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
             for (free, looked) in found {
                 self.supply.free(&free);
                 looked.into_iter().for_each(|slot| self.supply.looked(slot));
