@@ -97,11 +97,10 @@ impl<'a> Tally<'a> {
         for event in item.body() {
             let lanes = event.mask.count_ones();
             let idle = u64::from((current.lanes & !event.mask).count_ones()).saturating_mul(times);
-            current.counts.add(&Counts {
-                visits: times,
-                lanes: u64::from(lanes).saturating_mul(times),
-                idle,
-            });
+            if focus.is_none_or(|focus| focus == event.location) {
+                let lanes = u64::from(lanes).saturating_mul(times);
+                current.counts.add(&Counts { visits: times, lanes, idle });
+            }
             let at = usize::from(event.location);
             if self.sums.locations.len() <= at {
                 self.sums.locations.resize_with(at + 1, || None);
