@@ -128,7 +128,9 @@ fn add_launch(kernel: &mut KernelFigures, launch: &Sums) {
         add_each(&mut kernel.active, &location.active);
     }
     kernel.warps += launch.warps.len() as u64;
-    launch.warps.iter().for_each(|warp| kernel.warp_events.add(warp.counts.visits, 1));
+    let events = launch.warps.iter().map(|warp| warp.counts.visits);
+    // With a focus some warps have none.
+    events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
 }
 
 fn add_each(counts: &mut [u64], more: &[u64]) {

@@ -29,7 +29,8 @@ pub(crate) fn run(command: &Rows<EdgeColumn>) -> anyhow::Result<ExitCode> {
     answer.headline()?;
     let (edges, more) = first(edges, command.limit, ROWS);
     print_rows(&edge_table(&answer, &edges), more)?;
-    say!("\ntaken: lanes of all that left `from`. split: visits of `from` whose lanes went different ways.")?;
+    say!("\ntaken: part of the lanes that left `from`.")?;
+    say!("split: part of the visits of `from` whose lanes went different ways.")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -38,8 +38,9 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     }
     let (loops, more) = first(loops, command.limit, ROWS);
     print_rows(&loop_table(&answer, &loops), more)?;
-    say!("\nTrips of a lane each time that it comes to the loop; imbalance is the most over the mean.")?;
-    say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips. By warp: imbalance of warps' visits.")?;
+    say!("\nTrips of a lane each time that it comes to the loop; imbalance: most over mean.")?;
+    say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips.")?;
+    say!("By warp: imbalance of the visits of warps.")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -25,7 +25,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
-use warptrace_analysis::{Analysis, analyse};
+use warptrace_analysis::{Analysis, Selection, analyse};
 use warptrace_decoder::TraceFile;
 
 use self::words::{Names, losses};
@@ -48,12 +48,13 @@ fn open(path: &Path) -> anyhow::Result<TraceFile> {
     TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))
 }
 
-fn analysed(page: &Page, location: Option<&str>) -> anyhow::Result<Answer> {
+/// Opens and analyses a trace; `is_focus`: counts of single warps are those at the location.
+fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     let path = &page.file;
     let trace = open(path)?;
     let location = location.map(|text| find_location(&trace, text)).transpose()?;
-    let mut selection = page.selected.selection();
-    selection.focus = location;
+    let focus = location.filter(|_| is_focus);
+    let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
         analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", path.display()))?;
     let names = Names::new(&trace);
@@ -62,7 +63,7 @@ fn analysed(page: &Page, location: Option<&str>) -> anyhow::Result<Answer> {
 
 impl Answer {
     fn of_rows<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
-        analysed(&rows.page, rows.location.as_deref())
+        analysed(&rows.page, rows.location.as_deref(), false)
     }
 
     /// Prints JSON: what the trace lacks, and `more`.

@@ -14,7 +14,7 @@ use crate::output::{count, say};
 const BAR: f64 = 40.0;
 
 pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
-    let answer = analysed(command, None)?;
+    let answer = analysed(command, None, false)?;
     let analysis = &answer.analysis;
     if command.json {
         answer.json(json!({

@@ -18,7 +18,7 @@ const LINES: usize = 8;
 const STANDING: usize = 8;
 
 pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
-    let answer = analysed(command, None)?;
+    let answer = analysed(command, None, false)?;
     let analysis = &answer.analysis;
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.sort_by_key(|line| Reverse(line.counts.idle));

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use warptrace_analysis::{WarpEnd, WarpFigures, share};
 
 use super::words::{many, percent, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table, words};
+use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
 use crate::arguments::{Rows, WarpColumn};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
+    // Of a location the work of each warp there.
+    let answer = analysed(&command.page, command.location.as_deref(), true)?;
     let mut warps: Vec<&WarpFigures> = answer.analysis.warps.iter().collect();
     match command.sort.unwrap_or(WarpColumn::Idle) {
         WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),

@@ -159,7 +159,8 @@ pub(super) fn block(info: &LaunchInfo, block: [u32; 3]) -> String {
 
 /// What the trace holds, and what it lacks.
 pub(super) fn losses(analysis: &Analysis) -> String {
-    let Analysis { losses, warps, counts, launches, .. } = analysis;
+    let Analysis { losses, kernels, counts, launches, .. } = analysis;
+    let warps = kernels.iter().map(|kernel| kernel.warps).sum();
     let mut wants = Vec::new();
     if losses.lost_events > 0 {
         let (events, warps) = (many(losses.lost_events, "event"), many(losses.lossy_warps, "warp"));
@@ -177,7 +178,7 @@ pub(super) fn losses(analysis: &Analysis) -> String {
     let holds = format!(
         "{} by {} of {}",
         many(counts.visits, "event"),
-        many(warps.len() as u64, "warp"),
+        many(warps, "warp"),
         if *launches == 1 { "1 launch".to_owned() } else { format!("{} launches", count(*launches)) }
     );
     let mut text = if wants.is_empty() {
