@@ -217,6 +217,9 @@ fn every_figure_is_that_of_the_decoded_events() {
     }
 }
 
+/// A picture whose warps part: 128 warps in 16 blocks.
+const PARTING: [&str; 4] = ["--width", "64", "--depth", "400"];
+
 /// The commands that show figures of one trace.
 const VIEWS: [&str; 7] = ["top", "lines", "loops", "warps", "paths", "edges", "stats"];
 /// Those that print rows.
@@ -225,7 +228,7 @@ const ROWS: [&str; 5] = ["lines", "loops", "warps", "paths", "edges"];
 #[test]
 fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
     let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let path = folder.record_program("fractal", "a.wtrc", &PARTING).0;
     for view in VIEWS {
         let (code, output, errors) = run(&[view, text(&path)]);
         assert_eq!((code, errors.as_str()), (0, ""), "{view}");
@@ -236,13 +239,16 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
         assert_eq!(json(&[view, text(&path)])["whole"], true);
     }
     let finding = run(&["top", text(&path)]).1;
-    assert!(finding.lines().next().unwrap().contains("lane slots idle; "), "{finding}");
+    assert!(finding.lines().next().unwrap().contains(" lane slots idle; "), "{finding}");
+    let none = run(&["top", text(&folder.recorded("full.wtrc", &[]))]).1;
+    let none = none.lines().next().unwrap();
+    assert_eq!(none, "no idle lane slot of 22,528: every visit had all lanes of its warp");
 }
 
 #[test]
 fn rows_are_sorted_limited_and_filtered() {
     let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let path = folder.record_program("fractal", "a.wtrc", &PARTING).0;
     for view in ROWS {
         let all = json(&[view, text(&path)]);
         let few = json(&[view, text(&path), "--limit", "1"]);

@@ -76,7 +76,7 @@ fn finding(answer: &Answer, lines: &[&LineFigures]) -> String {
                 line => format!("{idle}; {part} of them in {line} ({names})"),
             }
         }
-        _ => format!("{idle}: every visit had all lanes of its warp"),
+        _ => format!("no idle lane slot of {}: every visit had all lanes of its warp", count(counts.slots())),
     }
 }
 
