@@ -51,11 +51,14 @@ struct Class {
 /// Finds the trips of warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
+    /// At most one for each lane. A class without lanes is free, its stack empty.
     classes: Vec<Class>,
-    /// Memory of classes that are gone.
-    spare: Vec<Vec<Entry>>,
-    /// Classes that the current event touched.
-    touched: Vec<usize>,
+    /// The class of each lane that has been seen.
+    class_of: [u8; 32],
+    /// Lanes that have made an event.
+    seen: u32,
+    /// Bit i: class i has lanes.
+    used: u32,
     /// Trips by location.
     trips: Trips,
 }
@@ -97,7 +100,7 @@ enum Pass {
 impl Nesting {
     /// Begins a warp.
     pub(crate) fn begin(&mut self) {
-        self.classes.clear();
+        self.end();
     }
 
     /// Takes the warp's next events.
@@ -119,7 +122,9 @@ impl Nesting {
             (class.lowest, class.gained) = (usize::MAX, 0);
         }
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
-        for class in self.classes.iter_mut().filter(|class| class.lowest < class.stack.len()) {
+        for class in
+            self.classes.iter_mut().filter(|class| class.lanes != 0 && class.lowest < class.stack.len())
+        {
             let (at, more) = (class.lowest, class.gained.saturating_mul(times - 1));
             class.stack[at].trips = class.stack[at].trips.saturating_add(more);
             for above in at + 1..class.stack.len() {
@@ -131,68 +136,94 @@ impl Nesting {
     /// Takes `times` equal events in a row.
     #[inline]
     fn visit(&mut self, Event { location, mask }: Event, times: u64, pass: Pass) {
-        self.touched.clear();
+        let mut touched = 0_u32;
         let mut rest = mask;
-        let mut at = 0;
-        while rest != 0 && at < self.classes.len() {
-            let lanes = self.classes[at].lanes & rest;
-            if lanes != 0 {
-                rest &= !lanes;
-                let touched = self.part(at, lanes);
-                self.classes[touched].visit(location, times, pass, &mut self.trips);
-                self.touched.push(touched);
-            }
-            at += 1;
+        let fresh = mask & !self.seen;
+        if fresh != 0 {
+            rest &= !fresh;
+            self.seen |= fresh;
+            let class = self.take_free(fresh);
+            self.classes[class].visit(location, times, pass, &mut self.trips);
+            touched |= 1 << class;
         }
-        if rest != 0 {
-            // The first event of these lanes.
-            let stack = self.spare.pop().unwrap_or_default();
-            let mut class = Class { lanes: rest, stack, lowest: usize::MAX, gained: 0 };
-            class.visit(location, times, pass, &mut self.trips);
-            self.touched.push(self.classes.len());
-            self.classes.push(class);
+        while rest != 0 {
+            let class = usize::from(self.class_of[rest.trailing_zeros() as usize]);
+            let lanes = self.classes[class].lanes & rest;
+            rest &= !lanes;
+            let class = if lanes == self.classes[class].lanes { class } else { self.part(class, lanes) };
+            self.classes[class].visit(location, times, pass, &mut self.trips);
+            touched |= 1 << class;
         }
         // Classes that are equal at this point of a cycle may have counted it in different ways.
-        if self.touched.len() > 1 && pass == Pass::Once {
-            self.join();
+        if touched & (touched - 1) != 0 && pass == Pass::Once {
+            self.join(touched);
         }
     }
 
-    /// Makes a class of these lanes of the class at `at`; answers where it is.
-    fn part(&mut self, at: usize, lanes: u32) -> usize {
+    /// Gives these lanes a free class with an empty stack.
+    fn take_free(&mut self, lanes: u32) -> usize {
+        let at = self.used.trailing_ones() as usize;
+        if at == self.classes.len() {
+            self.classes.push(Class { lanes: 0, stack: Vec::new(), lowest: 0, gained: 0 });
+        }
+        self.used |= 1 << at;
         let class = &mut self.classes[at];
-        if class.lanes == lanes {
-            return at;
-        }
-        class.lanes &= !lanes;
-        let mut stack = self.spare.pop().unwrap_or_default();
-        stack.extend_from_slice(&class.stack);
-        let part = Class { lanes, stack, lowest: class.lowest, gained: class.gained };
-        self.classes.push(part);
-        self.classes.len() - 1
+        (class.lanes, class.lowest, class.gained) = (lanes, usize::MAX, 0);
+        self.name(at, lanes);
+        at
     }
 
-    /// Joins those of the touched classes that are equal.
-    fn join(&mut self) {
-        // From the back, so that removing a class moves none that is still to be looked at.
-        self.touched.sort_unstable();
-        for later in (1..self.touched.len()).rev() {
-            let from = self.touched[later];
-            let is_equal = |&&to: &&usize| self.classes[to].equals(&self.classes[from]);
-            let Some(&to) = self.touched[..later].iter().find(is_equal) else { continue };
-            self.classes[to].lanes |= self.classes[from].lanes;
-            let mut stack = self.classes.swap_remove(from).stack;
-            stack.clear();
-            self.spare.push(stack);
+    /// Notes the class of lanes. There are at most 32.
+    fn name(&mut self, class: usize, mut lanes: u32) {
+        while lanes != 0 {
+            self.class_of[lanes.trailing_zeros() as usize] = class as u8;
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// Makes a class of these lanes of a class that has others, too.
+    fn part(&mut self, from: usize, lanes: u32) -> usize {
+        let to = self.take_free(lanes);
+        let [from, part] = self.classes.get_disjoint_mut([from, to]).expect("a free class is another one");
+        from.lanes &= !lanes;
+        part.stack.extend_from_slice(&from.stack);
+        (part.lowest, part.gained) = (from.lowest, from.gained);
+        to
+    }
+
+    /// Joins classes that are equal, of these.
+    fn join(&mut self, touched: u32) {
+        let mut kept = 0_u32;
+        let mut rest = touched;
+        while rest != 0 {
+            let from = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let mut others = kept;
+            let mut equal = None;
+            while others != 0 && equal.is_none() {
+                let to = others.trailing_zeros() as usize;
+                others &= others - 1;
+                equal = self.classes[to].equals(&self.classes[from]).then_some(to);
+            }
+            let Some(to) = equal else {
+                kept |= 1 << from;
+                continue;
+            };
+            let lanes = std::mem::take(&mut self.classes[from].lanes);
+            self.classes[from].stack.clear();
+            self.used &= !(1 << from);
+            self.classes[to].lanes |= lanes;
+            self.name(to, lanes);
         }
     }
 
     /// Ends the warp: all loops are over.
     pub(crate) fn end(&mut self) {
-        for mut class in self.classes.drain(..) {
+        for class in self.classes.iter_mut().filter(|class| class.lanes != 0) {
             class.take_off(0, 1, &mut self.trips);
-            self.spare.push(class.stack);
+            class.lanes = 0;
         }
+        (self.seen, self.used) = (0, 0);
     }
 
     /// The trips of a location.
