@@ -6,7 +6,7 @@ use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
 
 use crate::distribution::Distribution;
-use crate::ends::{self, WarpEnd};
+use crate::ends::{self, Silent, WarpEnd};
 use crate::error::AnalysisError;
 use crate::figures::{
     Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
@@ -208,22 +208,23 @@ fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<Pa
 fn standing(
     trace: &TraceFile,
     warps: &[WarpFigures],
-    silent: &[StandingWarp],
+    silent: &[Silent],
     launches: &BTreeMap<u32, &LaunchInfo>,
 ) -> Vec<Standing> {
     let unfinished = warps.iter().filter(|warp| warp.end == WarpEnd::Unfinished);
-    let with_events =
-        unfinished.map(|&WarpFigures { launch, warp, last, .. }| (StandingWarp { launch, warp }, Some(last)));
+    let with_events = unfinished
+        .map(|&WarpFigures { launch, warp, last, .. }| (StandingWarp { launch, warp }, Some(last), 1));
     let mut groups: BTreeMap<(u32, Option<u16>), Standing> = BTreeMap::new();
-    for (warp, last) in with_events.chain(silent.iter().map(|&warp| (warp, None))) {
-        let Some(info) = launches.get(&warp.launch) else { continue };
+    let without = silent.iter().map(|silent| (silent.first, None, silent.warps));
+    for (first, last, warps) in with_events.chain(without) {
+        let Some(info) = launches.get(&first.launch) else { continue };
         let group = groups.entry((info.kernel(), last)).or_insert_with(|| Standing {
             kernel: kernel_name(trace, info).to_owned(),
             last,
             warps: 0,
-            first: warp,
+            first,
         });
-        group.warps += 1;
+        group.warps += warps;
     }
     let mut groups: Vec<Standing> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.warps));

@@ -32,27 +32,43 @@ impl WarpEnd {
 /// How the warps of one launch ended. Those that are not listed are whole.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// In order of warp.
-    exceptions: Vec<(u32, WarpEnd)>,
+    /// Ranges of warps that ended in the same way, first and last, in order.
+    exceptions: Vec<(u32, u32, WarpEnd)>,
 }
 
 impl Ends {
     pub(crate) fn of(&self, warp: u32) -> WarpEnd {
-        let found = self.exceptions.binary_search_by_key(&warp, |(warp, _)| *warp);
-        found.map_or(WarpEnd::Whole, |at| self.exceptions[at].1)
+        let at = self.exceptions.partition_point(|(_, last, _)| *last < warp);
+        let found = self.exceptions.get(at).filter(|(first, ..)| *first <= warp);
+        found.map_or(WarpEnd::Whole, |(.., end)| *end)
+    }
+
+    /// Notes how a warp ended, after those before it.
+    fn push(&mut self, warp: u32, end: WarpEnd) {
+        match self.exceptions.last_mut() {
+            Some((_, last, same)) if *same == end && *last + 1 == warp => *last = warp,
+            _ => self.exceptions.push((warp, warp, end)),
+        }
     }
 }
 
-/// Reads the accounts of a launch; adds what they say of the selected warps to `losses`, and the unfinished
-/// warps without events to `silent`.
+/// Unfinished warps without events.
+#[derive(Debug)]
+pub(crate) struct Silent {
+    pub(crate) first: StandingWarp,
+    pub(crate) warps: u64,
+}
+
+/// Reads the accounts of a launch; adds what they say of the selected warps to `losses`, and the launch's
+/// unfinished warps without events, if there are any, to `silent`.
 pub(crate) fn read(
     trace: &TraceFile,
     launch: &LaunchInfo,
     selection: &Selection,
     losses: &mut Losses,
-    silent: &mut Vec<StandingWarp>,
+    silent: &mut Vec<Silent>,
 ) -> Result<Ends, DecodeError> {
-    let mut ends = Ends::default();
+    let (mut ends, mut without) = (Ends::default(), None);
     for stream in trace.streams(launch.number(), 0)? {
         let stream = stream?;
         let warp = stream.warp;
@@ -61,7 +77,7 @@ pub(crate) fn read(
         }
         let Some(account) = stream.account else {
             losses.unaccounted_warps += 1;
-            ends.exceptions.push((warp, WarpEnd::Unknown));
+            ends.push(warp, WarpEnd::Unknown);
             continue;
         };
         losses.lost_events = losses.lost_events.saturating_add(account.lost);
@@ -69,12 +85,14 @@ pub(crate) fn read(
         if account.finished == 0 {
             losses.unfinished_warps += 1;
             if account.recorded == 0 {
-                silent.push(StandingWarp { launch: launch.number(), warp });
+                let first = StandingWarp { launch: launch.number(), warp };
+                without.get_or_insert(Silent { first, warps: 0 }).warps += 1;
             }
-            ends.exceptions.push((warp, WarpEnd::Unfinished));
+            ends.push(warp, WarpEnd::Unfinished);
         } else if account.lost > 0 {
-            ends.exceptions.push((warp, WarpEnd::Lossy));
+            ends.push(warp, WarpEnd::Lossy);
         }
     }
+    silent.extend(without);
     Ok(ends)
 }

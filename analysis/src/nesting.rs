@@ -155,7 +155,7 @@ impl Nesting {
             touched |= 1 << class;
         }
         // Classes that are equal at this point of a cycle may have counted it in different ways.
-        if touched & (touched - 1) != 0 && pass == Pass::Once {
+        if touched.count_ones() > 1 && pass == Pass::Once {
             self.join(touched);
         }
     }

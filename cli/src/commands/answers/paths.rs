@@ -7,12 +7,13 @@ use serde_json::json;
 use warptrace_analysis::PathGroup;
 
 use super::words::{many, percent, ratio, warp};
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, Column, ROWS, analysed, first, print_rows, table};
 use crate::arguments::{PathColumn, Rows};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
+    // Of a location the paths of the warps that came there.
+    let answer = analysed(&command.page, command.location.as_deref(), true)?;
     let mut paths: Vec<&PathGroup> = answer.analysis.paths.iter().collect();
     match command.sort.unwrap_or(PathColumn::Warps) {
         PathColumn::Warps => {}
