@@ -74,7 +74,10 @@ proptest! {
         nesting.begin();
         for &(first, length, times) in &parts {
             let body: Vec<Event> = (first..first + length).map(|location| Event { location, mask }).collect();
-            let item = if let [event] = body[..] { Item::Run { event, times } } else { Item::Cycle { body: &body, times } };
+            let item = match body[..] {
+                [event] => Item::Run { event, times },
+                _ => Item::Cycle { body: &body, times },
+            };
             item.for_each(&mut |event| events.push(event));
             nesting.push(&item);
         }

@@ -283,6 +283,16 @@ fn rows_are_sorted_limited_and_filtered() {
         assert_eq!(lines["lines"].as_array().unwrap().len(), 1);
         assert_eq!(lines["lines"][0]["names"][0], "ITERATE");
     }
+    // Of warps and paths: the warps that came there, with what they did there.
+    let escaped = json(&["lines", text(&path), "--location", "ESCAPED"])["lines"][0].clone();
+    let warps = json(&["warps", text(&path), "--location", "ESCAPED"]);
+    let warps = warps["warps"].as_array().unwrap();
+    assert!(warps.len() > 1 && escaped["warps"] == warps.len() && warps.len() < 128);
+    let idle: u64 = warps.iter().map(|warp| warp["idle"].as_u64().unwrap()).sum();
+    assert_eq!(escaped["idle"], idle);
+    let paths = json(&["paths", text(&path), "--location", "ESCAPED"]);
+    let paths = paths["paths"].as_array().unwrap().iter();
+    assert_eq!(paths.map(|path| path["warps"].as_u64().unwrap()).sum::<u64>(), warps.len() as u64);
     let block =
         json(&["warps", text(&path), "--block", "2", "--warp", "3", "--kernel", "fractal", "--launch", "0"]);
     let rows = block["warps"].as_array().unwrap();
@@ -331,6 +341,8 @@ fn a_trace_that_lacks_events_says_so_first() {
             );
             assert_eq!(json(&[view, text(path)])["whole"], false);
         }
+        let (code, output, _) = run(&["diff", text(path), text(path)]);
+        assert!(code == 0 && output.starts_with("first: INCOMPLETE trace: "), "{output}");
     }
 }
 

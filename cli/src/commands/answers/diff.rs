@@ -96,9 +96,15 @@ fn text(
             finding += &format!("; {} only in the {which}", count(*single));
         }
     }
-    say!("{finding}")?;
+    let are_whole = comparison.analyses.iter().all(|analysis| analysis.losses.is_whole());
+    if are_whole {
+        say!("{finding}")?;
+    }
     for (analysis, which) in comparison.analyses.iter().zip(["first", "second"]) {
         say!("{which}: {}", losses(analysis))?;
+    }
+    if !are_whole {
+        say!("{finding}")?;
     }
     let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
     let mut changes: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
