@@ -169,7 +169,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
     let mut lines: BTreeMap<(&str, u32, u16), LineFigures> = BTreeMap::new();
     for location in locations {
         let Point { location: id, name, file, line, .. } = &location.point;
-        // Locations without a line stand alone.
+        // A location without a line is a row of its own.
         let key = (file.as_str(), *line, if *line == 0 { *id } else { 0 });
         let found = lines.entry(key).or_insert_with(|| LineFigures {
             file: file.clone(),

@@ -39,8 +39,8 @@ impl Names {
             }
             points.insert(info.id, Named { name, file, line: info.line });
         }
-        let alone = by_last.into_iter().filter(|(_, files)| files.len() == 1);
-        let short = alone.map(|(last, mut files)| (files.remove(0), last)).collect();
+        let unique = by_last.into_iter().filter(|(_, files)| files.len() == 1);
+        let short = unique.map(|(last, mut files)| (files.remove(0), last)).collect();
         Self { points, short }
     }
 
