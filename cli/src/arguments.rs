@@ -1,5 +1,6 @@
 //! The command line.
 
+mod answers;
 mod numbers;
 mod recording;
 mod window;
@@ -8,6 +9,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::answers::{
+    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Rows, WarpColumn,
+};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
@@ -24,12 +28,13 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
     propagate_version = true,
     after_help = "First steps:\n  \
         warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
+        warptrace top fractal.wtrc                   what did its warps do\n  \
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, or `record` lost events or was interrupted in a kernel)."
+        it so, or `record` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -42,6 +47,22 @@ pub(crate) enum Command {
     Record(Record),
     /// Say what a trace holds
     Info(Info),
+    /// Say on one screen what matters most: idle lanes, hangs, losses
+    Top(Page),
+    /// Count visits, lanes and idle lane slots of each line
+    Lines(Rows<LineColumn>),
+    /// Count the trips of loops
+    Loops(Rows<LoopColumn>),
+    /// Count the work of each warp
+    Warps(Rows<WarpColumn>),
+    /// Group warps that took the same path
+    Paths(Rows<PathColumn>),
+    /// Count where lanes went from each location
+    Edges(Rows<EdgeColumn>),
+    /// Count events, lanes and idle lane slots of each kernel
+    Stats(Page),
+    /// Compare two traces
+    Diff(Diff),
     /// Print the events of a trace
     Decode(Decode),
     /// Check that a trace is complete and sound

@@ -26,6 +26,8 @@ mod exit {
     /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
     /// `record` lost events or was interrupted in a kernel.
     pub(crate) const FINDINGS: u8 = 3;
+    /// `diff` found more change than `--fail-above` allows.
+    pub(crate) const ABOVE: u8 = 4;
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,14 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Record(command) => commands::record::run(&command),
         Command::Info(command) => commands::info::run(&command),
+        Command::Top(command) => commands::answers::top(&command),
+        Command::Lines(command) => commands::answers::lines(&command),
+        Command::Loops(command) => commands::answers::loops(&command),
+        Command::Warps(command) => commands::answers::warps(&command),
+        Command::Paths(command) => commands::answers::paths(&command),
+        Command::Edges(command) => commands::answers::edges(&command),
+        Command::Stats(command) => commands::answers::stats(&command),
+        Command::Diff(command) => commands::answers::diff(&command),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Verify(command) => commands::verify::run(&command),
         Command::Devices => commands::devices::run(),

@@ -1,4 +1,4 @@
-//! The warps that have something to say, with their accounting.
+//! The warps that have something to say, or did not finish, with their accounting.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::file::TraceFile;
 /// Warps whose chunks are counted in one pass over frames without accounting.
 const WARPS_AT_ONCE: usize = 1 << 16;
 
-/// One warp of a launch that recorded or lost events on a track.
+/// One warp of a launch that recorded or lost events on a track, or did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamSummary {
@@ -44,7 +44,7 @@ pub struct Streams<'a> {
 }
 
 impl TraceFile {
-    /// The warps of `launch` that recorded or lost events on `track`, in order of warp.
+    /// The warps of `launch` that recorded or lost events on `track`, or did not finish, in order of warp.
     ///
     /// Taken from the accounting, without touching a frame. Where accounting is missing (a recording that was
     /// interrupted), the tables of the frames are counted. Memory: one accounting section, or the counts of
@@ -75,7 +75,8 @@ impl Streams<'_> {
             Accounted::Accounts { first, accounts } => {
                 self.rest.start = first + accounts.len() as u32;
                 for (warp, &account) in (first..).zip(accounts) {
-                    if account.chunks == 0 && account.attempted == 0 && account.lost == 0 {
+                    let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
+                    if is_silent && account.finished != 0 {
                         continue;
                     }
                     let Some(id) = self.launch.stream_id(warp) else { continue };

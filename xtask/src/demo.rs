@@ -42,6 +42,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     ])?;
     call(&["verify", &trace_shown])?;
     call(&["info", &trace_shown])?;
+    call(&["top", &trace_shown])?;
 
     println!(
         "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown},\n\

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod answers;
 pub(crate) mod decode;
 pub(crate) mod devices;
 pub(crate) mod info;

@@ -225,9 +225,15 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn a_closed_end_is_no_panic_in_any_command() {
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", &[]);
-    for arguments in
-        [&["info", text(&path)][..], &["info", text(&path), "--json"], &["verify", text(&path)], &["devices"]]
-    {
+    for arguments in [
+        &["info", text(&path)][..],
+        &["info", text(&path), "--json"],
+        &["verify", text(&path)],
+        &["devices"],
+        &["top", text(&path)],
+        &["edges", text(&path), "--json"],
+        &["diff", text(&path), text(&path)],
+    ] {
         let (end, closed) = std::io::pipe().unwrap();
         drop(end);
         let child = std::process::Command::new(tool().get_program())

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -14,6 +14,14 @@ const COMMANDS: [&[&str]; 14] = [
     &["record", "fault"],
     &["record", "stress"],
     &["info"],
+    &["top"],
+    &["lines"],
+    &["loops"],
+    &["warps"],
+    &["paths"],
+    &["edges"],
+    &["stats"],
+    &["diff"],
     &["decode"],
     &["verify"],
     &["devices"],
@@ -60,7 +68,8 @@ fn every_option_is_explained() {
 #[test]
 fn the_first_page_names_commands_first_steps_and_exit_codes() {
     let output = run(&["--help"]).1;
-    for part in ["record", "info", "decode", "verify", "devices", "First steps", "Exit codes"] {
+    for part in ["record", "info", "top", "diff", "decode", "verify", "devices", "First steps", "Exit codes"]
+    {
         assert!(output.contains(part), "no `{part}` in\n{output}");
     }
     let codes = output.split("Exit codes: ").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -68,7 +77,7 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
         codes,
         "0 done; 1 could not do it; 2 bad arguments; \
          3 the trace is incomplete or damaged (`verify` found it so, or `record` lost events or was interrupted \
-         in a kernel)."
+         in a kernel); 4 `diff --fail-above` found more change."
     );
     let (code, output, _) = run(&["--version"]);
     assert_eq!(code, 0);

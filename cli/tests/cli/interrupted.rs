@@ -52,7 +52,26 @@ fn an_interrupted_recording_says_where_warps_stand() {
         assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
         assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
         assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
+        shows_where_warps_stand(&told, &path);
     }
+}
+
+/// `top` says first how many warps have not ended and where they stand, as `record` told.
+fn shows_where_warps_stand(told: &str, path: &Path) {
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let of = words.iter().position(|word| *word == "of").unwrap();
+    let (code, top, _) = run(&["top", text(path)]);
+    assert_eq!(code, 0);
+    let lines: Vec<&str> = top.lines().collect();
+    assert_eq!(lines[0], format!("INCOMPLETE trace: {} warps not finished", words[of - 1]), "{top}");
+    assert!(lines[2].starts_with("  ") && lines[2].contains(" of stress: "), "{top}");
+    let (code, output, _) = run(&["top", text(path), "--json"]);
+    assert_eq!(code, 0);
+    let found: serde_json::Value = serde_json::from_str(&output).unwrap();
+    let standing = found["standing"].as_array().unwrap();
+    let warps: u64 = standing.iter().map(|group| group["warps"].as_u64().unwrap()).sum();
+    assert_eq!(found["losses"]["unfinished_warps"], warps);
+    assert_eq!(words[of - 1].replace(',', ""), warps.to_string());
 }
 
 #[test]

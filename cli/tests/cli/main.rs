@@ -1,6 +1,9 @@
 //! The tool as a person meets it: what it prints, where, and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
+mod answers;
+mod answers_figures;
+mod answers_page;
 mod arguments;
 mod decode;
 mod faults;

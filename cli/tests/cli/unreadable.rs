@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, run, text};
 
-const READERS: [&str; 3] = ["info", "decode", "verify"];
+const READERS: [&str; 10] =
+    ["info", "decode", "verify", "top", "lines", "loops", "warps", "paths", "edges", "stats"];
 
 #[test]
 fn a_missing_file_is_named_once() {

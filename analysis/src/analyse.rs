@@ -1,0 +1,232 @@
+//! From a trace to its figures.
+
+use std::collections::BTreeMap;
+
+use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
+use warptrace_format::file::LaunchInfo;
+
+use crate::distribution::Distribution;
+use crate::ends::{self, Silent, WarpEnd};
+use crate::error::AnalysisError;
+use crate::figures::{
+    Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
+    Point, Standing, StandingWarp, WarpFigures,
+};
+use crate::points::Points;
+use crate::selection::{Selection, kernel_name};
+use crate::tally::{Context, Sums, Tally};
+use crate::transitions::OUTSIDE;
+
+/// Computes the figures of what `selection` names, on all cores of rayon's current pool.
+///
+/// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
+/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 56
+/// bytes for each warp with events. The answer is the same on any number of cores.
+///
+/// # Errors
+/// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
+pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, AnalysisError> {
+    analyse_renamed(trace, selection, None)
+}
+
+/// As [`analyse`], but paths have the locations of `renamed`, by id.
+pub(crate) fn analyse_renamed(
+    trace: &TraceFile,
+    selection: &Selection,
+    renamed: Option<&[u16]>,
+) -> Result<Analysis, AnalysisError> {
+    let launches = selection.launches(trace)?;
+    let points = Points::new(trace);
+    let mut losses = Losses::default();
+    if let Completeness::Prefix { .. } = trace.completeness() {
+        losses.cut_off = Some(trace.completeness().to_string());
+    }
+    let mut sums = Sums::default();
+    let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
+    let mut silent = Vec::new();
+    for (info, filter) in &launches {
+        let ends = ends::read(trace, info, selection, &mut losses, &mut silent)?;
+        losses.unchosen_warps += unchosen(info, selection);
+        let shared_lines = points.shared_lines();
+        let context = Context { launch: info, selection, ends: &ends, shared_lines, renamed };
+        let of_launch = tally(trace, context, filter)?;
+        let kernel = kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info)));
+        add_launch(kernel, &of_launch);
+        sums.merge(of_launch);
+    }
+    let edges = edges(&sums)?;
+    let locations = locations(&points, &sums);
+    let lines = lines(&points, &locations, &sums);
+    let mut warps = sums.warps;
+    if selection.focus.is_some() {
+        warps.retain(|warp| warp.counts.visits > 0);
+    }
+    warps.sort_unstable_by_key(|warp| (warp.launch, warp.warp));
+    let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
+    let mut warp_events = Distribution::default();
+    for kernel in kernels.values() {
+        counts.add(&kernel.counts);
+        add_each(&mut active, &kernel.active);
+        warp_events.merge(&kernel.warp_events);
+    }
+    let kernel_of: BTreeMap<u32, &LaunchInfo> =
+        launches.iter().map(|(info, _)| (info.number(), info)).collect();
+    let paths = paths(&warps, &kernel_of);
+    let standing = standing(trace, &warps, &silent, &kernel_of);
+    let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
+    Ok(Analysis {
+        losses,
+        launches,
+        counts,
+        active,
+        kernels,
+        locations,
+        lines,
+        edges,
+        warps,
+        warp_events,
+        paths,
+        standing,
+    })
+}
+
+/// Counts a launch.
+fn tally(trace: &TraceFile, context: Context<'_>, filter: &WarpFilter) -> Result<Sums, AnalysisError> {
+    let number = context.launch.number();
+    let new = || Tally::new(context);
+    let tally = trace.fold_items(number, 0, filter, new, Tally::take, Tally::merge)?;
+    Ok(tally.sums())
+}
+
+/// Selected warps that were chosen not to be recorded.
+fn unchosen(info: &LaunchInfo, selection: &Selection) -> u64 {
+    if info.is_whole() {
+        return 0;
+    }
+    if selection.block.is_none() && selection.warp.is_none() {
+        return u64::from(info.warps()) - u64::from(info.chosen().count());
+    }
+    let is_missing = |warp: &u32| selection.has_warp(info, *warp) && !info.is_chosen(*warp);
+    (0..info.warps()).filter(is_missing).count() as u64
+}
+
+fn no_launch(kernel: &str) -> KernelFigures {
+    KernelFigures {
+        kernel: kernel.to_owned(),
+        launches: 0,
+        counts: Counts::default(),
+        warps: 0,
+        active: vec![0; LANE_COUNTS],
+        warp_events: Distribution::default(),
+    }
+}
+
+fn add_launch(kernel: &mut KernelFigures, launch: &Sums) {
+    kernel.launches += 1;
+    for (_, location) in launch.locations() {
+        kernel.counts.add(&location.counts());
+        add_each(&mut kernel.active, &location.active);
+    }
+    kernel.warps += launch.warps.len() as u64;
+    let events = launch.warps.iter().map(|warp| warp.counts.visits);
+    // With a focus some warps have none.
+    events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
+}
+
+fn add_each(counts: &mut [u64], more: &[u64]) {
+    for (count, more) in counts.iter_mut().zip(more) {
+        *count = count.saturating_add(*more);
+    }
+}
+
+fn edges(sums: &Sums) -> Result<Vec<Edge>, AnalysisError> {
+    let edges = sums.transitions.edges().ok_or(AnalysisError::TooManyEdges)?;
+    let end = |location| if location == OUTSIDE { None } else { Some(location) };
+    let edges = edges.into_iter().map(|((from, to), steps)| Edge {
+        from: end(from),
+        to: end(to),
+        visits: steps.visits,
+        lanes: steps.lanes,
+    });
+    Ok(edges.collect())
+}
+
+fn locations(points: &Points, sums: &Sums) -> Vec<LocationFigures> {
+    let figures = |(id, found): (u16, &crate::tally::AtLocation)| LocationFigures {
+        point: points.point(id),
+        counts: found.counts(),
+        warps: found.warp_visits.count(),
+        active: found.active.to_vec(),
+        splits: sums.transitions.splits(id),
+        cut_lanes: sums.transitions.cut(id),
+        trips: sums.nesting.trips(id),
+        warp_visits: found.warp_visits.clone(),
+    };
+    sums.locations().map(figures).collect()
+}
+
+fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<LineFigures> {
+    let mut lines: BTreeMap<(&str, u32, u16), LineFigures> = BTreeMap::new();
+    for location in locations {
+        let Point { location: id, name, file, line, .. } = &location.point;
+        // A location without a line is a row of its own.
+        let key = (file.as_str(), *line, if *line == 0 { *id } else { 0 });
+        let found = lines.entry(key).or_insert_with(|| LineFigures {
+            file: file.clone(),
+            line: *line,
+            names: Vec::new(),
+            locations: Vec::new(),
+            counts: Counts::default(),
+            warps: points.shared_line(*id).map_or(location.warps, |line| sums.line_warps(line)),
+            active: vec![0; LANE_COUNTS],
+            splits: 0,
+        });
+        found.names.push(name.clone());
+        found.locations.push(*id);
+        found.counts.add(&location.counts);
+        add_each(&mut found.active, &location.active);
+        found.splits = found.splits.saturating_add(location.splits);
+    }
+    lines.into_values().collect()
+}
+
+fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
+    let kernel = |warp: &WarpFigures| launches.get(&warp.launch).map_or(0, |info| info.kernel());
+    let key = |warp: &WarpFigures| (kernel(warp), warp.path, warp.counts.visits);
+    let mut order: Vec<&WarpFigures> = warps.iter().collect();
+    // A stable sort: of each group the first warp comes first.
+    order.sort_by_cached_key(|warp| key(warp));
+    let groups = order.chunk_by(|a, b| key(a) == key(b)).map(|group| {
+        let WarpFigures { launch, warp, counts, path, .. } = *group[0];
+        PathGroup { path, warps: group.len() as u64, launch, warp, counts }
+    });
+    let mut groups: Vec<PathGroup> = groups.collect();
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
+    groups
+}
+
+fn standing(
+    trace: &TraceFile,
+    warps: &[WarpFigures],
+    silent: &[Silent],
+    launches: &BTreeMap<u32, &LaunchInfo>,
+) -> Vec<Standing> {
+    let unfinished = warps.iter().filter(|warp| warp.end == WarpEnd::Unfinished);
+    let with_events = unfinished
+        .map(|&WarpFigures { launch, warp, last, .. }| (StandingWarp { launch, warp }, Some(last), 1));
+    let mut groups: BTreeMap<(u32, Option<u16>), Standing> = BTreeMap::new();
+    let without = silent.iter().map(|silent| (silent.first, None, silent.warps));
+    for (first, last, warps) in with_events.chain(without) {
+        let Some(info) = launches.get(&first.launch) else { continue };
+        let group = groups.entry((info.kernel(), last)).or_insert_with(|| Standing {
+            kernel: kernel_name(trace, info).to_owned(),
+            last,
+            warps: 0,
+            first,
+        });
+        group.warps += warps;
+    }
+    let mut groups: Vec<Standing> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.warps));
+    groups
+}

@@ -1,0 +1,225 @@
+//! How numbers are distributed, in memory that grows with how different they are.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+/// Numbers below this are kept exactly; above, buckets are at most 1/128 of their number wide.
+const EXACT: u64 = 256;
+const SUB_BITS: u32 = 7;
+
+/// A multiset of numbers: count, sum, least and greatest exactly, quantiles to within 1/128 (exactly below
+/// 256).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    count: u64,
+    sum: u64,
+    min: u64,
+    max: u64,
+    /// How many are 1: what most are, so they take no look-up.
+    ones: u64,
+    /// The others, by bucket.
+    buckets: BTreeMap<u16, u64>,
+}
+
+/// The bucket of a number.
+fn bucket(number: u64) -> u16 {
+    if number < EXACT {
+        return number as u16;
+    }
+    let octave = number.ilog2() - SUB_BITS;
+    // The SUB_BITS bits after the leading one, for each octave from 1 on. At most 2^13 buckets in all.
+    let within = (number >> octave) - (1 << SUB_BITS);
+    ((u64::from(octave) + 1) << SUB_BITS) as u16 + within as u16
+}
+
+/// The least number of a bucket.
+fn least(bucket: u16) -> u64 {
+    let bucket = u64::from(bucket);
+    if bucket < EXACT {
+        return bucket;
+    }
+    let octave = (bucket >> SUB_BITS) - 1;
+    ((bucket & ((1 << SUB_BITS) - 1)) | (1 << SUB_BITS)) << octave
+}
+
+impl Distribution {
+    /// Adds `number`, `times` times.
+    pub fn add(&mut self, number: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        (self.min, self.max) = match self.count {
+            0 => (number, number),
+            _ => (self.min.min(number), self.max.max(number)),
+        };
+        self.count = self.count.saturating_add(times);
+        self.sum = self.sum.saturating_add(number.saturating_mul(times));
+        let counter = match number {
+            1 => &mut self.ones,
+            _ => self.buckets.entry(bucket(number)).or_default(),
+        };
+        *counter = counter.saturating_add(times);
+    }
+
+    /// Adds all numbers of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        (self.min, self.max) = match self.count {
+            0 => (other.min, other.max),
+            _ => (self.min.min(other.min), self.max.max(other.max)),
+        };
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.ones = self.ones.saturating_add(other.ones);
+        for (&bucket, &count) in &other.buckets {
+            let counter = self.buckets.entry(bucket).or_default();
+            *counter = counter.saturating_add(count);
+        }
+    }
+
+    /// How many numbers there are.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum.
+    pub const fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The least; 0 if there is none.
+    pub const fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// The greatest; 0 if there is none.
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The mean; 0 if there is none.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The greatest over the mean: 1 where all are equal. 0 if there is none, or all are 0.
+    pub fn imbalance(&self) -> f64 {
+        if self.sum == 0 { 0.0 } else { self.max as f64 / self.mean() }
+    }
+
+    /// The least number that at least `percent` of all do not exceed, 0 to 100: the median at 50. Exact below
+    /// 256, and otherwise at most 1/128 too low. 0 if there is none.
+    pub fn percentile(&self, percent: u8) -> u64 {
+        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (bucket, count) in self.buckets() {
+            seen += u128::from(count);
+            if seen >= rank {
+                return least(bucket).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+
+    /// How many numbers are 0, 1, 2 to 3, 4 to 7, 8 to 15 and so on, up to the greatest.
+    pub fn powers_of_two(&self) -> Vec<u64> {
+        let mut counts = Vec::new();
+        for (bucket, count) in self.buckets() {
+            let at = (u64::BITS - least(bucket).leading_zeros()) as usize;
+            if counts.len() <= at {
+                counts.resize(at + 1, 0_u64);
+            }
+            counts[at] = counts[at].saturating_add(count);
+        }
+        counts
+    }
+
+    /// Buckets that are not empty, in order.
+    fn buckets(&self) -> impl Iterator<Item = (u16, u64)> {
+        let below = self.buckets.range(..1).map(|(&bucket, &count)| (bucket, count));
+        let ones = (self.ones > 0).then_some((1, self.ones));
+        below.chain(ones).chain(self.buckets.range(1..).map(|(&bucket, &count)| (bucket, count)))
+    }
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Distribution", 9)?;
+        fields.serialize_field("count", &self.count)?;
+        fields.serialize_field("sum", &self.sum)?;
+        fields.serialize_field("min", &self.min)?;
+        fields.serialize_field("median", &self.percentile(50))?;
+        fields.serialize_field("p95", &self.percentile(95))?;
+        fields.serialize_field("max", &self.max)?;
+        fields.serialize_field("mean", &self.mean())?;
+        fields.serialize_field("imbalance", &self.imbalance())?;
+        fields.serialize_field("powers_of_two", &self.powers_of_two())?;
+        fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn buckets_hold_what_is_near() {
+        let mut last = 0;
+        for number in (0..70_000).chain((17..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1])) {
+            let low = least(bucket(number));
+            assert!(low <= number && number - low <= low / 128, "{number} is in the bucket of {low}");
+            assert!(bucket(number) >= last, "{number}");
+            last = bucket(number);
+        }
+        assert_eq!(bucket(u64::MAX), (56 << 7) + 127 + 128);
+    }
+
+    #[test]
+    fn sums_do_not_overflow() {
+        let mut all = Distribution::default();
+        for _ in 0..3 {
+            all.add(u64::MAX, u64::MAX);
+        }
+        all.merge(&all.clone());
+        assert_eq!(
+            (all.count(), all.sum(), all.percentile(50)),
+            (u64::MAX, u64::MAX, least(bucket(u64::MAX)).max(all.min()))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn figures_are_those_of_the_sorted_numbers(
+            numbers in proptest::collection::vec(prop_oneof![0_u64..4, 0_u64..300, 0_u64..1 << 40], 1..200),
+            split in 0_usize..200,
+        ) {
+            let mut parts = [Distribution::default(), Distribution::default()];
+            for (at, &number) in numbers.iter().enumerate() {
+                parts[usize::from(at < split)].add(number, 1);
+            }
+            let [mut all, other] = parts;
+            all.merge(&other);
+            let mut sorted = numbers;
+            sorted.sort_unstable();
+            prop_assert_eq!(all.count(), sorted.len() as u64);
+            prop_assert_eq!(all.sum(), sorted.iter().sum::<u64>());
+            prop_assert_eq!((all.min(), all.max()), (sorted[0], sorted[sorted.len() - 1]));
+            for percent in [1, 50, 95, 100] {
+                let exact = sorted[(sorted.len() * percent).div_ceil(100) - 1];
+                let found = all.percentile(percent as u8);
+                prop_assert!(found <= exact && exact - found <= exact / 128, "{found} for {exact}");
+                prop_assert!(exact >= 256 || found == exact);
+            }
+            for (at, count) in all.powers_of_two().into_iter().enumerate() {
+                let has = |number: &&u64| (64 - number.leading_zeros()) as usize == at;
+                prop_assert_eq!(sorted.iter().filter(has).count() as u64, count);
+            }
+        }
+    }
+}

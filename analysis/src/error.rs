@@ -1,0 +1,67 @@
+//! Why a trace could not be analysed.
+
+use warptrace_decoder::DecodeError;
+
+use crate::transitions::MAX_EDGES;
+
+/// A trace, or a part of it, that cannot be analysed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// No kernel of the trace has this name.
+    #[error("the trace has no kernel `{name}`; it has {known}")]
+    UnknownKernel {
+        /// The name asked for.
+        name: String,
+        /// The names of the trace.
+        known: String,
+    },
+    /// The trace has no such launch.
+    #[error("the trace has no launch {launch}; its {launches} launches are listed by `warptrace info`")]
+    UnknownLaunch {
+        /// The number asked for.
+        launch: u32,
+        /// Launches of the trace.
+        launches: usize,
+    },
+    /// No launch with the kernel and number asked for.
+    #[error(
+        "launch {launch} is not one of kernel `{kernel}`; `warptrace info` lists the launches of each kernel"
+    )]
+    NoLaunchOfKernel {
+        /// The launch asked for.
+        launch: u32,
+        /// The kernel asked for.
+        kernel: String,
+    },
+    /// No chosen launch has this block.
+    #[error("launch {launch} has {grid:?} blocks; there is no block {block:?}")]
+    UnknownBlock {
+        /// The last launch that was looked at.
+        launch: u32,
+        /// Its blocks along x, y, z.
+        grid: [u32; 3],
+        /// The block asked for.
+        block: [u32; 3],
+    },
+    /// No block of the chosen launches has this warp.
+    #[error("blocks of launch {launch} have warps 0 to {}, not {warp}", warps - 1)]
+    UnknownWarp {
+        /// The last launch that was looked at.
+        launch: u32,
+        /// Warps of its blocks.
+        warps: u32,
+        /// The warp asked for.
+        warp: u32,
+    },
+    /// Lanes went from and to more pairs of locations than are counted.
+    #[error("the trace has more than {MAX_EDGES} different edges; choose a kernel, a launch or a block")]
+    TooManyEdges,
+    /// The trace is damaged.
+    #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
+    Decode {
+        /// What is wrong, and where.
+        #[from]
+        source: DecodeError,
+    },
+}

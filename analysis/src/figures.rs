@@ -1,0 +1,287 @@
+//! What an analysis answers. All counts stop at 2^64 - 1 instead of overflowing.
+
+use serde::Serialize;
+
+use crate::distribution::Distribution;
+use crate::ends::WarpEnd;
+
+/// Numbers of active lanes: 0 (which no event has) to 32.
+pub const LANE_COUNTS: usize = 33;
+
+/// How often warps came, and how well they were filled.
+///
+/// A warp's lanes are the threads of its block that it holds: 32, or fewer in the last warp of a block whose
+/// thread count is no multiple of 32. Lanes that have returned count, too: their slots are idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Events: times that a warp came, with some of its lanes.
+    pub visits: u64,
+    /// Active lanes, summed over the visits.
+    pub lanes: u64,
+    /// Idle lane slots: lanes that the warp has and that were not active, summed over the visits.
+    pub idle: u64,
+}
+
+impl Counts {
+    /// The counts of visits by so many lanes.
+    pub(crate) fn of(active: &[u64], idle: u64) -> Self {
+        let mut counts = Self { visits: 0, lanes: 0, idle };
+        for (lanes, &visits) in (0_u64..).zip(active) {
+            counts.visits = counts.visits.saturating_add(visits);
+            counts.lanes = counts.lanes.saturating_add(visits.saturating_mul(lanes));
+        }
+        counts
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.visits = self.visits.saturating_add(other.visits);
+        self.lanes = self.lanes.saturating_add(other.lanes);
+        self.idle = self.idle.saturating_add(other.idle);
+    }
+
+    /// Lane slots: active and idle.
+    pub const fn slots(&self) -> u64 {
+        self.lanes.saturating_add(self.idle)
+    }
+
+    /// The part of the lane slots that is idle, 0 to 1; 0 if there are none.
+    pub fn idle_share(&self) -> f64 {
+        share(self.idle, self.slots())
+    }
+
+    /// Active lanes a visit; 0 if there are none.
+    pub fn mean_lanes(&self) -> f64 {
+        share(self.lanes, self.visits)
+    }
+}
+
+/// `part` over `whole`; 0 if `whole` is.
+pub fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A trace point, as far as the trace's table says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// Id of the location.
+    pub location: u16,
+    /// Its name; `?` if the table does not have the id.
+    pub name: String,
+    /// Source file, or empty when it is not known.
+    pub file: String,
+    /// Line from 1, or 0 when it is not known.
+    pub line: u32,
+    /// Column from 1, or 0 when it is not known.
+    pub column: u32,
+}
+
+/// What happened at a location.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LocationFigures {
+    /// The location.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Visits.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Warps that came, of all launches.
+    pub warps: u64,
+    /// Visits by 0 to 32 lanes.
+    pub active: Vec<u64>,
+    /// Visits after which lanes went to different locations; ending is one of them.
+    pub splits: u64,
+    /// Lanes whose last known event is here, of warps that lost events or did not finish: where they went is
+    /// not known.
+    pub cut_lanes: u64,
+    /// Trips: how often a lane came before it left the loop here. Locations with more than one are heads of
+    /// loops; see [`Analysis::loops`].
+    pub trips: Distribution,
+    /// Visits by each of the warps that came.
+    pub warp_visits: Distribution,
+}
+
+/// What happened at a line of the source: the sums over its locations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LineFigures {
+    /// Source file, or empty when it is not known.
+    pub file: String,
+    /// Line from 1, or 0 when it is not known; locations without a line have a row each.
+    pub line: u32,
+    /// Names of the line's locations that warps came to.
+    pub names: Vec<String>,
+    /// Ids of these locations.
+    pub locations: Vec<u16>,
+    /// Visits.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Warps that came, of all launches.
+    pub warps: u64,
+    /// Visits by 0 to 32 lanes.
+    pub active: Vec<u64>,
+    /// Visits after which lanes went to different locations.
+    pub splits: u64,
+}
+
+/// What happened in the launches of a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelFigures {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Launches looked at.
+    pub launches: u64,
+    /// Visits.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Warps with events.
+    pub warps: u64,
+    /// Visits by 0 to 32 lanes.
+    pub active: Vec<u64>,
+    /// Events of each warp that has some.
+    pub warp_events: Distribution,
+}
+
+/// A step that lanes made: from an event to their next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// Location from which lanes came; `None`: it was their first event.
+    pub from: Option<u16>,
+    /// Location to which they went; `None`: the event at `from` was their last, and they have ended.
+    pub to: Option<u16>,
+    /// Pairs of events between which some lane went straight.
+    pub visits: u64,
+    /// Lanes that did, summed over the pairs.
+    pub lanes: u64,
+}
+
+/// What one warp of a launch did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WarpFigures {
+    /// Number of the launch.
+    pub launch: u32,
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+    /// Its events.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path.
+    pub path: u64,
+    /// Location of its last event.
+    pub last: u16,
+    /// How it ended.
+    pub end: WarpEnd,
+}
+
+/// Warps of a kernel that took the same path: the same events in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PathGroup {
+    /// Digest of the path.
+    pub path: u64,
+    /// Warps that took it.
+    pub warps: u64,
+    /// Launch of the first of them.
+    pub launch: u32,
+    /// The first of them.
+    pub warp: u32,
+    /// Events of each of them.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A warp that did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct StandingWarp {
+    /// Number of the launch.
+    pub launch: u32,
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+}
+
+/// Warps that did not finish, and have their last event at the same location.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Location of their last event; `None`: they have none.
+    pub last: Option<u16>,
+    /// How many warps.
+    pub warps: u64,
+    /// The first of them.
+    pub first: StandingWarp,
+}
+
+/// What a trace lacks, of what was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Why the file is not whole; `None` if it is.
+    pub cut_off: Option<String>,
+    /// Events that were lost.
+    pub lost_events: u64,
+    /// Warps that lost events.
+    pub lossy_warps: u64,
+    /// Warps that did not finish.
+    pub unfinished_warps: u64,
+    /// Warps with events of which the file has no account.
+    pub unaccounted_warps: u64,
+    /// Warps that were chosen not to be recorded. That is no loss.
+    pub unchosen_warps: u64,
+}
+
+impl Losses {
+    /// Whether all events of all warps are there.
+    pub const fn is_whole(&self) -> bool {
+        self.cut_off.is_none()
+            && self.lost_events == 0
+            && self.unfinished_warps == 0
+            && self.unaccounted_warps == 0
+    }
+}
+
+/// The figures of a trace, or of what was selected of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Analysis {
+    /// What is missing.
+    pub losses: Losses,
+    /// Launches looked at.
+    pub launches: u64,
+    /// All events.
+    pub counts: Counts,
+    /// Visits by 0 to 32 lanes.
+    pub active: Vec<u64>,
+    /// Kernels with launches, in the order of the trace's table.
+    pub kernels: Vec<KernelFigures>,
+    /// Locations that warps came to, by id.
+    pub locations: Vec<LocationFigures>,
+    /// Lines that warps came to, by file and line; those without come first.
+    pub lines: Vec<LineFigures>,
+    /// Edges, by `from` and `to`.
+    pub edges: Vec<Edge>,
+    /// Warps with events, by launch and number.
+    pub warps: Vec<WarpFigures>,
+    /// Events of each warp that has some.
+    pub warp_events: Distribution,
+    /// Groups of warps with the same path: most warps first, then by the first warp.
+    pub paths: Vec<PathGroup>,
+    /// Where warps that did not finish stand: most warps first.
+    pub standing: Vec<Standing>,
+}
+
+impl Analysis {
+    /// The figures of a location that warps came to.
+    pub fn location(&self, id: u16) -> Option<&LocationFigures> {
+        let at = self.locations.binary_search_by_key(&id, |location| location.point.location);
+        at.ok().map(|at| &self.locations[at])
+    }
+
+    /// The heads of loops: locations to which a lane came more than once without leaving the loop.
+    pub fn loops(&self) -> impl Iterator<Item = &LocationFigures> {
+        self.locations.iter().filter(|location| location.trips.max() > 1)
+    }
+
+    /// The edges from a location, which lie side by side.
+    pub fn edges_from(&self, location: u16) -> &[Edge] {
+        let from = self.edges.partition_point(|edge| edge.from < Some(location));
+        let count = self.edges[from..].partition_point(|edge| edge.from == Some(location));
+        &self.edges[from..from + count]
+    }
+}

@@ -1,0 +1,47 @@
+//! What did my warps do? Figures of `.wtrc` traces, computed from runs and cycles, never from expanded events.
+//!
+//! ```text
+//! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle lane slots, splits, trips
+//!                                     ├─ edges              from event to event, lane by lane
+//!                                     ├─ warps, paths       work, groups of equal paths
+//!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//! two TraceFiles ── compare           what changed, and where a warp first goes another way
+//! ```
+//!
+//! `docs/answers.md` defines each figure.
+//!
+//! ```no_run
+//! use warptrace_analysis::{Selection, analyse};
+//! let trace = warptrace_decoder::TraceFile::open("run.wtrc")?;
+//! let analysis = analyse(&trace, &Selection::default())?;
+//! for line in &analysis.lines {
+//!     println!("{}:{}: {} idle lane slots", line.file, line.line, line.counts.idle);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod analyse;
+mod compare;
+mod distribution;
+mod ends;
+mod error;
+mod figures;
+mod nesting;
+mod path;
+mod points;
+mod selection;
+mod tally;
+#[cfg(test)]
+mod testing;
+mod transitions;
+
+pub use analyse::analyse;
+pub use compare::{Comparison, LocationChange, Parting, compare};
+pub use distribution::Distribution;
+pub use ends::WarpEnd;
+pub use error::AnalysisError;
+pub use figures::{
+    Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
+    Point, Standing, StandingWarp, WarpFigures, share,
+};
+pub use selection::{Selection, kernel_name};

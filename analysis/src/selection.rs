@@ -1,0 +1,86 @@
+//! Which warps of a trace to look at.
+
+use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_format::file::LaunchInfo;
+
+use crate::error::AnalysisError;
+
+/// What to look at: what fulfils all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only launches of this kernel.
+    pub kernel: Option<String>,
+    /// Only the launch with this number.
+    pub launch: Option<u32>,
+    /// Only the block with these coordinates x, y, z.
+    pub block: Option<[u32; 3]>,
+    /// Only the warp with this number in its block.
+    pub warp: Option<u32>,
+    /// In the counts of single warps only visits of this location. Everything else is counted as without.
+    pub focus: Option<u16>,
+}
+
+impl Selection {
+    /// The launches to look at, with the filter of their warps but for [`warp`](Self::warp).
+    ///
+    /// # Errors
+    /// Something was asked for that the trace does not have.
+    pub fn launches(&self, trace: &TraceFile) -> Result<Vec<(LaunchInfo, WarpFilter)>, AnalysisError> {
+        if let Some(launch) = self.launch
+            && trace.launch(launch).is_none()
+        {
+            return Err(AnalysisError::UnknownLaunch { launch, launches: trace.launches().len() });
+        }
+        let kernels = &trace.metadata().kernels;
+        if let Some(name) = &self.kernel
+            && !kernels.iter().any(|kernel| kernel.name == *name)
+        {
+            let known: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(AnalysisError::UnknownKernel { name: name.clone(), known });
+        }
+        let (mut chosen, mut misfit) = (Vec::new(), None);
+        for info in trace.launches() {
+            let is_kernel = self.kernel.as_ref().is_none_or(|name| kernel_name(trace, info) == *name);
+            if !is_kernel || self.launch.is_some_and(|launch| launch != info.number()) {
+                continue;
+            }
+            match self.warps(info) {
+                Ok(filter) => chosen.push((*info, filter)),
+                Err(error) => misfit = Some(error),
+            }
+        }
+        match (chosen.is_empty(), misfit, self.launch, &self.kernel) {
+            (true, Some(error), ..) => Err(error),
+            (true, None, Some(launch), Some(kernel)) => {
+                Err(AnalysisError::NoLaunchOfKernel { launch, kernel: kernel.clone() })
+            }
+            _ => Ok(chosen),
+        }
+    }
+
+    fn warps(&self, info: &LaunchInfo) -> Result<WarpFilter, AnalysisError> {
+        let launch = info.number();
+        if let Some(warp) = self.warp.filter(|&warp| warp >= info.warps_per_block()) {
+            return Err(AnalysisError::UnknownWarp { launch, warps: info.warps_per_block(), warp });
+        }
+        let Some(block) = self.block else { return Ok(WarpFilter::all()) };
+        let unknown = AnalysisError::UnknownBlock { launch, grid: info.grid(), block };
+        WarpFilter::block(info, block).ok_or(unknown)
+    }
+
+    /// Whether the warp with this linear index is looked at, of a launch that is.
+    pub(crate) fn has_warp(&self, info: &LaunchInfo, warp: u32) -> bool {
+        let in_block = |block| {
+            let first = info.warp_index(block, 0);
+            first.is_some_and(|first| (first..first + info.warps_per_block()).contains(&warp))
+        };
+        self.block.is_none_or(in_block)
+            && self.warp.is_none_or(|number| warp % info.warps_per_block() == number)
+    }
+}
+
+/// The name of a launch's kernel; `?` if the metadata has none.
+pub fn kernel_name<'a>(trace: &'a TraceFile, info: &LaunchInfo) -> &'a str {
+    trace.metadata().kernels.get(info.kernel() as usize).map_or("?", |kernel| &kernel.name)
+}

@@ -1,0 +1,232 @@
+//! What one thread counts: warps come one after the other, their items in order.
+
+use warptrace_decoder::WarpItem;
+use warptrace_format::Event;
+use warptrace_format::file::LaunchInfo;
+
+use crate::distribution::Distribution;
+use crate::ends::Ends;
+use crate::figures::{Counts, LANE_COUNTS, WarpFigures};
+use crate::nesting::Nesting;
+use crate::path::PathDigest;
+use crate::selection::Selection;
+use crate::transitions::Transitions;
+
+/// What is known of a launch before its events are.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) launch: &'a LaunchInfo,
+    pub(crate) selection: &'a Selection,
+    pub(crate) ends: &'a Ends,
+    /// For each location id the number of its line among those with several locations.
+    pub(crate) shared_lines: &'a [Option<u32>],
+    /// For each location id the one that paths have instead of it.
+    pub(crate) renamed: Option<&'a [u16]>,
+}
+
+/// Sums over warps, whatever their launch.
+#[derive(Default)]
+pub(crate) struct Sums {
+    /// By location id.
+    locations: Vec<Option<Box<AtLocation>>>,
+    /// Warps that came to each of the lines with several locations.
+    line_warps: Vec<u64>,
+    pub(crate) transitions: Transitions,
+    pub(crate) nesting: Nesting,
+    /// In any order.
+    pub(crate) warps: Vec<WarpFigures>,
+}
+
+/// Figures of a location.
+pub(crate) struct AtLocation {
+    /// Visits by so many lanes.
+    pub(crate) active: [u64; LANE_COUNTS],
+    pub(crate) idle: u64,
+    /// Visits by each warp that came.
+    pub(crate) warp_visits: Distribution,
+    /// Visits by the current warp.
+    current: u64,
+}
+
+impl AtLocation {
+    fn new() -> Self {
+        Self { active: [0; LANE_COUNTS], idle: 0, warp_visits: Distribution::default(), current: 0 }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts::of(&self.active, self.idle)
+    }
+}
+
+/// The warp that is being counted.
+struct Current {
+    warp: u32,
+    /// Lanes that the warp has.
+    lanes: u32,
+    counts: Counts,
+    path: PathDigest,
+    last: u16,
+    /// Locations that it came to.
+    locations: Vec<u16>,
+}
+
+/// What one thread counts of one launch.
+pub(crate) struct Tally<'a> {
+    context: Context<'a>,
+    sums: Sums,
+    current: Option<Current>,
+    /// For each of the lines with several locations the warp that came last, plus one.
+    line_visitors: Vec<u64>,
+    /// Memory for renamed events.
+    body: Vec<Event>,
+}
+
+impl<'a> Tally<'a> {
+    pub(crate) fn new(context: Context<'a>) -> Self {
+        Self { context, sums: Sums::default(), current: None, line_visitors: Vec::new(), body: Vec::new() }
+    }
+
+    /// Takes the next item. Items of a warp follow each other.
+    pub(crate) fn take(&mut self, WarpItem { warp, item, .. }: WarpItem<'_>) {
+        if self.current.as_ref().is_none_or(|current| current.warp != warp) {
+            self.begin_warp(warp);
+        }
+        let Some(current) = &mut self.current else { return };
+        let focus = self.context.selection.focus;
+        let times = u64::from(item.times());
+        for event in item.body() {
+            let lanes = event.mask.count_ones();
+            let idle = u64::from((current.lanes & !event.mask).count_ones()).saturating_mul(times);
+            if focus.is_none_or(|focus| focus == event.location) {
+                let lanes = u64::from(lanes).saturating_mul(times);
+                current.counts.add(&Counts { visits: times, lanes, idle });
+            }
+            let at = usize::from(event.location);
+            if self.sums.locations.len() <= at {
+                self.sums.locations.resize_with(at + 1, || None);
+            }
+            let location = self.sums.locations[at].get_or_insert_with(|| Box::new(AtLocation::new()));
+            location.active[lanes as usize] = location.active[lanes as usize].saturating_add(times);
+            location.idle = location.idle.saturating_add(idle);
+            if location.current == 0 {
+                current.locations.push(event.location);
+            }
+            location.current = location.current.saturating_add(times);
+            current.last = event.location;
+        }
+        match self.context.renamed {
+            None => current.path.push(&item),
+            Some(renamed) => current.path.push_renamed(&item, renamed, &mut self.body),
+        }
+        self.sums.transitions.push(&item);
+        self.sums.nesting.push(&item);
+    }
+
+    /// Ends the current warp, if there is one, and begins another, unless it is not to be looked at.
+    fn begin_warp(&mut self, warp: u32) {
+        let mut locations = self.end_warp();
+        let Context { launch, selection, .. } = self.context;
+        if !selection.has_warp(launch, warp) {
+            return;
+        }
+        locations.clear();
+        let lanes = launch.lane_mask(warp).unwrap_or(u32::MAX);
+        let (counts, path) = (Counts::default(), PathDigest::default());
+        self.current = Some(Current { warp, lanes, counts, path, last: 0, locations });
+        self.sums.transitions.begin(lanes);
+        self.sums.nesting.begin();
+    }
+
+    /// Ends the current warp; answers memory for the next one's locations.
+    fn end_warp(&mut self) -> Vec<u16> {
+        let Some(Current { warp, counts, path, last, locations, .. }) = self.current.take() else {
+            return Vec::new();
+        };
+        let end = self.context.ends.of(warp);
+        self.sums.transitions.end(end.is_whole());
+        self.sums.nesting.end();
+        for &location in &locations {
+            let at = usize::from(location);
+            if let Some(Some(figures)) = self.sums.locations.get_mut(at) {
+                figures.warp_visits.add(std::mem::take(&mut figures.current), 1);
+            }
+            if let Some(&Some(line)) = self.context.shared_lines.get(at) {
+                self.visit_line(line as usize, warp);
+            }
+        }
+        let launch = self.context.launch.number();
+        self.sums.warps.push(WarpFigures { launch, warp, counts, path: path.value(), last, end });
+        locations
+    }
+
+    fn visit_line(&mut self, line: usize, warp: u32) {
+        if self.line_visitors.len() <= line {
+            self.line_visitors.resize(line + 1, 0);
+            self.sums.line_warps.resize(line + 1, 0);
+        }
+        let visitor = u64::from(warp) + 1;
+        if self.line_visitors[line] != visitor {
+            self.line_visitors[line] = visitor;
+            self.sums.line_warps[line] += 1;
+        }
+    }
+
+    /// Both tallies' sums.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.end_warp();
+        self.sums.merge(other.sums());
+        self
+    }
+
+    /// Ends the current warp, and the tally.
+    pub(crate) fn sums(mut self) -> Sums {
+        self.end_warp();
+        self.sums
+    }
+}
+
+impl Sums {
+    /// Adds the sums of other warps.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        if self.locations.len() < other.locations.len() {
+            std::mem::swap(&mut self.locations, &mut other.locations);
+        }
+        for (location, more) in self.locations.iter_mut().zip(other.locations) {
+            match (location, more) {
+                (Some(location), Some(more)) => {
+                    for (count, more) in location.active.iter_mut().zip(more.active) {
+                        *count = count.saturating_add(more);
+                    }
+                    location.idle = location.idle.saturating_add(more.idle);
+                    location.warp_visits.merge(&more.warp_visits);
+                }
+                (location @ None, more) => *location = more,
+                (Some(_), None) => {}
+            }
+        }
+        if self.line_warps.len() < other.line_warps.len() {
+            std::mem::swap(&mut self.line_warps, &mut other.line_warps);
+        }
+        for (warps, more) in self.line_warps.iter_mut().zip(other.line_warps) {
+            *warps += more;
+        }
+        self.transitions.merge(other.transitions);
+        self.nesting.merge(other.nesting);
+        if self.warps.is_empty() {
+            self.warps = other.warps;
+        } else {
+            self.warps.append(&mut other.warps);
+        }
+    }
+
+    /// The locations that warps came to, by id.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = (u16, &AtLocation)> {
+        let found = (0_u16..=u16::MAX).zip(&self.locations);
+        found.filter_map(|(id, location)| Some((id, location.as_deref()?)))
+    }
+
+    /// Warps that came to a line with several locations.
+    pub(crate) fn line_warps(&self, line: u32) -> u64 {
+        self.line_warps.get(line as usize).copied().unwrap_or(0)
+    }
+}

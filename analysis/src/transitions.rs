@@ -1,0 +1,237 @@
+//! From which event each lane came, and where the lanes of an event went: edges and splits.
+//!
+//! Lanes whose last event is the same wait in one [`Group`]. An event takes its lanes out of their groups,
+//! which gives the edges, and makes a group of them. When the lanes of a group go to different locations, its
+//! event was split.
+//!
+//! A cycle is gone through twice. What its second time counts is what each later time does: a lane of the
+//! body has its last event inside of the body by then.
+
+use rustc_hash::FxHashMap;
+use warptrace_format::Event;
+use warptrace_format::codec::Item;
+
+/// Stands for where a lane comes from before its first event, and where it goes when it has ended. No trace
+/// point has this id.
+pub(crate) const OUTSIDE: u16 = 0;
+
+/// Most different edges that are counted, which bounds memory: locations could have 2^32.
+pub(crate) const MAX_EDGES: usize = 1 << 20;
+
+/// How often, and by how many lanes, a step from one event to the next was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// Pairs of events between which some lane went straight.
+    pub(crate) visits: u64,
+    /// Lanes that did, summed over the pairs.
+    pub(crate) lanes: u64,
+}
+
+impl Steps {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.visits = self.visits.saturating_add(other.visits);
+        self.lanes = self.lanes.saturating_add(other.lanes);
+    }
+}
+
+/// Lanes whose last event is the same.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    lanes: u32,
+    location: u16,
+    went: Went,
+}
+
+/// Where the other lanes of a group went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    Nowhere,
+    To(u16),
+    /// To several locations.
+    Split,
+}
+
+/// Counts edges and splits over warps that are given one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Transitions {
+    groups: Vec<Group>,
+    edges: FxHashMap<u32, Steps>,
+    /// Events whose lanes went to different locations, by location.
+    splits: Vec<u64>,
+    /// Lanes whose later events are unknown, by the location of their last one.
+    cut: Vec<u64>,
+    /// Whether an edge was left out.
+    is_full: bool,
+}
+
+fn add_at(counts: &mut Vec<u64>, location: u16, more: u64) {
+    let at = usize::from(location);
+    if counts.len() <= at {
+        counts.resize(at + 1, 0);
+    }
+    counts[at] = counts[at].saturating_add(more);
+}
+
+fn add_all(counts: &mut Vec<u64>, other: &[u64]) {
+    if counts.len() < other.len() {
+        counts.resize(other.len(), 0);
+    }
+    for (count, more) in counts.iter_mut().zip(other) {
+        *count = count.saturating_add(*more);
+    }
+}
+
+impl Transitions {
+    /// Begins a warp with these lanes.
+    pub(crate) fn begin(&mut self, lanes: u32) {
+        self.groups.clear();
+        // Entering is no decision: lanes that begin in several groups split no event.
+        self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split });
+    }
+
+    /// Takes the warp's next events.
+    #[inline]
+    pub(crate) fn push(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Run { event, times } => {
+                self.step(*event, 1);
+                if *times > 1 {
+                    // The group stays as it is: all of its lanes go from one repeat to the next.
+                    self.edge(event.location, event.location, event.mask.count_ones(), u64::from(*times) - 1);
+                }
+            }
+            Item::Cycle { body, times } => {
+                body.iter().for_each(|&event| self.step(event, 1));
+                if *times > 1 {
+                    body.iter().for_each(|&event| self.step(event, u64::from(*times) - 1));
+                }
+            }
+        }
+    }
+
+    /// Takes an event that stands for `weight` like it.
+    #[inline]
+    fn step(&mut self, Event { location, mask }: Event, weight: u64) {
+        let mut rest = mask;
+        let mut at = 0;
+        while rest != 0 && at < self.groups.len() {
+            let group = &mut self.groups[at];
+            let lanes = group.lanes & rest;
+            if lanes == 0 {
+                at += 1;
+                continue;
+            }
+            rest &= !lanes;
+            group.lanes &= !lanes;
+            let from = group.location;
+            let is_split = group.goes_to(location);
+            if group.lanes == 0 {
+                self.groups.swap_remove(at);
+            } else {
+                at += 1;
+            }
+            if is_split {
+                add_at(&mut self.splits, from, weight);
+            }
+            self.edge(from, location, lanes.count_ones(), weight);
+        }
+        if rest != 0 {
+            // Lanes that the warp does not have: a damaged or odd trace, in which they begin here.
+            self.edge(OUTSIDE, location, rest.count_ones(), weight);
+        }
+        self.groups.push(Group { lanes: mask, location, went: Went::Nowhere });
+    }
+
+    #[inline]
+    fn edge(&mut self, from: u16, to: u16, lanes: u32, weight: u64) {
+        let key = u32::from(from) << 16 | u32::from(to);
+        let steps = Steps { visits: weight, lanes: weight.saturating_mul(u64::from(lanes)) };
+        self.add(key, steps);
+    }
+
+    #[inline]
+    fn add(&mut self, key: u32, steps: Steps) {
+        if self.edges.len() <= MAX_EDGES {
+            self.edges.entry(key).or_default().add(steps);
+            return;
+        }
+        match self.edges.get_mut(&key) {
+            Some(known) => known.add(steps),
+            None => self.is_full = true,
+        }
+    }
+
+    /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise nobody knows where
+    /// they went.
+    pub(crate) fn end(&mut self, is_whole: bool) {
+        let mut groups = std::mem::take(&mut self.groups);
+        for mut group in groups.drain(..) {
+            if group.location == OUTSIDE {
+                continue;
+            }
+            if !is_whole {
+                add_at(&mut self.cut, group.location, u64::from(group.lanes.count_ones()));
+                continue;
+            }
+            if group.goes_to(OUTSIDE) {
+                add_at(&mut self.splits, group.location, 1);
+            }
+            self.edge(group.location, OUTSIDE, group.lanes.count_ones(), 1);
+        }
+        self.groups = groups;
+    }
+
+    /// The edges, by where from and where to, in order; fails if there were more than [`MAX_EDGES`].
+    pub(crate) fn edges(&self) -> Option<Vec<((u16, u16), Steps)>> {
+        if self.is_full || self.edges.len() > MAX_EDGES {
+            return None;
+        }
+        let edges = self.edges.iter();
+        let mut edges: Vec<_> =
+            edges.map(|(&key, &steps)| (((key >> 16) as u16, key as u16), steps)).collect();
+        edges.sort_unstable_by_key(|(ends, _)| *ends);
+        Some(edges)
+    }
+
+    /// Events at `location` whose lanes went to different locations.
+    pub(crate) fn splits(&self, location: u16) -> u64 {
+        self.splits.get(usize::from(location)).copied().unwrap_or(0)
+    }
+
+    /// Lanes whose last known event is at `location`, and of which nobody knows where they went.
+    pub(crate) fn cut(&self, location: u16) -> u64 {
+        self.cut.get(usize::from(location)).copied().unwrap_or(0)
+    }
+
+    /// Adds what was counted elsewhere. No warp is open.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        if self.edges.len() < other.edges.len() {
+            std::mem::swap(&mut self.edges, &mut other.edges);
+        }
+        self.is_full |= other.is_full;
+        for (key, steps) in other.edges {
+            self.add(key, steps);
+        }
+        add_all(&mut self.splits, &other.splits);
+        add_all(&mut self.cut, &other.cut);
+    }
+}
+
+impl Group {
+    /// Notes that lanes of the group go to `location`; answers whether that splits its event.
+    fn goes_to(&mut self, location: u16) -> bool {
+        match self.went {
+            Went::Nowhere => self.went = Went::To(location),
+            Went::To(other) if other != location => {
+                self.went = Went::Split;
+                return true;
+            }
+            Went::To(_) | Went::Split => {}
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+#[path = "transitions_tests.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+//! Traces to analyse: programs on the simulator, and streams written as they are given.
+#![allow(dead_code, unreachable_pub, reason = "shared by test binaries that each use a part")]
+
+use std::collections::BTreeMap;
+
+use warptrace_decoder::TraceFile;
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
+use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata};
+use warptrace_format::pool::WarpAccount;
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, TracedProgram};
+
+pub const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
+
+/// Records what `run` launches on the simulator.
+pub fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> TraceFile {
+    let mut device = SimDevice::new(SimOptions::default());
+    let mut session =
+        Session::start(&mut device, program, &SessionOptions::new(PREDICT), Vec::new()).unwrap();
+    run(&mut session);
+    let (bytes, _, report) = session.finish().unwrap();
+    assert_eq!(report.lost, 0);
+    TraceFile::from_bytes(bytes).unwrap()
+}
+
+pub fn event(location: u16, mask: u32) -> Event {
+    Event { location, mask }
+}
+
+/// Metadata with these locations: id, name, line of `k.rs`.
+pub fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
+    let mut metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![PREDICT]).with_kernel("k", "k.rs");
+    metadata.locations.extend(locations.iter().map(|&(id, name, line)| LocationInfo {
+        id,
+        name: name.to_owned(),
+        description: String::new(),
+        file: "src/k.rs".to_owned(),
+        line,
+        column: 1,
+    }));
+    metadata
+}
+
+/// Writes one launch of these warps, whose accounts `account` may change.
+pub fn written(
+    metadata: &Metadata,
+    launch: &LaunchInfo,
+    warps: &BTreeMap<u32, Vec<Event>>,
+    account: impl Fn(u32, &mut WarpAccount),
+) -> Vec<u8> {
+    let mut writer = TraceWriter::create(Vec::new(), metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(launch).unwrap();
+    let mut accounts = Vec::new();
+    for warp in 0..launch.warps() {
+        let events = warps.get(&warp).map_or(&[][..], Vec::as_slice);
+        let chunks = encode_stream(metadata.tracks[0], events, 400);
+        for (sequence, (events, payload)) in (0..).zip(&chunks) {
+            let chunk = ChunkRef { track: 0, warp, sequence, events: *events, payload };
+            writer.write_chunks(launch.number(), &[chunk]).unwrap();
+        }
+        let recorded = events.len() as u64;
+        let chunks = chunks.len() as u32;
+        let mut of_warp = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
+        account(warp, &mut of_warp);
+        accounts.push(of_warp);
+    }
+    writer.end_launch(launch.number(), 0, &accounts).unwrap();
+    writer.finish().unwrap().0
+}

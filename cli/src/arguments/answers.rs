@@ -1,0 +1,169 @@
+//! Arguments of the commands that say what warps did.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use warptrace_analysis::Selection;
+
+use super::numbers::parse_block;
+
+/// What to look at.
+#[derive(Debug, Args)]
+pub(crate) struct Selected {
+    /// Only launches of this kernel
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+
+    /// Only this launch
+    #[arg(long)]
+    launch: Option<u32>,
+
+    /// Only this block: `X`, `X,Y` or `X,Y,Z`
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_block)]
+    block: Option<[u32; 3]>,
+
+    /// Only this warp of each block
+    #[arg(long, value_name = "WARP")]
+    warp: Option<u32>,
+}
+
+impl Selected {
+    /// As the analysis takes it.
+    pub(crate) fn selection(&self) -> Selection {
+        let Self { kernel, launch, block, warp } = self;
+        Selection { kernel: kernel.clone(), launch: *launch, block: *block, warp: *warp, focus: None }
+    }
+}
+
+/// Arguments of commands that answer with one page.
+#[derive(Debug, Args)]
+pub(crate) struct Page {
+    /// The trace
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) selected: Selected,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of commands that answer with rows, to be sorted by a column `S`.
+#[derive(Debug, Args)]
+pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
+    #[command(flatten)]
+    pub(crate) page: Page,
+
+    /// Only this location: its name or its id
+    #[arg(long, value_name = "NAME|ID")]
+    pub(crate) location: Option<String>,
+
+    /// Which rows come first: those with the most of this; by default the first named here
+    #[arg(long, value_enum, value_name = "COLUMN")]
+    pub(crate) sort: Option<S>,
+
+    /// How many rows; 0: all. By default 20, and all in JSON
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// Columns of `lines`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineColumn {
+    /// Idle lane slots
+    Idle,
+    /// Times that a warp came
+    Visits,
+    /// Active lanes, summed over the visits
+    Lanes,
+    /// Warps that came
+    Warps,
+    /// Visits after which lanes went different ways
+    Splits,
+    /// File and line, the first one first
+    Source,
+}
+
+/// Columns of `loops`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoopColumn {
+    /// Idle lane slots at the head
+    Idle,
+    /// Times that a warp came to the head
+    Visits,
+    /// Most trips of a lane
+    Max,
+    /// Most trips of a lane over the mean
+    Imbalance,
+    /// File and line, the first one first
+    Source,
+}
+
+/// Columns of `warps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WarpColumn {
+    /// Idle lane slots
+    Idle,
+    /// Events
+    Events,
+    /// Active lanes, summed over the events
+    Lanes,
+    /// Launch and number, the first one first
+    Number,
+}
+
+/// Columns of `paths`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PathColumn {
+    /// Warps that took the path
+    Warps,
+    /// Events of each of these warps
+    Events,
+    /// Idle lane slots of each of these warps
+    Idle,
+    /// Warps that took the path, the fewest first
+    Rare,
+}
+
+/// Columns of `edges`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EdgeColumn {
+    /// Lanes that went this way
+    Lanes,
+    /// Steps from one event to the next
+    Visits,
+    /// Location from which lanes came, by id
+    From,
+}
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The first trace
+    pub(crate) before: PathBuf,
+
+    /// The second trace
+    pub(crate) after: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) selected: Selected,
+
+    /// How many rows and warps; 0: all. By default 10, and in JSON all rows and 100 warps
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+
+    /// Exit with code 4 if visits, lanes or idle lane slots of a location changed by more than this, in percent
+    /// of the first trace's sum
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub(crate) fail_above: Option<f64>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse::<f64>().ok();
+    percent.filter(|percent| *percent >= 0.0).ok_or_else(|| "a percentage is 0 or more, as in 2.5".to_owned())
+}

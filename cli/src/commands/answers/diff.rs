@@ -1,0 +1,195 @@
+//! `warptrace diff`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::json;
+use warptrace_analysis::{Comparison, Counts, LocationChange, Parting, compare};
+use warptrace_decoder::TraceFile;
+
+use super::words::{Names, losses, many, warp};
+use super::{Column, first, open, print_rows, table};
+use crate::arguments::Diff;
+use crate::exit;
+use crate::output::{count, say};
+
+/// Rows and warps of text unless `--limit` says otherwise.
+const ROWS: usize = 10;
+/// Warps of JSON unless `--limit` says otherwise: each has to be decoded once more.
+const JSON_WARPS: usize = 100;
+
+pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
+    let [before, after] = [open(&command.before)?, open(&command.after)?];
+    let traces = [&before, &after];
+    let paths = || format!("cannot compare {} with {}", command.before.display(), command.after.display());
+    let comparison = compare(traces, &command.selected.selection()).with_context(paths)?;
+    let percent = comparison.greatest_percent();
+    let is_above = command.fail_above.is_some_and(|limit| percent > limit);
+    let printed = if command.json {
+        json(command, &comparison, traces, percent)
+    } else {
+        text(command, &comparison, traces, percent)
+    };
+    if is_above {
+        // The exit code counts more than whether anybody reads on.
+        return Ok(ExitCode::from(exit::ABOVE));
+    }
+    printed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first changed warps, and where they part.
+fn partings(
+    comparison: &Comparison,
+    traces: [&TraceFile; 2],
+    limit: Option<usize>,
+    default: usize,
+) -> anyhow::Result<(Vec<Parting>, usize)> {
+    let (warps, more) = first(comparison.changed.clone(), limit, default);
+    let mut partings = Vec::new();
+    for warp in warps {
+        partings.extend(comparison.parting(traces, warp)?);
+    }
+    Ok((partings, more))
+}
+
+fn json(
+    command: &Diff,
+    comparison: &Comparison,
+    traces: [&TraceFile; 2],
+    percent: f64,
+) -> anyhow::Result<()> {
+    let (partings, _) = partings(comparison, traces, command.limit, JSON_WARPS)?;
+    let (locations, _) = first(comparison.locations.clone(), command.limit, usize::MAX);
+    let [before, after] = &comparison.analyses;
+    let value = json!({
+        "whole": [before.losses.is_whole(), after.losses.is_whole()],
+        "losses": [before.losses, after.losses],
+        "totals": [before.counts, after.counts],
+        "greatest_change_percent": percent.is_finite().then_some(percent),
+        "locations": locations,
+        "common_warps": comparison.common_warps,
+        "single_warps": comparison.single_warps,
+        "changed_warps": comparison.changed.len(),
+        "first_changes": partings,
+    });
+    say!("{}", serde_json::to_string_pretty(&value)?)?;
+    Ok(())
+}
+
+fn text(
+    command: &Diff,
+    comparison: &Comparison,
+    traces: [&TraceFile; 2],
+    percent: f64,
+) -> anyhow::Result<()> {
+    let names = traces.map(Names::new);
+    let Comparison { common_warps, single_warps, changed, .. } = comparison;
+    let mut finding = format!(
+        "{} of {} in both traces took another path",
+        count(changed.len() as u64),
+        many(*common_warps, "warp")
+    );
+    for (single, which) in single_warps.iter().zip(["first", "second"]) {
+        if *single > 0 {
+            finding += &format!("; {} only in the {which}", count(*single));
+        }
+    }
+    let are_whole = comparison.analyses.iter().all(|analysis| analysis.losses.is_whole());
+    if are_whole {
+        say!("{finding}")?;
+    }
+    for (analysis, which) in comparison.analyses.iter().zip(["first", "second"]) {
+        say!("{which}: {}", losses(analysis))?;
+    }
+    if !are_whole {
+        say!("{finding}")?;
+    }
+    let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
+    let mut changes: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
+    let weight = |[before, after]: [Counts; 2]| {
+        (
+            before.idle.abs_diff(after.idle),
+            before.lanes.abs_diff(after.lanes),
+            before.visits.abs_diff(after.visits),
+        )
+    };
+    changes.sort_by_key(|change| Reverse(weight(change.counts)));
+    if changes.is_empty() {
+        say!("no location was visited more or less often, or by other numbers of lanes")?;
+    } else {
+        say!("greatest change of a location: {}", said(percent))?;
+        let sum = comparison.analyses.each_ref().map(|analysis| analysis.counts);
+        let (changes, more) = first(changes, command.limit, ROWS);
+        print_rows(&change_table(&names, &changes, sum), more)?;
+    }
+    let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
+    if !partings.is_empty() {
+        use Column::{Left, Right};
+        let columns = [Left("warp"), Right("event"), Left("first trace"), Left("second trace")];
+        let rows = partings.iter().map(|parting| parting_row(traces[0], &names, parting));
+        say!("\nwhere warps first go another way")?;
+        print_rows(&table(&columns, rows), more)?;
+    }
+    Ok(())
+}
+
+fn said(percent: f64) -> String {
+    match percent {
+        percent if percent.is_infinite() => "from nothing to something".to_owned(),
+        percent if percent < 0.01 => "under 0.01% of the first trace's sum".to_owned(),
+        percent => format!("{percent:.2}% of the first trace's sum"),
+    }
+}
+
+fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("line"),
+        Left("what"),
+        Right("visits"),
+        Right("change"),
+        Right("lanes"),
+        Right("change"),
+        Right("idle slots"),
+        Right("change"),
+    ];
+    let numbers = |[before, after]: [Counts; 2]| {
+        let pairs = [(before.visits, after.visits), (before.lanes, after.lanes), (before.idle, after.idle)];
+        pairs.into_iter().flat_map(|(before, after)| [count(after), signed(before, after)])
+    };
+    let row = |change: &&LocationChange| {
+        let (line, name) = match (&change.before, &change.after) {
+            (_, Some(point)) => (names[1].line_of(point), names[1].name(point.location)),
+            (Some(point), None) => (names[0].line_of(point), names[0].name(point.location)),
+            (None, None) => ("-".to_owned(), "?".to_owned()),
+        };
+        [line, name].into_iter().chain(numbers(change.counts)).collect()
+    };
+    let last = ["all", ""].map(str::to_owned).into_iter().chain(numbers(sum)).collect();
+    table(&columns, changes.iter().map(row).chain([last]))
+}
+
+/// `+1,234`, `-5`, or `=`.
+fn signed(before: u64, after: u64) -> String {
+    let sign = match after.cmp(&before) {
+        std::cmp::Ordering::Less => "-",
+        std::cmp::Ordering::Equal => return "=".to_owned(),
+        std::cmp::Ordering::Greater => "+",
+    };
+    format!("{sign}{}", count(before.abs_diff(after)))
+}
+
+fn parting_row(trace: &TraceFile, names: &[Names; 2], parting: &Parting) -> Vec<String> {
+    let event = |names: &Names, event: Option<(u16, u32)>| match event {
+        Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
+        None => "(no more events)".to_owned(),
+    };
+    vec![
+        warp(trace, parting.warp.launch, parting.warp.warp),
+        count(parting.event),
+        event(&names[0], parting.before),
+        event(&names[1], parting.after),
+    ]
+}

@@ -1,0 +1,77 @@
+//! `warptrace loops`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::LocationFigures;
+
+use super::words::{bars, ratio};
+use super::{Answer, Column, ROWS, first, print_rows, table};
+use crate::arguments::{LoopColumn, Rows};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
+    let answer = Answer::of_rows(command)?;
+    let is_asked = |head: &&LocationFigures| answer.location.is_none_or(|id| head.point.location == id);
+    let mut loops: Vec<&LocationFigures> = answer.analysis.loops().filter(is_asked).collect();
+    match command.sort.unwrap_or(LoopColumn::Idle) {
+        LoopColumn::Idle => loops.sort_by_key(|head| Reverse(head.counts.idle)),
+        LoopColumn::Visits => loops.sort_by_key(|head| Reverse(head.counts.visits)),
+        LoopColumn::Max => loops.sort_by_key(|head| Reverse(head.trips.max())),
+        LoopColumn::Imbalance => {
+            loops.sort_by(|a, b| b.trips.imbalance().total_cmp(&a.trips.imbalance()));
+        }
+        LoopColumn::Source => {
+            loops.sort_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
+        }
+    }
+    if command.page.json {
+        let (loops, _) = first(loops, command.limit, usize::MAX);
+        answer.json(json!({ "loops": loops }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    answer.headline()?;
+    if loops.is_empty() {
+        say!("no loops: no lane came twice to a location")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (loops, more) = first(loops, command.limit, ROWS);
+    print_rows(&loop_table(&answer, &loops), more)?;
+    say!("\nTrips of a lane each time that it comes to the loop; imbalance: most over mean.")?;
+    say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips.")?;
+    say!("By warp: imbalance of the visits of warps.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("line"),
+        Left("head"),
+        Right("min"),
+        Right("median"),
+        Right("p95"),
+        Right("max"),
+        Right("mean"),
+        Right("imbalance"),
+        Left("trips"),
+        Right("by warp"),
+    ];
+    let row = |head: &&LocationFigures| {
+        let trips = &head.trips;
+        vec![
+            answer.names.line_of(&head.point),
+            answer.names.name(head.point.location),
+            count(trips.min()),
+            count(trips.percentile(50)),
+            count(trips.percentile(95)),
+            count(trips.max()),
+            ratio(trips.mean()),
+            ratio(trips.imbalance()),
+            bars(trips.powers_of_two().get(1..).unwrap_or(&[])),
+            ratio(head.warp_visits.imbalance()),
+        ]
+    };
+    table(&columns, loops.iter().map(row))
+}

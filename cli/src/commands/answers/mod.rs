@@ -1,0 +1,162 @@
+//! The commands that say what warps did. `docs/answers.md` defines their figures.
+
+mod diff;
+mod edges;
+mod lines;
+mod loops;
+mod paths;
+mod stats;
+mod top;
+mod warps;
+mod words;
+
+pub(crate) use self::diff::run as diff;
+pub(crate) use self::edges::run as edges;
+pub(crate) use self::lines::run as lines;
+pub(crate) use self::loops::run as loops;
+pub(crate) use self::paths::run as paths;
+pub(crate) use self::stats::run as stats;
+pub(crate) use self::top::run as top;
+pub(crate) use self::warps::run as warps;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+use warptrace_analysis::{Analysis, Selection, analyse};
+use warptrace_decoder::TraceFile;
+
+use self::words::{Names, losses};
+use crate::arguments::{Page, Rows};
+use crate::output::{count, say};
+
+/// Rows of text unless `--limit` says otherwise.
+const ROWS: usize = 20;
+
+/// A trace and its figures.
+struct Answer {
+    trace: TraceFile,
+    analysis: Analysis,
+    names: Names,
+    /// The location that was asked for.
+    location: Option<u16>,
+}
+
+fn open(path: &Path) -> anyhow::Result<TraceFile> {
+    TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Opens and analyses a trace; `is_focus`: counts of single warps are those at the location.
+fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
+    let path = &page.file;
+    let trace = open(path)?;
+    let location = location.map(|text| find_location(&trace, text)).transpose()?;
+    let focus = location.filter(|_| is_focus);
+    let selection = Selection { focus, ..page.selected.selection() };
+    let analysis =
+        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", path.display()))?;
+    let names = Names::new(&trace);
+    Ok(Answer { trace, analysis, names, location })
+}
+
+impl Answer {
+    fn of_rows<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
+        analysed(&rows.page, rows.location.as_deref(), false)
+    }
+
+    /// Prints JSON: what the trace lacks, and `more`.
+    fn json(&self, more: Value) -> anyhow::Result<()> {
+        let mut value = json!({
+            "whole": self.analysis.losses.is_whole(),
+            "losses": self.analysis.losses,
+            "launches": self.analysis.launches,
+            "totals": self.analysis.counts,
+        });
+        if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+            value.extend(more);
+        }
+        say!("{}", serde_json::to_string_pretty(&value)?)?;
+        Ok(())
+    }
+
+    /// Prints the line that says what the trace holds and lacks.
+    fn headline(&self) -> anyhow::Result<()> {
+        say!("{}", losses(&self.analysis))?;
+        if self.analysis.counts.visits == 0 {
+            say!("no events: `warptrace info` says what was recorded and of which launches")?;
+        } else if self.trace.metadata().locations.is_empty() {
+            say!("the trace has no table of locations, so they are shown by their ids")?;
+        }
+        Ok(())
+    }
+}
+
+/// The id of the location that an argument names.
+fn find_location(trace: &TraceFile, text: &str) -> anyhow::Result<u16> {
+    let locations = &trace.metadata().locations;
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let named: Vec<u16> = locations.iter().filter(|info| info.name == text).map(|info| info.id).collect();
+    match named[..] {
+        [id] => Ok(id),
+        [] if locations.is_empty() => bail!("the trace has no table of locations: give an id, as in 3"),
+        [] => bail!("the trace has no location `{text}`; `warptrace info` lists them"),
+        _ => bail!("the trace has several locations `{text}`: give one of the ids {named:?}"),
+    }
+}
+
+/// The rows to show, and how many more there are.
+fn first<T>(mut rows: Vec<T>, limit: Option<usize>, default: usize) -> (Vec<T>, usize) {
+    let limit = match limit {
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+        None => default,
+    };
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
+    (rows, more)
+}
+
+/// Columns of a table.
+#[derive(Clone, Copy)]
+enum Column {
+    /// Words.
+    Left(&'static str),
+    /// Numbers.
+    Right(&'static str),
+}
+
+/// A table as text, without spaces at the ends of its lines.
+fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    let heads = columns.iter().map(|column| match *column {
+        Column::Left(head) | Column::Right(head) => head,
+    });
+    table.load_preset(presets::NOTHING).set_header(heads);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (number, column) in columns.iter().enumerate() {
+        if let Some(shown) = table.column_mut(number) {
+            // One space between columns; the first begins with the line.
+            shown.set_padding((if number == 0 { 0 } else { 1 }, 0));
+            if let Column::Right(_) = column {
+                shown.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Prints a table, and how many rows it leaves out.
+fn print_rows(table: &str, more: usize) -> anyhow::Result<()> {
+    say!("\n{table}")?;
+    if more > 0 {
+        say!("and {} more; `--limit 0` shows all", count(more as u64))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `warptrace paths`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::PathGroup;
+
+use super::words::{many, percent, ratio, warp};
+use super::{Answer, Column, ROWS, analysed, first, print_rows, table};
+use crate::arguments::{PathColumn, Rows};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
+    // Of a location the paths of the warps that came there.
+    let answer = analysed(&command.page, command.location.as_deref(), true)?;
+    let mut paths: Vec<&PathGroup> = answer.analysis.paths.iter().collect();
+    match command.sort.unwrap_or(PathColumn::Warps) {
+        PathColumn::Warps => {}
+        PathColumn::Events => paths.sort_by_key(|group| Reverse(group.counts.visits)),
+        PathColumn::Idle => paths.sort_by_key(|group| Reverse(group.counts.idle)),
+        PathColumn::Rare => paths.sort_by_key(|group| group.warps),
+    }
+    if command.page.json {
+        let (paths, _) = first(paths, command.limit, usize::MAX);
+        answer.json(json!({ "paths": paths }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    answer.headline()?;
+    say!("{}", groups(&answer))?;
+    let (paths, more) = first(paths, command.limit, ROWS);
+    print_rows(&path_table(&answer, &paths), more)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many paths there are, and how many warps took the most common one.
+pub(super) fn groups(answer: &Answer) -> String {
+    let paths = &answer.analysis.paths;
+    let Some(common) = paths.first() else { return "no path".to_owned() };
+    let warps = answer.analysis.warps.len() as u64;
+    let single = paths.iter().filter(|group| group.warps == 1).count() as u64;
+    format!(
+        "{}: {} of {} took the most common one, {} one of their own",
+        many(paths.len() as u64, "path"),
+        count(common.warps),
+        many(warps, "warp"),
+        count(single),
+    )
+}
+
+fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("path"),
+        Right("warps"),
+        Right("of all"),
+        Right("events each"),
+        Right("lanes"),
+        Right("idle"),
+        Left("the first of them"),
+    ];
+    let all = answer.analysis.warps.len() as u64;
+    let row = |group: &&PathGroup| {
+        let PathGroup { path, warps, launch, warp: first, counts } = *group;
+        vec![
+            format!("{:08x}", path >> 29),
+            count(*warps),
+            percent(*warps, all),
+            count(counts.visits),
+            ratio(counts.mean_lanes()),
+            percent(counts.idle, counts.slots()),
+            warp(&answer.trace, *launch, *first),
+        ]
+    };
+    table(&columns, paths.iter().map(row))
+}

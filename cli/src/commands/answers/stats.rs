@@ -1,0 +1,81 @@
+//! `warptrace stats`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::{Counts, KernelFigures, share};
+
+use super::words::{lane_bars, percent, plain, ratio};
+use super::{Column, analysed, paths, table, warps};
+use crate::arguments::Page;
+use crate::output::{count, say};
+
+/// Width of the longest bar of the histogram.
+const BAR: f64 = 40.0;
+
+pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
+    let answer = analysed(command, None, false)?;
+    let analysis = &answer.analysis;
+    if command.json {
+        answer.json(json!({
+            "active": analysis.active,
+            "kernels": analysis.kernels,
+            "locations": analysis.locations,
+            "warp_events": analysis.warp_events,
+            "paths": analysis.paths.len(),
+            "standing": analysis.standing,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    answer.headline()?;
+    if analysis.counts.visits == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Counts { lanes, idle, .. } = analysis.counts;
+    say!(
+        "lane slots: {} active, {} idle ({}); {} lanes an event",
+        count(lanes),
+        count(idle),
+        percent(idle, analysis.counts.slots()),
+        ratio(analysis.counts.mean_lanes())
+    )?;
+    say!("{}\n{}", warps::work(&answer), paths::groups(&answer))?;
+    say!("\n{}", kernel_table(&analysis.kernels))?;
+    let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
+    let most = analysis.active.iter().copied().max().unwrap_or(0);
+    let rows = rows.map(|(lanes, &visits): (u32, _)| {
+        let bar = "#".repeat((BAR * share(visits, most)).ceil() as usize);
+        vec![lanes.to_string(), count(visits), percent(visits, analysis.counts.visits), bar]
+    });
+    let columns =
+        [Column::Right("active lanes"), Column::Right("events"), Column::Right("of all"), Column::Left("")];
+    say!("\n{}", table(&columns, rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kernel_table(kernels: &[KernelFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("kernel"),
+        Right("launches"),
+        Right("warps"),
+        Right("events"),
+        Right("lanes"),
+        Left("1..32"),
+        Right("idle slots"),
+        Right("idle"),
+    ];
+    let row = |kernel: &KernelFigures| {
+        vec![
+            plain(&kernel.kernel),
+            count(kernel.launches),
+            count(kernel.warps),
+            count(kernel.counts.visits),
+            ratio(kernel.counts.mean_lanes()),
+            lane_bars(&kernel.active),
+            count(kernel.counts.idle),
+            percent(kernel.counts.idle, kernel.counts.slots()),
+        ]
+    };
+    table(&columns, kernels.iter().map(row))
+}

@@ -1,0 +1,100 @@
+//! `warptrace warps`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use warptrace_analysis::{WarpEnd, WarpFigures, share};
+
+use super::words::{many, percent, ratio};
+use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
+use crate::arguments::{Rows, WarpColumn};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
+    // Of a location the work of each warp there.
+    let answer = analysed(&command.page, command.location.as_deref(), true)?;
+    let mut warps: Vec<&WarpFigures> = answer.analysis.warps.iter().collect();
+    match command.sort.unwrap_or(WarpColumn::Idle) {
+        WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),
+        WarpColumn::Events => warps.sort_by_key(|warp| Reverse(warp.counts.visits)),
+        WarpColumn::Lanes => warps.sort_by_key(|warp| Reverse(warp.counts.lanes)),
+        WarpColumn::Number => {}
+    }
+    if command.page.json {
+        let (warps, _) = first(warps, command.limit, usize::MAX);
+        let warps: Vec<Value> = warps.into_iter().map(|warp| json_row(&answer, warp)).collect();
+        answer.json(json!({ "warp_events": answer.analysis.warp_events, "warps": warps }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    answer.headline()?;
+    say!("{}", work(&answer))?;
+    let (warps, more) = first(warps, command.limit, ROWS);
+    print_rows(&warp_table(&answer, &warps), more)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How work is spread over warps.
+pub(super) fn work(answer: &Answer) -> String {
+    let events = &answer.analysis.warp_events;
+    format!(
+        "{}: {} to {} events, median {}, p95 {}; most over mean {}",
+        many(events.count(), "warp"),
+        count(events.min()),
+        count(events.max()),
+        count(events.percentile(50)),
+        count(events.percentile(95)),
+        ratio(events.imbalance())
+    )
+}
+
+fn json_row(answer: &Answer, warp: &WarpFigures) -> Value {
+    let mut row = json!(warp);
+    let id = answer.trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
+    if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
+        row.insert("block".into(), json!(id.block));
+        row.insert("warp_in_block".into(), json!(id.warp_in_block));
+    }
+    row
+}
+
+fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Right("launch"),
+        Right("block"),
+        Right("warp"),
+        Right("events"),
+        Right("x median"),
+        Right("lanes"),
+        Right("idle slots"),
+        Right("idle"),
+        Left("path"),
+        Left("last event"),
+    ];
+    let median = answer.analysis.warp_events.percentile(50);
+    let row = |warp: &&WarpFigures| {
+        let WarpFigures { launch, warp, counts, path, last, end } = *warp;
+        let info = answer.trace.launch(*launch);
+        let id = info.and_then(|info| info.stream_id(*warp));
+        let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
+        let end = match end {
+            WarpEnd::Lossy => " (lossy)",
+            WarpEnd::Unfinished => " (unfinished)",
+            _ => "",
+        };
+        vec![
+            launch.to_string(),
+            block,
+            id.map_or(*warp, |id| id.warp_in_block).to_string(),
+            count(counts.visits),
+            ratio(share(counts.visits, median)),
+            ratio(counts.mean_lanes()),
+            count(counts.idle),
+            percent(counts.idle, counts.slots()),
+            format!("{:08x}", path >> 29),
+            answer.names.name(*last) + end,
+        ]
+    };
+    table(&columns, warps.iter().map(row))
+}

@@ -1,0 +1,234 @@
+//! How the commands that say what warps did read: first lines, rows, errors.
+
+use std::path::Path;
+
+use serde_json::Value;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
+use warptrace_format::pool::WarpAccount;
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+
+use crate::answers_figures::{decoded, json};
+use crate::support::{Folder, run, text};
+
+/// A picture whose warps part: 128 warps in 16 blocks.
+const PARTING: [&str; 4] = ["--width", "64", "--depth", "400"];
+
+/// The commands that show figures of one trace.
+const VIEWS: [&str; 7] = ["top", "lines", "loops", "warps", "paths", "edges", "stats"];
+/// Those that print rows.
+const ROWS: [&str; 5] = ["lines", "loops", "warps", "paths", "edges"];
+
+#[test]
+fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
+    let folder = Folder::new();
+    let path = folder.record_program("fractal", "a.wtrc", &PARTING).0;
+    for view in VIEWS {
+        let (code, output, errors) = run(&[view, text(&path)]);
+        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        let first = output.lines().take(2).any(|line| line.starts_with("whole trace: "));
+        assert!(first, "{view}: {output}");
+        let widest = output.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 90 && output.lines().count() <= 50, "{view} is {widest} wide:\n{output}");
+        assert_eq!(json(&[view, text(&path)])["whole"], true);
+    }
+    let finding = run(&["top", text(&path)]).1;
+    assert!(finding.lines().next().unwrap().contains(" lane slots idle; "), "{finding}");
+    let none = run(&["top", text(&folder.recorded("full.wtrc", &[]))]).1;
+    let none = none.lines().next().unwrap();
+    assert_eq!(none, "no idle lane slot of 22,528: every visit had all lanes of its warp");
+}
+
+#[test]
+fn rows_are_sorted_limited_and_filtered() {
+    let folder = Folder::new();
+    let path = folder.record_program("fractal", "a.wtrc", &PARTING).0;
+    for view in ROWS {
+        let all = json(&[view, text(&path)]);
+        let few = json(&[view, text(&path), "--limit", "1"]);
+        assert_eq!(few[view].as_array().unwrap()[..], all[view].as_array().unwrap()[..1], "{view}");
+        let (code, output, _) = run(&[view, text(&path), "--limit", "1"]);
+        let more = all[view].as_array().unwrap().len() - 1;
+        assert_eq!(
+            (code, output.contains(&format!("and {more} more; `--limit 0` shows all"))),
+            (0, more > 0)
+        );
+    }
+    let by = |view: &str, column: &str, field: &str| -> Vec<u64> {
+        let rows = json(&[view, text(&path), "--sort", column]);
+        rows[view].as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).collect()
+    };
+    for (view, column, field) in [
+        ("lines", "visits", "visits"),
+        ("lines", "lanes", "lanes"),
+        ("lines", "splits", "splits"),
+        ("warps", "idle", "idle"),
+        ("warps", "events", "visits"),
+        ("paths", "warps", "warps"),
+        ("edges", "lanes", "lanes"),
+        ("edges", "visits", "visits"),
+    ] {
+        assert!(by(view, column, field).is_sorted_by(|a, b| a >= b), "{view} by {column}");
+    }
+    assert!(by("paths", "rare", "warps").is_sorted());
+    // One location by name and by id; one block and warp.
+    for name in ["ITERATE", "3"] {
+        let lines = json(&["lines", text(&path), "--location", name]);
+        assert_eq!(lines["lines"].as_array().unwrap().len(), 1);
+        assert_eq!(lines["lines"][0]["names"][0], "ITERATE");
+    }
+    // Of warps and paths: the warps that came there, with what they did there.
+    let escaped = json(&["lines", text(&path), "--location", "ESCAPED"])["lines"][0].clone();
+    let warps = json(&["warps", text(&path), "--location", "ESCAPED"]);
+    let warps = warps["warps"].as_array().unwrap();
+    assert!(warps.len() > 1 && escaped["warps"] == warps.len() && warps.len() < 128);
+    let idle: u64 = warps.iter().map(|warp| warp["idle"].as_u64().unwrap()).sum();
+    assert_eq!(escaped["idle"], idle);
+    let paths = json(&["paths", text(&path), "--location", "ESCAPED"]);
+    let paths = paths["paths"].as_array().unwrap().iter();
+    assert_eq!(paths.map(|path| path["warps"].as_u64().unwrap()).sum::<u64>(), warps.len() as u64);
+    let block =
+        json(&["warps", text(&path), "--block", "2", "--warp", "3", "--kernel", "fractal", "--launch", "0"]);
+    let rows = block["warps"].as_array().unwrap();
+    assert_eq!(
+        (rows.len(), &rows[0]["warp"], &rows[0]["warp_in_block"]),
+        (1, &Value::from(19), &Value::from(3))
+    );
+}
+
+#[test]
+fn what_there_is_not_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    for view in VIEWS {
+        for (more, part) in [
+            (["--kernel", "frac"], "no kernel `frac`; it has fractal"),
+            (["--launch", "1"], "no launch 1"),
+            (["--block", "4"], "there is no block [4, 0, 0]"),
+            (["--warp", "8"], "have warps 0 to 7, not 8"),
+        ] {
+            let (code, output, errors) = run(&[&[view, text(&path)], &more[..]].concat());
+            assert_eq!((code, output.as_str()), (1, ""), "{view} {more:?}");
+            assert!(errors.contains(part), "{view} {more:?}: {errors}");
+        }
+    }
+    let (code, _, errors) = run(&["lines", text(&path), "--location", "ITER"]);
+    assert!(code == 1 && errors.contains("no location `ITER`; `warptrace info` lists them"), "{errors}");
+}
+
+#[test]
+fn a_trace_that_lacks_events_says_so_first() {
+    let folder = Folder::new();
+    let (path, (code, ..)) =
+        folder.record_program("stress", "part.wtrc", &["--walks", "256", "--memory", "1MiB"]);
+    assert_eq!(code, 3);
+    let bytes = std::fs::read(folder.recorded("whole.wtrc", &[])).unwrap();
+    let cut = folder.at("cut.wtrc");
+    std::fs::write(&cut, &bytes[..bytes.len() - 300]).unwrap();
+    for (path, part) in [(&path, " events of 8 warps lost"), (&cut, "bytes can be read")] {
+        for view in VIEWS {
+            let (code, output, _) = run(&[view, text(path)]);
+            let first = output.lines().next().unwrap();
+            assert!(
+                code == 0 && first.starts_with("INCOMPLETE trace: ") && first.contains(part),
+                "{view}: {output}"
+            );
+            assert_eq!(json(&[view, text(path)])["whole"], false);
+        }
+        let (code, output, _) = run(&["diff", text(path), text(path)]);
+        assert!(code == 0 && output.starts_with("first: INCOMPLETE trace: "), "{output}");
+    }
+}
+
+#[test]
+fn a_damaged_trace_is_an_error_that_names_the_remedy() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &["--zstd", "0"]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The first frame: its payload is behind its header.
+    let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
+    bytes[frame + 100] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    for view in VIEWS {
+        let (code, output, errors) = run(&[view, text(&path)]);
+        assert_eq!((code, output.as_str()), (1, ""), "{view}");
+        assert!(
+            errors.starts_with("error: cannot analyse ") && errors.contains("`warptrace verify`"),
+            "{errors}"
+        );
+    }
+}
+
+/// Writes a trace without a table of locations, of one warp with these events.
+fn without_table(path: &Path, events: &[[u8; 6]]) {
+    let metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let (recorded, payload) = (events.len() as u64, events.concat());
+    if recorded > 0 {
+        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: recorded as u32, payload: &payload };
+        writer.write_chunks(0, &[chunk]).unwrap();
+    }
+    let chunks = u32::from(recorded > 0);
+    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn traces_without_locations_or_events_are_shown_with_a_word_about_it() {
+    let folder = Folder::new();
+    let (bare, empty) = (folder.at("bare"), folder.at("empty"));
+    without_table(&bare, &[[7, 0, 1, 0, 0, 0x80], [7, 0, 1, 0, 0, 0], [9, 0, 1, 0, 0, 0x80]]);
+    without_table(&empty, &[]);
+    for view in VIEWS {
+        let (code, output, errors) = run(&[view, text(&bare)]);
+        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        assert!(output.contains("no table of locations, so they are shown by their ids"), "{view}: {output}");
+        assert!(
+            ["paths", "stats"].contains(&view) || output.contains("location 7") || view == "warps",
+            "{output}"
+        );
+        let (code, output, errors) = run(&[view, text(&empty)]);
+        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        assert!(output.contains("no events: `warptrace info` says what was recorded"), "{view}: {output}");
+    }
+    let (code, _, errors) = run(&["lines", text(&bare), "--location", "x"]);
+    assert!(code == 1 && errors.contains("no table of locations: give an id"), "{errors}");
+    assert_eq!(json(&["lines", text(&bare), "--location", "9"])["lines"][0]["visits"], 1);
+}
+
+#[test]
+fn diff_says_what_changed_and_fails_above_a_limit() {
+    let folder = Folder::new();
+    let before = folder.recorded("a.wtrc", &[]);
+    let after = folder.record_program("fractal", "b.wtrc", &["--width", "32", "--depth", "19"]).0;
+    let diff = |more: &[&str]| run(&[&["diff", text(&before)], more].concat());
+    let (code, output, errors) = diff(&[text(&before), "--fail-above", "0"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(output.starts_with("0 of 32 warps in both traces took another path\n"), "{output}");
+
+    let (code, output, errors) = diff(&[text(&after)]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(output.contains("where warps first go another way") && output.contains("ITERATE"), "{output}");
+    let found = json(&["diff", text(&before), text(&after)]);
+    let [old, new] = [&before, &after].map(|path| decoded(path));
+    let changed = old.iter().filter(|(warp, events)| new[warp] != **events).count();
+    assert_eq!(found["changed_warps"], changed);
+    let first = &found["first_changes"][0];
+    let (warp, at) = (first["warp"].as_u64().unwrap(), first["event"].as_u64().unwrap() as usize);
+    let [old, new] = [old, new].map(|warps| warps[&(0, warp / 8, warp % 8)].clone());
+    assert!(old[..at] == new[..at] && old[at] != new[at]);
+    assert_eq!(first["before"], serde_json::json!([old[at].location, old[at].mask]));
+
+    let percent = found["greatest_change_percent"].as_f64().unwrap();
+    for (limit, expected) in [(percent + 0.01, 0), (percent - 0.01, 4)] {
+        let limit = limit.to_string();
+        assert_eq!(diff(&[text(&after), "--fail-above", &limit]).0, expected);
+        assert_eq!(diff(&[text(&after), "--json", "--fail-above", &limit]).0, expected);
+    }
+    let (code, _, errors) = diff(&[text(&after), "--fail-above", "-1"]);
+    assert_eq!(code, 2, "{errors}");
+}
