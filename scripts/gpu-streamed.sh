@@ -6,8 +6,7 @@
 # FOLDER (default .device) holds `warptrace`, built with GPU code. Traces go to SCRATCH (default /dev/shm, so that no disk
 # is measured), the table to $OUT/streamed.md (default out). DEVICE=sim takes small inputs, to try the script.
 #
-# Untraced is the same program with a window that no launch is in. Device memory is what nvidia-smi says of the whole GPU,
-# the most that was in use, less the most with such a window and the least memory; so the machine must be idle.
+# Untraced is the same program with a window that no launch is in. Device memory is measured by gpu-memory.py.
 set -uo pipefail
 
 folder=${1:-.device}
@@ -33,19 +32,6 @@ value() {
     awk -v name="$1" '$1 == name { sub(/^[a-z ]*[a-z] +/, ""); sub(/, .*/, ""); print; exit }' "$scratch/out"
 }
 
-watch() {
-    : > "$scratch/memory"
-    [ "$DEVICE" = sim ] || nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -lms 20 > "$scratch/memory" 2> /dev/null &
-    watcher=$!
-}
-
-peak() {
-    [ "$DEVICE" = sim ] && { echo 0; return; }
-    kill "$watcher" 2> /dev/null
-    wait "$watcher" 2> /dev/null
-    sort -n "$scratch/memory" | tail -n 1
-}
-
 # record ARGUMENTS...: into the scratch folder.
 record() {
     timeout 100 "$tool" record "$@" --device "$DEVICE" --no-check -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"
@@ -53,20 +39,18 @@ record() {
 
 # row NAME MEMORY ARGUMENTS...: a row of the table.
 row() {
-    local name=$1 memory=$2 used lost result
+    local name=$1 memory=$2 lost result
     shift 2
     if [ "$SECONDS" -gt "$limit" ]; then
-        echo "| $name | $memory | left out: the time is used up | | | | | | |" >> "$table"
+        echo "| $name | $memory | left out: the time is used up | | | | | |" >> "$table"
         code=1
         return
     fi
-    watch
     record "$@" --memory "$memory"
-    used=$(peak)
     lost=$(sed -n 's/^warning: \([0-9,]*\) of .*/\1/p' "$scratch/error")
     result=$(timeout 100 "$tool" verify "$scratch/trace" 2>&1 | sed -n 's/^result *//p')
     grep -q '^error' "$scratch/error" && result=$(grep '^error' "$scratch/error")
-    echo "| $name | $memory | $(value events) | ${lost:-0} | $(value kernels) | $(value whole) | $(value 'in') | $((used - base)) MiB | $result |" >> "$table"
+    echo "| $name | $memory | $(value events) | ${lost:-0} | $(value kernels) | $(value whole) | $(value 'in') | $result |" >> "$table"
     tail -n 1 "$table"
 }
 
@@ -75,17 +59,13 @@ row() {
     echo
     [ "$DEVICE" = sim ] || nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
     echo
-    echo "Made by \`scripts/gpu-streamed.sh\`, commit ${WARPTRACE_COMMIT:-unknown}. Kernels: with the time that warps wait. Device memory: beyond that of stress with $few walks, untraced, so that of larger programs their own is in it."
+    echo "Made by \`scripts/gpu-streamed.sh\`, commit ${WARPTRACE_COMMIT:-unknown}. Kernels: with the time that warps wait."
     echo
-    echo "| program | memory | events | lost | kernels | whole run | file | device memory | \`verify\` |"
-    echo "| --- | --: | --: | --: | --: | --: | --: | --: | --- |"
+    echo "| program | memory | events | lost | kernels | whole run | file | \`verify\` |"
+    echo "| --- | --: | --: | --: | --: | --: | --: | --- |"
 } > "$table"
 
-base=0
 record fractal $picture --launch 9.. --memory "$least" # The driver compiles.
-watch
-record stress --walks $few --rounds $rounds --launch 9.. --memory "$least"
-base=$(($(peak) - ${least%MiB}))
 stream="--codec predict --policy stream"
 for size in $sizes; do
     row "stress, $some walks" "$size" stress --walks $some --rounds $rounds $stream
@@ -98,6 +78,14 @@ row "DMR, $points points, beside raw" 256MiB dmr --points $points $stream --dual
 row "stress, $few walks, beside raw" 256MiB stress --walks $few --rounds $rounds $stream --dual
 row "stress, $few walks, nobody waits, beside raw" 256MiB stress --walks $few --rounds $rounds $stream --dual --stall-limit 0
 row "stress, $some walks, \`stop\`" 1GiB stress --walks $some --rounds $rounds --codec predict
+row "stress, $some walks, \`ring\`" 1GiB stress --walks $some --rounds $rounds --codec predict --policy ring
+for policy in stop ring; do
+    row "fractal, \`$policy\`" 1GiB fractal $picture --codec predict --policy $policy
+    row "DMR, $points points, \`$policy\`" 1GiB dmr --points $points --codec predict --policy $policy
+done
+row "stress, $few walks, \`ring\`, beside raw" 256MiB stress --walks $few --rounds $rounds --codec predict --policy ring --dual
+row "fractal, \`ring\`, beside raw" 256MiB fractal $picture --codec predict --policy ring --dual
+row "DMR, $points points, \`ring\`, beside raw" 256MiB dmr --points $points --codec predict --policy ring --dual
 row "stress, $many walks" 1GiB stress --walks $many --rounds $rounds $stream
 row "stress, $many walks, raw" 256MiB stress --walks $many --rounds $rounds --codec raw --policy stream
 
