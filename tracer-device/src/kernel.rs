@@ -43,6 +43,11 @@ mod host {
     ///
     /// # Safety
     /// `to_bytes` gives the bytes that the same type has as a parameter of the compiled kernel.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be a kernel's argument",
+        label = "not a number and not a `Global<T>`",
+        note = "arguments are copied to the device: numbers of a fixed size, and `Global<T>`, an array in its memory"
+    )]
     pub unsafe trait KernelArg: Copy + Send + Sync + 'static {
         /// The argument as the device reads it: little-endian, C layout.
         fn to_bytes(&self) -> Vec<u8>;

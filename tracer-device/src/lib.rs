@@ -48,11 +48,14 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 pub mod atomic;
+#[doc(hidden)]
+pub mod automatic;
 mod global;
 #[doc(hidden)]
 pub mod kernel;
 mod loops;
 pub mod math;
+mod module;
 mod shared;
 pub mod simt;
 mod trace;
@@ -62,6 +65,9 @@ pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{KernelArg, KernelCall};
 pub use loops::{LoopTrace, trace_loop};
+pub use module::KernelModule;
 pub use shared::Shared;
 pub use trace::{Location, trace_loc};
 pub use trace_points::{TracePoint, TracePoints};
+/// The rows of a [`KernelModule`]'s table.
+pub use warptrace_format::{LocationKind, SourceLocation};

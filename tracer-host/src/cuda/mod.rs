@@ -125,12 +125,24 @@ impl CudaDevice {
     /// # Errors
     /// Without a driver, without such a device, without code, or if the driver fails.
     pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
+        if ptx.is_empty() && count_devices().is_ok_and(|count| ordinal < count) {
+            return Err(DeviceError::NoDeviceCode);
+        }
+        Self::open_with(ordinal, ptx)
+    }
+
+    /// Opens GPU `ordinal`; [`Device::add_code`] gives it kernels.
+    ///
+    /// # Errors
+    /// Without a driver, without such a device, or if the driver fails.
+    pub fn open_empty(ordinal: u32) -> Result<Self, DeviceError> {
+        Self::open_with(ordinal, "")
+    }
+
+    fn open_with(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         let count = count_devices()?;
         if ordinal >= count {
             return Err(DeviceError::NoSuchDevice { ordinal, count });
-        }
-        if ptx.is_empty() {
-            return Err(DeviceError::NoDeviceCode);
         }
         let version = driver_number()?;
         if version < OLDEST_DRIVER {
@@ -316,6 +328,11 @@ impl Device for CudaDevice {
 
     fn memory(&self) -> u64 {
         self.memory
+    }
+
+    fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
+        self.code.add(ptx);
+        Ok(())
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
