@@ -5,6 +5,7 @@
 
 use core::ops::ControlFlow;
 
+pub use crate::arrays::slice;
 use crate::trace::marker;
 use crate::{Location, LoopTrace};
 

@@ -58,8 +58,16 @@ use proc_macro::TokenStream;
 ///
 /// # Kernels
 /// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of the
-/// same arguments that answers a `KernelCall`. Arguments are numbers and `Global<T>`. It answers nothing and has
-/// no type parameters.
+/// same arguments that answers a call, ready to be launched. It answers nothing and has no type parameters.
+///
+/// | argument | in the kernel | on the host |
+/// | --- | --- | --- |
+/// | a number | the number | the number |
+/// | `&[T]` | a slice that nobody writes | an array of the device (`&impl DeviceArray<T>`) |
+/// | `DisjointSlice<T>` | each thread writes its own element | the same; no other argument may overlap it |
+/// | `Global<T>` | address and length; reading and writing are `unsafe` | the same |
+///
+/// Without `Global<T>` the call is a `SafeCall`, which can be launched by safe code; else a `KernelCall`.
 ///
 /// # What is traced
 /// | construct | locations |

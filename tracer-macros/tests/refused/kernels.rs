@@ -14,7 +14,7 @@ mod wrong {
     unsafe fn is_unsafe() {}
 
     #[kernel]
-    fn borrows(x: &[u32]) {}
+    fn borrows(x: &mut [u32]) {}
 
     #[kernel]
     fn unpacks((x, y): (u32, u32)) {}
