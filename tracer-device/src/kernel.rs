@@ -104,16 +104,19 @@ mod host {
     /// A call of a kernel whose arguments say all about the memory that it uses: slices that it reads, and
     /// arrays of which each thread writes its own element. Who launches it checks that the memory is there,
     /// and that what is written overlaps nothing else; then nothing that safe kernels do is undefined.
+    ///
+    /// It borrows the arrays for `'a`.
     #[derive(Debug)]
-    pub struct SafeCall {
+    pub struct SafeCall<'a> {
         call: KernelCall,
         memory: Vec<ArgumentMemory>,
+        arrays: core::marker::PhantomData<&'a ()>,
     }
 
-    impl SafeCall {
+    impl SafeCall<'_> {
         #[doc(hidden)]
         pub fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
-            Self { call, memory }
+            Self { call, memory, arrays: core::marker::PhantomData }
         }
 
         /// The call, without what is known of its memory.

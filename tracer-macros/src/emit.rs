@@ -134,7 +134,7 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
     let opened: TokenStream = arguments.iter().map(|argument| open(argument, device)).collect();
     let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
         Role::Slice(element) | Role::Disjoint(element) => {
-            quote_spanned!(kind.span()=> #name: &impl #device::DeviceArray<#element>)
+            quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>)
         }
         _ => quote!(#name: #kind),
     });
@@ -186,7 +186,7 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
             let memory = ::std::vec![#(#memory),*];
             #device::SafeCall::new(#call, memory)
         };
-        (quote!(#device::SafeCall), call)
+        (quote!(#device::SafeCall<'arrays>), call)
     } else {
         (quote!(#device::KernelCall), call)
     };
@@ -204,7 +204,7 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
 
         #[cfg(not(target_arch = "nvptx64"))]
         #(#attrs)*
-        #vis fn #name(#(#taken),*) -> #answer {
+        #vis fn #name<'arrays>(#(#taken),*) -> #answer {
             #(let #arrays = #device::DeviceArray::global(#arrays);)*
             #call
         }

@@ -110,7 +110,7 @@ impl Device {
     /// # Errors
     /// If an argument is no memory of this device, one that is written overlaps another, the device has no code
     /// for the kernel, or the kernel fails.
-    pub fn launch(&self, call: &SafeCall, config: &LaunchConfig) -> Result<Duration, Error> {
+    pub fn launch(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call.call(), config) }

@@ -1,11 +1,14 @@
 //! What can go wrong.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use warptrace_host::{DeviceError, SessionError};
 
 /// A device, a launch or a trace could not do what was asked.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` form is the message, too, which is what a `main` prints that returns it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The device failed or refused.
@@ -24,8 +27,8 @@ pub enum Error {
     },
     /// An argument names memory that the device does not have.
     #[error(
-        "argument {argument} of kernel `{kernel}` is no memory of this device: keep the buffer until the launch \
-         is over, and launch where it was made"
+        "argument {argument} of kernel `{kernel}` is no memory of this device: launch on the device that made \
+         the buffer"
     )]
     Argument {
         /// The kernel.
@@ -46,4 +49,10 @@ pub enum Error {
         /// Number of the other argument.
         other: usize,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

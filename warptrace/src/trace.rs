@@ -139,7 +139,7 @@ impl Trace {
     /// # Errors
     /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is written
     /// overlaps another, the kernel fails, or the file cannot be written.
-    pub fn launch(&mut self, call: &SafeCall, config: &LaunchConfig) -> Result<Duration, Error> {
+    pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call.call(), config) }

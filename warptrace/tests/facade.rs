@@ -102,13 +102,13 @@ fn calls_that_would_be_undefined_are_refused() -> Result<(), Error> {
         "argument 2 of kernel `rows`, which it writes, overlaps argument 1: give it a buffer of its own"
     );
     let sums = elsewhere.zeros::<u32>(4)?;
-    let no_memory = "argument 2 of kernel `rows` is no memory of this device: keep the buffer until the launch is over, and launch where it was made";
-    assert_eq!(refused(&sums::rows(&offsets, &values, &sums)), no_memory);
+    assert_eq!(
+        refused(&sums::rows(&offsets, &values, &sums)),
+        "argument 2 of kernel `rows` is no memory of this device: launch on the device that made the buffer"
+    );
     let sums = device.zeros::<u32>(4)?;
     let call = sums::rows(&offsets, &values, &sums);
     assert!(device.launch(&call, &config).is_ok());
-    drop(sums);
-    assert_eq!(refused(&call), no_memory);
     // Row 4 has no end: a panic in the kernel, with its position.
     let sums = device.zeros::<u32>(5)?;
     let message = refused(&sums::rows(&offsets, &values, &sums));
