@@ -99,7 +99,7 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     for variable in [DEVICE_COMPILER_VARIABLE, SKIP_VARIABLE, "PATH", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    println!("cargo::rerun-if-changed={}", crate_folder.join("Cargo.toml").display());
+    depend_on(&crate_folder.join("Cargo.toml"), &out);
     // Debian's compiler and its sources appear and go with packages.
     for place in ["/usr/bin/rustc", "/usr/lib/rustlib/src"] {
         println!("cargo::rerun-if-changed={place}");
@@ -118,6 +118,14 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     Ok(path)
 }
 
+/// Has the build script run again when a file changes, unless the script itself wrote it, into `out`: such a
+/// file is always newer than the run that made it.
+fn depend_on(file: &Path, out: &Path) {
+    if !file.starts_with(out) {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+}
+
 fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Result<String, BuildError> {
     let build = Build {
         crate_folder: crate_folder.to_owned(),
@@ -127,7 +135,7 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     };
     let compiled = build.compile(compiler)?;
     for source in &compiled.sources {
-        println!("cargo::rerun-if-changed={}", source.display());
+        depend_on(source, out);
     }
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }

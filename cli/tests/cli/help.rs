@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -16,6 +16,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["decode"],
     &["verify"],
     &["devices"],
+    &["new"],
 ];
 
 #[test]

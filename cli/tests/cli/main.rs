@@ -7,6 +7,7 @@ mod help;
 mod info;
 mod interrupted;
 mod losses;
+mod new;
 mod programs;
 mod record;
 mod support;
