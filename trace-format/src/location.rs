@@ -12,7 +12,7 @@ pub enum LocationKind {
     Marked,
     /// A function was entered.
     Entry,
-    /// A condition held, a pattern matched, or `?` went on with a value.
+    /// A condition held, a pattern matched, or `?` had a value.
     Then,
     /// A condition did not hold, a pattern did not match, or `?` returned early.
     Else,

@@ -1,11 +1,13 @@
 //! What `#[warptrace::kernels]` puts into functions, and the table that it makes of them.
 //!
 //! Kernels are not written against this module; its names may change with the macro. On the GPU everything
-//! here is a comment or nothing.
+//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference does.
 
 use core::ops::ControlFlow;
 
 pub use crate::arrays::slice;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::host::in_launch;
 use crate::trace::marker;
 use crate::{Location, LoopTrace};
 
@@ -56,7 +58,7 @@ pub fn body() -> Body {
 impl Drop for Body {
     fn drop(&mut self) {
         // The simulator unwinds the lanes of a launch that failed.
-        if !std::thread::panicking() {
+        if in_launch() && !std::thread::panicking() {
             crate::simt::join(self.end);
         }
     }
@@ -74,7 +76,9 @@ pub struct Call {
 #[inline(always)]
 pub fn call() -> Call {
     #[cfg(not(target_arch = "nvptx64"))]
-    crate::simt::host::with_lane(|lane| lane.call(true));
+    if in_launch() {
+        crate::simt::host::with_lane(|lane| lane.call(true));
+    }
     Call {
         #[cfg(not(target_arch = "nvptx64"))]
         _private: (),
@@ -84,7 +88,7 @@ pub fn call() -> Call {
 #[cfg(not(target_arch = "nvptx64"))]
 impl Drop for Call {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if in_launch() && !std::thread::panicking() {
             crate::simt::host::with_lane(|lane| lane.call(false));
         }
     }
@@ -119,11 +123,15 @@ impl<B, C> Fallible for ControlFlow<B, C> {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    use crate::simt::host::in_launch;
     use crate::simt::located;
     use crate::trace::host::record;
 
     #[track_caller]
     pub(super) fn point(location: u16) {
+        if !in_launch() {
+            return;
+        }
         record(location, located(location, core::panic::Location::caller()), 1);
     }
 }

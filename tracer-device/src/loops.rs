@@ -120,7 +120,7 @@ impl<L: Location> Drop for LoopTrace<L> {
 /// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::simt::host::{Site, with_lane};
+    use crate::simt::host::{Site, in_launch, with_lane};
     use crate::simt::{active_mask, ballot, located, rejoin, shuffle};
     use crate::trace::host::record;
 
@@ -138,12 +138,16 @@ mod host {
 
     impl Iterations {
         pub(super) fn new(located: bool) -> Self {
-            Self { counted: with_lane(|lane| lane.recording()).counted, located, count: 0, site: None }
+            let counted = (!located || in_launch()) && with_lane(|lane| lane.recording()).counted;
+            Self { counted, located, count: 0, site: None }
         }
 
         #[track_caller]
         pub(super) fn tick(&mut self, location: u16, iterations: u32) {
             let site = core::panic::Location::caller();
+            if self.located && !in_launch() {
+                return;
+            }
             if !self.counted {
                 let mask = if self.located { located(location, site) } else { active_mask() };
                 return record(location, mask, iterations);

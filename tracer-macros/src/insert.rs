@@ -229,14 +229,14 @@ impl<'a> Insert<'a> {
         self.visit_expr_mut(&mut found.expr);
         let span = found.question_token.span;
         let returns = self.add(Kind::Else, &format!("{text}? returns"), span, self.end);
-        let goes_on = self.add(Kind::Then, &format!("{text}? goes on"), span, self.end);
+        let has_value_id = self.add(Kind::Then, &format!("{text}? has a value"), span, self.end);
         let (device, inner) = (self.device, &found.expr);
-        let [returned, went_on] = [returns, goes_on].map(|id| self.point(id, span));
-        let value = format_ident!("_warptrace_value_{goes_on}", span = span);
+        let [returned, passed] = [returns, has_value_id].map(|id| self.point(id, span));
+        let value = format_ident!("_warptrace_value_{has_value_id}", span = span);
         let fails = at(span, quote!(#device::automatic::Fallible::fails(&#value)));
         *found.expr = Expr::Verbatim(quote!({
             let #value = #inner;
-            if #fails { #returned } else { #went_on }
+            if #fails { #returned } else { #passed }
             #value
         }));
     }

@@ -78,7 +78,7 @@ use proc_macro::TokenStream;
 /// | `match` of two arms or more | each arm |
 /// | `while`, `for`, `loop` | each iteration, and the end |
 /// | `return` | it was reached; not where it comes first in a branch, whose own event says so |
-/// | `?` | it went on, or returned |
+/// | `?` | it had a value, or returned |
 /// | `trace!("name")`, `trace!("name", if condition)` | it was reached (and the condition holds) |
 ///
 /// - All functions of the module are traced, methods included, but for: `const fn`, functions with

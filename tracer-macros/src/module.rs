@@ -98,6 +98,14 @@ fn insert(items: &mut [Item], device: &syn::Path, table: &mut Table, errors: &mu
     for function in &mut functions {
         let is_traced = function.is_traced();
         let Function { name, attributes, signature, block } = function;
+        for attribute in attributes.iter() {
+            if let Some(name @ ("kernel" | "untraced")) =
+                attribute.path().get_ident().map(ToString::to_string).as_deref()
+                && let Err(error) = attribute.meta.require_path_only()
+            {
+                insert.errors.push(syn::Error::new(error.span(), format!("`#[{name}]` takes no arguments")));
+            }
+        }
         let is_kernel = has(attributes, "kernel");
         let decides = || decisions::in_statements(&block.stmts, &decisions::Noisy::new());
         if is_traced && (is_kernel || decides()) {

@@ -95,7 +95,7 @@ fn the_table_lists_what_the_source_says() {
     let expected = "
  1 in  0  entry      Walk::step
  2 in  1  else       Walk::step: self.0.checked_sub(1)? returns
- 3 in  1  then       Walk::step: self.0.checked_sub(1)? goes on
+ 3 in  1  then       Walk::step: self.0.checked_sub(1)? has a value
  4 in  0  entry      classify
  5 in  4  arm        classify: match x % 4: 0
  6 in  4  arm        classify: match x % 4: 1 | 2 if x > 8
@@ -161,7 +161,7 @@ fn every_lane_records_its_own_way() {
         "everything: for step in 0..limit",
         "everything: end of for step in 0..limit",
         "Walk::step",
-        "Walk::step: self.0.checked_sub(1)? goes on",
+        "Walk::step: self.0.checked_sub(1)? has a value",
         "everything: while let Some(left) = walk.step()",
         "everything: else of if left == 1",
         "classify",

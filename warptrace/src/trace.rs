@@ -1,7 +1,7 @@
 //! A trace: from its options to its summary.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -104,6 +104,7 @@ impl TraceBuilder {
     /// needs a build script that compiles them), or the options contradict each other.
     pub fn start(self, module: &KernelModule) -> Result<Trace, Error> {
         let Self { shared, path, options } = self;
+        let is_new = !path.exists();
         let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
         let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
@@ -111,7 +112,16 @@ impl TraceBuilder {
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
         // it.
         let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        trace.session = Some(Session::start_module(device, module, &options, output)?);
+        match Session::start_module(device, module, &options, output) {
+            Ok(session) => trace.session = Some(session),
+            Err(error) => {
+                if is_new {
+                    // Nothing was recorded; an empty file would only be in the way.
+                    let _ = fs::remove_file(&trace.path);
+                }
+                return Err(error.into());
+            }
+        }
         Ok(trace)
     }
 }

@@ -126,6 +126,11 @@ pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
     run()
 }
 
+/// Whether a lane runs on this thread: false where the host calls a function of a kernel by itself.
+pub fn in_launch() -> bool {
+    CURRENT.with(Cell::get).is_some()
+}
+
 /// Runs `use_lane` with the current lane.
 ///
 /// # Panics

@@ -19,6 +19,9 @@ mod wrong {
     #[kernel]
     fn unpacks((x, y): (u32, u32)) {}
 
+    #[kernel(conditions)]
+    fn has_arguments() {}
+
     fn marks(x: u32) {
         trace!(x > 1);
         trace!("many", x > 1);
