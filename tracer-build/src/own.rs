@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
+use crate::BuildError;
 use crate::embed::try_compile;
 
 /// Where the package `warptrace` is, as its build script tells those of packages that depend on it.
@@ -59,6 +60,11 @@ pub fn compile(file: impl AsRef<Path>) {
     }
     match try_compile(&folder, "kernels") {
         Ok(ptx) => println!("cargo::rustc-env={PTX_VARIABLE}={}", ptx.display()),
+        Err(BuildError::Compile { output, .. }) => fail(&format!(
+            "the kernels of {} do not compile for the device, where they may use `core` and `warptrace::device` \
+             only:\n{output}",
+            file.display()
+        )),
         Err(error) => fail(&error.to_string()),
     }
 }
