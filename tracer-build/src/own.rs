@@ -7,7 +7,7 @@ use std::process::exit;
 use crate::BuildError;
 use crate::embed::try_compile;
 
-/// Where the package `warptrace` is, as its build script tells those of packages that depend on it.
+/// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on it.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
 /// Tells `#[warptrace::kernels]` where the PTX is.

@@ -35,7 +35,7 @@ pub fn counted<L: Location>(location: L) -> LoopTrace<L> {
     LoopTrace::located(location)
 }
 
-/// Stands for the body of a loop. On the simulator, lanes wait at its end for those that are still inside,
+/// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
 /// as hardware has them meet before the next iteration.
 #[derive(Debug)]
 #[must_use = "its end is the end of the loop's body"]
@@ -64,7 +64,7 @@ impl Drop for Body {
     }
 }
 
-/// Stands for a call. On the simulator, lanes in a function come before those that are back in its caller.
+/// Stands for a call. On the simulator, lanes in a function come before lanes that are back in its caller.
 #[derive(Debug)]
 #[must_use = "its end is the end of the call"]
 pub struct Call {

@@ -55,7 +55,7 @@ pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
     functions
 }
 
-/// Names of the functions whose calls leave events: those with decisions, and those that call such a one.
+/// Names of the functions whose calls leave events: they have decisions, or call a function that does.
 /// Names are compared without their paths, so a function may be taken for another of the same name.
 pub(crate) fn noisy(functions: &[Function<'_>]) -> Noisy {
     let mut noisy = Noisy::new();

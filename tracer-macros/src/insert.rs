@@ -99,7 +99,7 @@ impl<'a> Insert<'a> {
         prepend(block, self.point(id, span));
     }
 
-    /// Traces both outcomes of `if`, and of those that follow its `else`. They rejoin at `rejoin`.
+    /// Traces both outcomes of `if`, and of each `if` that follows its `else`. They rejoin at `rejoin`.
     fn if_else(&mut self, found: &mut ExprIf, rejoin: LineColumn) {
         let condition = format!("if {}", source(&found.cond));
         self.visit_expr_mut(&mut found.cond);

@@ -51,7 +51,7 @@ impl Writer {
                         Delimiter::Bracket => ("[", "]"),
                         Delimiter::None => ("", ""),
                     };
-                    // The span of the whole: those of its ends are lost where the group was parsed.
+                    // The span of the whole: the spans of its ends are lost where the group was parsed.
                     let (start, end) = (group.span().start(), group.span().end());
                     self.word(&open, start, beside(start, open.len()));
                     self.tokens(group.stream());

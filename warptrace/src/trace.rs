@@ -172,7 +172,7 @@ impl Trace {
         Ok(unsafe { session.record(call, config.shape()) }?.kernel)
     }
 
-    /// Writes what is left, ends the file, and answers what is in it.
+    /// Writes what the device still holds, ends the file, and answers what is in it.
     ///
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
@@ -213,7 +213,7 @@ pub struct Summary {
     pub lost: u64,
     /// Length of the file.
     pub file_bytes: u64,
-    /// Time of the kernels alone.
+    /// Time of the kernels, without what the trace cost.
     pub kernel: Duration,
 }
 
