@@ -5,5 +5,6 @@ pub(crate) mod decode;
 pub(crate) mod devices;
 pub(crate) mod info;
 mod interrupt;
+pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod verify;

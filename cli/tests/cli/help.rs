@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -25,6 +25,7 @@ const COMMANDS: [&[&str]; 22] = [
     &["decode"],
     &["verify"],
     &["devices"],
+    &["new"],
 ];
 
 #[test]
