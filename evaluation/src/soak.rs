@@ -9,6 +9,7 @@ use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, Session, Sessio
 
 use crate::arguments::Soak;
 use crate::machine::{self, Machine};
+use crate::record::needed_memory;
 use crate::subject::Subject;
 use crate::subjects::{self, Selection};
 use crate::table::Table;
@@ -89,15 +90,19 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         while started.elapsed() < limit {
             for (case, subject) in &subjects {
                 let MemorySize(memory) = arguments.memory;
-                let options = SessionOptions {
+                let mut options = SessionOptions {
                     policy,
                     dual: sum.sessions % 2 == 1,
                     // Little, and four times as much, in turns.
                     memory_bytes: Some(memory << (sum.sessions % 3)),
                     ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
                 };
-                record(&mut *device, &**subject, &options, &mut sum)
-                    .with_context(|| format!("{case}, policy {name}, session {}", sum.sessions))?;
+                let mut result = record(&mut *device, &**subject, &options, &mut sum);
+                if let Some(needed) = result.as_ref().err().and_then(needed_memory) {
+                    options.memory_bytes = Some(needed);
+                    result = record(&mut *device, &**subject, &options, &mut sum);
+                }
+                result.with_context(|| format!("{case}, policy {name}, session {}", sum.sessions))?;
             }
             if started.elapsed() > limit.mul_f64(WARM_UP) && warm == 0 {
                 warm = resident();
