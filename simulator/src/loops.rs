@@ -47,12 +47,61 @@ pub(crate) enum Move {
 /// The loops and functions that a warp has run through.
 #[derive(Default)]
 pub(crate) struct LoopTable {
-    /// A bit per hash of each point that was reached other than by a jump back. Two points that share a bit
-    /// only make a call look like a loop.
-    entered: Cell<u64>,
+    /// The points that were reached other than by a jump back.
+    entered: PointSet,
     headers: RefCell<Vec<Header>>,
     /// First points of functions.
     functions: RefCell<Vec<u64>>,
+}
+
+/// Points: most of them where their hash says, the others in a list.
+struct PointSet {
+    /// 0 where there is none.
+    table: [Cell<u64>; 1 << TABLE_BITS],
+    others: RefCell<Vec<u64>>,
+}
+
+const TABLE_BITS: u32 = 7;
+
+impl Default for PointSet {
+    fn default() -> Self {
+        Self { table: [const { Cell::new(0) }; 1 << TABLE_BITS], others: RefCell::default() }
+    }
+}
+
+impl PointSet {
+    fn clear(&self) {
+        self.table.iter().for_each(|slot| slot.set(0));
+        self.others.borrow_mut().clear();
+    }
+
+    #[inline]
+    fn slot(&self, point: u64) -> &Cell<u64> {
+        &self.table[(point.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TABLE_BITS)) as usize]
+    }
+
+    #[inline]
+    fn contains(&self, point: u64) -> bool {
+        match self.slot(point).get() {
+            0 => false,
+            found => found == point || self.others.borrow().contains(&point),
+        }
+    }
+
+    #[inline]
+    fn insert(&self, point: u64) {
+        let slot = self.slot(point);
+        match slot.get() {
+            0 => slot.set(point),
+            found if found == point => {}
+            _ => {
+                let mut others = self.others.borrow_mut();
+                if !others.contains(&point) {
+                    others.push(point);
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +114,7 @@ struct Header {
 impl LoopTable {
     /// Forgets everything, for the next block.
     pub(crate) fn clear(&self) {
-        self.entered.set(0);
+        self.entered.clear();
         self.headers.borrow_mut().clear();
         self.functions.borrow_mut().clear();
     }
@@ -78,12 +127,10 @@ impl LoopTable {
         if is_structured(to) {
             return Move::On;
         }
-        let bit = 1 << (to.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
         let same_file = from != 0 && file(to) == file(from);
-        let call =
-            if same_file { to < from && self.entered.get() & bit == 0 } else { from == 0 || to < from };
+        let call = if same_file { to < from && !self.entered.contains(to) } else { from == 0 || to < from };
         if !(call && same_file) {
-            self.entered.set(self.entered.get() | bit);
+            self.entered.insert(to);
         }
         if call {
             return Move::Call;

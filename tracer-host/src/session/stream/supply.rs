@@ -26,7 +26,8 @@ pub(super) struct Slots {
 /// taken it.
 ///
 /// A lane may take its ticket and look at its slot much later, when tickets after it have gone round the
-/// queue. So a slot is written again only when its segment's header has been seen, or is free again.
+/// queue. So a slot is written again only when its segment's header has been seen, or is free again. A ticket
+/// that was taken and whose slot cannot be written yet is skipped, so that others need not wait for it.
 #[derive(Debug)]
 pub(super) struct Supply {
     /// For each slot of the queue whether somebody may still look for the segment that it names.
@@ -36,12 +37,14 @@ pub(super) struct Supply {
     /// The tag that each segment was given with last.
     tags: Vec<u32>,
     free: Vec<u32>,
-    /// Tickets up to here have a segment.
-    given: u64,
+    /// Tickets up to here have a segment, or are skipped.
+    next: u64,
+    /// Tickets whose slots could not be written when it was their turn, in their order.
+    skipped: Vec<u64>,
     /// So many tickets are known to be taken.
     tickets: u64,
-    /// Those of the last tickets, in their order, which nobody is known to have taken.
-    waiting: VecDeque<Given>,
+    /// What was given to tickets that nobody is known to have taken, with these tickets, in their order.
+    waiting: VecDeque<(u64, Given)>,
 }
 
 impl Supply {
@@ -59,7 +62,8 @@ impl Supply {
             tags: vec![tag; segments as usize],
             // They are taken from the end.
             free: (0..segments).rev().collect(),
-            given: tickets,
+            next: tickets,
+            skipped: Vec::new(),
             tickets,
             waiting: VecDeque::new(),
         }
@@ -98,54 +102,69 @@ impl Supply {
 
     /// Takes note that no kernel runs: nobody looks into any slot but those that nobody has taken.
     pub(super) fn nobody_looks(&mut self) {
-        let waiting = self.waiting.iter().map(|given| given.slot).collect::<Vec<_>>();
         self.awaited.fill(false);
-        waiting.into_iter().for_each(|slot| self.awaited[slot as usize] = true);
+        self.waiting.iter().for_each(|(_, given)| self.awaited[given.slot as usize] = true);
+        self.skipped.clear();
         self.patience_lost = false;
     }
 
-    /// Gives free segments to the next tickets, as far as their slots can be written: what to write into the
+    /// Gives all free segments to the next tickets, as far as their slots can be written: what to write into the
     /// queue, in this order.
     pub(super) fn give(&mut self) -> Vec<Slots> {
         let mut writes: Vec<Slots> = Vec::new();
-        let slots = self.slots();
-        loop {
-            let slot = (self.given & u64::from(slots - 1)) as u32;
-            let is_passed = self.patience_lost && self.tickets > self.given;
-            if self.awaited[slot as usize] && !is_passed {
-                break;
+        let mut skipped = std::mem::take(&mut self.skipped);
+        skipped.retain(|&ticket| !self.give_to(ticket, &mut writes));
+        self.skipped = skipped;
+        while !self.free.is_empty() {
+            if !self.give_to(self.next, &mut writes) {
+                // What nobody asks for yet is kept for whoever asks first.
+                if self.next >= self.tickets {
+                    break;
+                }
+                self.skipped.push(self.next);
             }
-            let Some(segment) = self.free.pop() else { break };
-            let tag = &mut self.tags[segment as usize];
-            // 2^27 tags: what is left from the one that was the same is long overwritten.
-            *tag = match tag.wrapping_add(TAG_STEP) {
-                0 => TAG_STEP,
-                tag => tag,
-            };
-            let given = Given { segment, tag: *tag, slot };
-            self.awaited[slot as usize] = true;
-            let [low, high] = slot_words(segment, given.tag, self.given, slots);
-            if slot == 0 || writes.is_empty() {
-                let offset = u64::from(slot) * u64::from(SLOT_BYTES);
-                writes.push(Slots { offset, bytes: Vec::new() });
-            }
-            if let Some(last) = writes.last_mut() {
-                last.bytes.extend(low.to_le_bytes());
-                last.bytes.extend(high.to_le_bytes());
-            }
-            self.waiting.push_back(given);
-            self.given += 1;
+            self.next += 1;
         }
         writes
+    }
+
+    /// Gives a free segment to a ticket, and appends what to write to `writes`. Answers whether there was one,
+    /// and the ticket's slot could be written.
+    fn give_to(&mut self, ticket: u64, writes: &mut Vec<Slots>) -> bool {
+        let slots = self.slots();
+        let slot = (ticket & u64::from(slots - 1)) as u32;
+        if self.awaited[slot as usize] && !(self.patience_lost && self.tickets > ticket) {
+            return false;
+        }
+        let Some(segment) = self.free.pop() else { return false };
+        let tag = &mut self.tags[segment as usize];
+        // 2^26 tags: what is left from the one that was the same is long overwritten.
+        *tag = match tag.wrapping_add(TAG_STEP) {
+            0 => TAG_STEP,
+            tag => tag,
+        };
+        let given = Given { segment, tag: *tag, slot };
+        self.awaited[slot as usize] = true;
+        let words = slot_words(segment, given.tag, ticket, slots).map(u32::to_le_bytes);
+        let offset = u64::from(slot) * u64::from(SLOT_BYTES);
+        match writes.last_mut() {
+            Some(last) if last.offset + last.bytes.len() as u64 == offset => {
+                last.bytes.extend(words.as_flattened());
+            }
+            _ => writes.push(Slots { offset, bytes: words.as_flattened().to_vec() }),
+        }
+        // Those of skipped tickets were taken long ago.
+        let at = if ticket < self.next { 0 } else { self.waiting.len() };
+        self.waiting.insert(at, (ticket, given));
+        true
     }
 
     /// Answers which segments have been taken since the last time, when so many tickets have been. (There may
     /// be more tickets than segments.)
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
         self.tickets = tickets;
-        let first = self.given - self.waiting.len() as u64;
-        let taken = tickets.saturating_sub(first).min(self.waiting.len() as u64);
-        self.waiting.drain(..taken as usize)
+        let taken = self.waiting.partition_point(|(ticket, _)| *ticket < tickets);
+        self.waiting.drain(..taken).map(|(_, given)| given)
     }
 }
 
@@ -169,7 +188,7 @@ mod tests {
         let taken: Vec<Given> = supply.taken(2).collect();
         let given = |segment: u32| Given { segment, tag: TAG_STEP, slot: segment };
         assert_eq!(taken, [given(0), given(1)]);
-        assert_eq!((supply.waiting.len(), supply.given), (1, 3));
+        assert_eq!((supply.waiting.len(), supply.next), (1, 3));
         supply.free(&[0, 1]);
         (0..2).for_each(|slot| supply.looked(slot));
         // The queue's end lies between them.
@@ -197,11 +216,13 @@ mod tests {
         assert_eq!(supply.taken(6).count(), 1);
         supply.free(&[1]);
         supply.looked(3);
-        assert_eq!(all_of(&supply.give()), 0);
+        // Ticket 4, for slot 0, was taken: it is skipped. Ticket 5 gets what there is.
+        assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (1, vec![4]));
+        assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [1]);
         // Now it has looked, and goes on.
         supply.looked(0);
-        assert_eq!(all_of(&supply.give()), 2);
-        assert_eq!(supply.taken(7).map(|given| given.slot).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((all_of(&supply.give()), supply.skipped.len()), (1, 0));
+        assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [0]);
     }
 
     #[test]
