@@ -212,14 +212,16 @@ mod tests {
         // The lane with ticket 0 is slow; others fill their segments again and again.
         supply.free(&[1, 2]);
         (1..3).for_each(|slot| supply.looked(slot));
-        assert_eq!(all_of(&supply.give()), 1, "slot 3 is written for the first time");
-        assert_eq!(supply.taken(6).count(), 1);
+        // Ticket 3 has slot 3; ticket 4, for slot 0, was taken: it is skipped; ticket 5 has slot 1.
+        assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
+        assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [3, 1]);
+        // Nobody has asked for ticket 8, whose slot is 0, too: it waits for its turn.
+        supply.free(&[1, 2]);
+        [1, 3].iter().for_each(|slot| supply.looked(*slot));
+        assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         supply.free(&[1]);
-        supply.looked(3);
-        // Ticket 4, for slot 0, was taken: it is skipped. Ticket 5 gets what there is.
-        assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (1, vec![4]));
-        assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [1]);
-        // Now it has looked, and goes on.
+        assert_eq!((all_of(&supply.give()), supply.next), (0, 8));
+        // Now the lane has looked, and ticket 4 is served first.
         supply.looked(0);
         assert_eq!((all_of(&supply.give()), supply.skipped.len()), (1, 0));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [0]);
