@@ -20,7 +20,8 @@
 //! - and no function starts between the two.
 //!
 //! A function starts where the kernel does, where lanes come from another file, and at a point that is
-//! reached by nothing but jumps back: that is the call of a function that stands above its caller.
+//! reached by nothing but jumps back: that is the call of a function that stands above its caller. Lanes that
+//! come to a function's start from inside of it have left it and call it again: those behind them come first.
 //!
 //! Nothing of this is needed where `#[warptrace::kernels]` set the trace points: there lanes do stop at the end
 //! of a loop's body (`WarpOp::Join`), and functions tell when they are entered, so the lowest point is right.
@@ -132,7 +133,7 @@ impl LoopTable {
         if !(call && same_file) {
             self.entered.insert(to);
         }
-        if call {
+        if call && !self.is_called_again(from, to) {
             return Move::Call;
         }
         if to > from || is_join(from) {
@@ -144,6 +145,13 @@ impl LoopTable {
             None => headers.push(Header { point: to, extent: from }),
         }
         Move::Back
+    }
+
+    /// Whether lanes that come from inside of a function have left it and call it again: as in a loop, those
+    /// that are still in it come first.
+    fn is_called_again(&self, from: u64, to: u64) -> bool {
+        let functions = self.functions.borrow();
+        to < from && functions.contains(&to) && !functions.iter().any(|&start| to < start && start <= from)
     }
 
     /// Notes that a function starts at `point`.
