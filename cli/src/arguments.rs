@@ -1,6 +1,7 @@
 //! The command line.
 
 mod answers;
+mod export;
 mod numbers;
 mod recording;
 mod window;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::answers::{
     Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Rows, WarpColumn,
 };
+pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Print the events of a trace
     Decode(Decode),
+    /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
+    Export(Export),
     /// Check that a trace is complete and sound
     Verify(Verify),
     /// List the devices that can run kernels
