@@ -114,7 +114,7 @@ impl TraceFile {
         }
         let stream = Stream { launch, track, warp };
         let mut decoder = Decoder::new(codec);
-        items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut all(|item| sink(item))).map(|_| ())
+        items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut all(sink)).map(|_| ())
     }
 
     /// Gives the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of

@@ -68,6 +68,7 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
     let mut profile = Profile::new(product, start, SamplingInterval::from_nanos(1_000));
     profile.set_symbolicated(true);
     let category = profile.add_category("Kernel", CategoryColor::Green);
+    let labels = Labels::new(source);
     let mut processes = BTreeMap::new();
     let mut weights = Vec::new();
     let most = (ALL_STRETCHES / source.launches().len().max(1) as u64).clamp(1, MAX_STRETCHES);
@@ -84,11 +85,11 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
         let next = processes.len() as u32 + 1;
         let process =
             *processes.entry(info.kernel()).or_insert_with(|| profile.add_process(kernel, next, zero));
-        let thread = profile.add_thread(process, info.number() + 1, zero, false);
+        let thread = profile.add_thread(process, info.number().saturating_add(1), zero, false);
         profile.set_thread_name(thread, &format!("launch {}", info.number()));
         let mut of_thread = Vec::new();
         for (nanos, location, sum) in stretches.samples() {
-            let frames = [kernel.to_owned(), source.label(location)].map(|name| FrameInfo {
+            let frames = [kernel.to_owned(), labels.of(source, location)].map(|name| FrameInfo {
                 frame: Frame::Label(profile.intern_string(&name)),
                 category_pair: category.into(),
                 flags: FrameFlags::empty(),
@@ -102,22 +103,14 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
     }
     let total = weights.iter().flatten().fold(0_u64, |total, sum| total.saturating_add(*sum));
     let mut profile = serde_json::to_value(&profile)?;
-    complete(source, &mut profile, &weights, weight);
+    complete(source, &labels, &mut profile, &weights, weight);
     serde_json::to_writer(&mut out, &profile)?;
     out.flush()?;
     Ok(total)
 }
 
-/// Puts in what the crate's interface does not take: weights beyond 31 bits, places of functions, and facts.
-fn complete(source: &Source<'_>, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
-    let places: BTreeMap<String, (&str, u32)> = source
-        .trace()
-        .metadata()
-        .locations
-        .iter()
-        .filter(|info| !info.file.is_empty())
-        .map(|info| (source.label(info.id), (info.file.as_str(), info.line)))
-        .collect();
+/// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
+fn complete(source: &Source<'_>, labels: &Labels, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
     let facts = source.facts().into_iter();
     let facts = facts.chain([("axis", AXIS.to_owned()), ("weights", weight.describe().to_owned())]);
     let entries = facts.map(|(key, value)| json!({ "label": key, "format": "string", "value": value }));
@@ -125,7 +118,67 @@ fn complete(source: &Source<'_>, profile: &mut Value, weights: &[Vec<u64>], weig
     let threads = profile["threads"].as_array_mut().into_iter().flatten();
     for (thread, weights) in threads.zip(weights) {
         thread["samples"]["weight"] = json!(weights);
-        let _ = &places;
+        let mut strings: Vec<Value> = thread["stringArray"].as_array().cloned().unwrap_or_default();
+        let names = thread["funcTable"]["name"].as_array().cloned().unwrap_or_default();
+        let (mut files, mut lines) = (Vec::new(), Vec::new());
+        for name in &names {
+            let name = name.as_u64().and_then(|at| strings.get(at as usize)?.as_str());
+            let Some((file, line)) = name.and_then(|name| labels.sources.get(name)) else {
+                files.push(Value::Null);
+                lines.push(Value::Null);
+                continue;
+            };
+            let file = Value::from(file.as_str());
+            let at = strings.iter().position(|known| *known == file).unwrap_or_else(|| {
+                strings.push(file);
+                strings.len() - 1
+            });
+            files.push(json!(at));
+            lines.push(if *line > 0 { json!(line) } else { Value::Null });
+        }
+        // A function has one frame.
+        let of_frame = |func: &Value| func.as_u64().and_then(|func| lines.get(func as usize)).cloned();
+        let frames = thread["frameTable"]["func"].as_array().into_iter().flatten();
+        let of_frames: Vec<Value> = frames.map(|func| of_frame(func).unwrap_or(Value::Null)).collect();
+        thread["frameTable"]["line"] = json!(of_frames);
+        thread["funcTable"]["fileName"] = json!(files);
+        thread["funcTable"]["lineNumber"] = json!(lines);
+        thread["stringArray"] = json!(strings);
+    }
+}
+
+/// Names of functions: a profile knows them by their names, so that each location needs one of its own.
+struct Labels {
+    by_id: BTreeMap<u16, String>,
+    /// File and line, by name.
+    sources: BTreeMap<String, (String, u32)>,
+}
+
+impl Labels {
+    fn new(source: &Source<'_>) -> Self {
+        let metadata = source.trace().metadata();
+        let mut uses: BTreeMap<String, u32> = BTreeMap::new();
+        for kernel in &metadata.kernels {
+            *uses.entry(kernel.name.clone()).or_default() += 1;
+        }
+        for info in &metadata.locations {
+            *uses.entry(source.label(info.id)).or_default() += 1;
+        }
+        let (mut by_id, mut sources) = (BTreeMap::new(), BTreeMap::new());
+        for info in &metadata.locations {
+            let name = source.label(info.id);
+            let is_shared = uses.get(&name).is_some_and(|uses| *uses > 1);
+            let name = if is_shared { format!("{name} (location {})", info.id) } else { name };
+            if !info.file.is_empty() {
+                sources.insert(name.clone(), (info.file.clone(), info.line));
+            }
+            by_id.insert(info.id, name);
+        }
+        Self { by_id, sources }
+    }
+
+    fn of(&self, source: &Source<'_>, id: u16) -> String {
+        self.by_id.get(&id).cloned().unwrap_or_else(|| source.label(id))
     }
 }
 
@@ -187,5 +240,34 @@ impl Stretches {
             })
         });
         timed.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptrace_format::Event;
+    use warptrace_format::file::StreamId;
+
+    use super::*;
+
+    fn run(location: u16, first_event: u64, count: u64) -> Run {
+        let id = StreamId { launch: 0, kernel: 0, block: [0; 3], warp_in_block: 0 };
+        Run { warp: 0, id, first_event, event: Event { location, mask: 1 }, count }
+    }
+
+    #[test]
+    fn stretches_grow_and_keep_all_weights() {
+        let mut stretches = Stretches::new(4);
+        stretches.add(&run(1, 0, 3), 2);
+        stretches.add(&run(2, 3, 1), 1);
+        assert_eq!(stretches.samples(), [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
+        stretches.add(&run(1, 4, 5), 10);
+        // Four stretches of four events, of which the last has none.
+        assert_eq!(stretches.samples(), [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
+        stretches.add(&run(3, 9, 1 << 62), 0);
+        stretches.add(&run(3, 9, 1 << 62), 5);
+        let sum: u128 = stretches.samples().iter().map(|(_, _, sum)| u128::from(*sum)).sum();
+        assert_eq!(sum, (5 << 62) + 57);
+        assert!(stretches.samples().len() <= 3 * 4);
     }
 }

@@ -89,9 +89,10 @@ impl Lacks {
 impl Lack {
     fn describe(&self) -> String {
         let Self { launch, warps, reason, .. } = self;
-        let number = format!("{warps} warp{}", if *warps == 1 { "" } else { "s" });
+        let number = format!("{} warp{}", grouped(*warps), if *warps == 1 { "" } else { "s" });
         match self.events {
             Some(events) => {
+                let events = grouped(events);
                 format!("launch {launch}: {events} events of {number} were lost: {}", reason.describe())
             }
             None if *reason == LossReason::Died => format!("launch {launch}: {number} did not finish"),
@@ -141,4 +142,31 @@ fn selected(selection: &Selection, info: &LaunchInfo, chosen: ChosenWarps) -> u6
     let (warps, chosen) = (warps_of(selection, info), of_warp(selection, chosen));
     let before = |warp| u64::from(chosen.before(warp, info.warps_per_block()));
     before(warps.end) - before(warps.start)
+}
+
+/// A number as people read it: `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn lines_are_few() {
+        let sum =
+            |launch| Lack { launch, first: 0, last: 1, warps: 2, reason: LossReason::Died, events: None };
+        let lacks = Lacks { sums: (0..50).map(sum).collect(), ..Lacks::default() };
+        let lines = lacks.describe();
+        assert_eq!((lines.len(), lines[0].as_str()), (21, "launch 0: 2 warps did not finish"));
+        assert_eq!(lines[20], "and 30 more; `warptrace info` lists them");
+    }
 }
