@@ -34,6 +34,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
+        warptrace export fractal.wtrc --to perfetto -o fractal.pftrace\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
         it so, or `record` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."

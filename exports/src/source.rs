@@ -96,8 +96,11 @@ impl<'a> Source<'a> {
         kernel_name(self.trace, info)
     }
 
-    /// Gives what the selected warps of a launch lack, in order of warp.
-    pub(crate) fn lacking(&self, info: &LaunchInfo) -> Result<impl Iterator<Item = Lack>, ExportError> {
+    /// Gives what the selected warps of a launch lack, in order of warp. Memory: one section of accounts.
+    ///
+    /// # Errors
+    /// The trace has no such launch.
+    pub fn lacking(&self, info: &LaunchInfo) -> Result<impl Iterator<Item = Lack>, ExportError> {
         Ok(lacks::lacking(self.trace, &self.selection, info)?)
     }
 

@@ -25,6 +25,10 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     if command.weight.is_some() && command.to != ExportFormat::Firefox {
         bail!("`--weight` is for `--to firefox`");
     }
+    let is_trace = |path: &Path| fs::canonicalize(path).ok() == fs::canonicalize(&command.file).ok();
+    if command.output.exists() && is_trace(&command.output) {
+        bail!("{} is the trace itself: name another file for the export", command.output.display());
+    }
     let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let cannot = || format!("cannot export {}", path.display());
     let source = Source::new(&trace, command.selected.selection()).with_context(cannot)?;
@@ -184,6 +188,9 @@ fn written<T>(
         return Ok((value, None));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".warptrace-export-");
     #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -116,7 +116,14 @@ impl<W: Write + Send> Table<W> {
         let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
         let schema = Type::group_type_builder(name).with_fields(fields?).build()?;
         let pair = |(key, value): &(&str, String)| KeyValue::new(format!("warptrace.{key}"), value.clone());
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder();
+        // Numbers of 64 bits are counters that grow in small steps, or small numbers: differences take less.
+        for column in columns.iter().filter(|column| column.kind == Kind::Large) {
+            properties = properties
+                .set_column_dictionary_enabled(column.name.into(), false)
+                .set_column_encoding(column.name.into(), Encoding::DELTA_BINARY_PACKED);
+        }
+        let properties = properties
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by(concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(facts.iter().map(pair).collect()))
