@@ -34,7 +34,7 @@ pub struct Lack {
 pub struct Lacks {
     /// Why the file is not whole; `None` if it is.
     pub cut_off: Option<String>,
-    /// Sums by launch and reason, counted and not: the first and last warp of each are those of the whole
+    /// Sums by launch and reason, counted and not: the first and last warp of each are the ones of the whole
     /// sum.
     pub sums: Vec<Lack>,
     /// Selected warps that were chosen not to be recorded. That is no loss.

@@ -84,7 +84,7 @@ const LOSSES: [Column; 12] = [
 /// The trace is damaged, or `out` cannot be written.
 pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result<u64, ExportError> {
     let mut table = Table::new(out, "runs", &RUNS, &source.facts())?;
-    let texts = Places::new(source, &mut table);
+    let texts = LocationTexts::new(source, &mut table);
     for info in source.launches() {
         let kernel = table.text(source.kernel(info));
         source.walk(info.number(), &mut |step| {
@@ -201,9 +201,9 @@ fn known(number: u32) -> Option<u32> {
 }
 
 /// Texts of locations, by id.
-struct Places(Vec<(Option<TextId>, Option<TextId>, Option<u32>)>);
+struct LocationTexts(Vec<(Option<TextId>, Option<TextId>, Option<u32>)>);
 
-impl Places {
+impl LocationTexts {
     fn new<W: Write + Send>(source: &Source<'_>, table: &mut Table<W>) -> Self {
         let ids = source.trace().metadata().locations.iter().map(|info| info.id).max().unwrap_or(0);
         let texts = (0..=ids).map(|id| match source.location(id) {

@@ -28,7 +28,7 @@ pub fn chrome(
     let about: serde_json::Map<_, _> = facts.chain([("axis".to_owned(), Value::from(AXIS))]).collect();
     // One event a line, so that a file can be looked at.
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
-    let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, places: places(source) };
+    let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, locations: locations(source) };
     let mut written = draw(source, &mut tracks, sliced)?;
     tracks.out.write_all(b"\n]}\n")?;
     tracks.out.flush()?;
@@ -37,17 +37,17 @@ pub fn chrome(
 }
 
 /// What the events of a location have in common, as JSON: the name, and the last arguments.
-struct Place {
+struct LocationJson {
     name: String,
     arguments: String,
 }
 
-fn places(source: &Source<'_>) -> Vec<Place> {
+fn locations(source: &Source<'_>) -> Vec<LocationJson> {
     let ids = source.trace().metadata().locations.iter().map(|info| info.id).max().unwrap_or(0);
-    (0..=ids).map(|id| place(source, id)).collect()
+    (0..=ids).map(|id| location(source, id)).collect()
 }
 
-fn place(source: &Source<'_>, id: u16) -> Place {
+fn location(source: &Source<'_>, id: u16) -> LocationJson {
     let mut arguments = format!(",\"location\":{id}");
     if let Some(info) = source.location(id).filter(|info| !info.file.is_empty()) {
         arguments += &format!(",\"file\":{}", Value::from(info.file.as_str()));
@@ -55,7 +55,7 @@ fn place(source: &Source<'_>, id: u16) -> Place {
             arguments += &format!(",\"line\":{}", info.line);
         }
     }
-    Place { name: Value::from(source.label(id)).to_string(), arguments }
+    LocationJson { name: Value::from(source.label(id)).to_string(), arguments }
 }
 
 struct Chrome<W> {
@@ -65,7 +65,7 @@ struct Chrome<W> {
     /// Linear index of the warp, from 1.
     thread: u64,
     is_first: bool,
-    places: Vec<Place>,
+    locations: Vec<LocationJson>,
 }
 
 impl<W: Write> Chrome<W> {
@@ -108,14 +108,14 @@ impl<W: Write> Tracks for Chrome<W> {
         self.begin()?;
         let Run { first_event, event, count, .. } = *run;
         let unknown;
-        let place = if let Some(place) = self.places.get(usize::from(event.location)) {
-            place
+        let location = if let Some(location) = self.locations.get(usize::from(event.location)) {
+            location
         } else {
-            unknown = place(source, event.location);
+            unknown = location(source, event.location);
             &unknown
         };
         let (process, thread, mask) = (self.process, self.thread, event.mask);
-        let Place { name, arguments } = place;
+        let LocationJson { name, arguments } = location;
         let lanes = mask.count_ones();
         write!(
             self.out,

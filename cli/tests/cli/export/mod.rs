@@ -3,6 +3,7 @@
 mod firefox;
 mod lcov;
 mod outputs;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod timeline;
 

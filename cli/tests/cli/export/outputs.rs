@@ -3,7 +3,19 @@
 use super::{export, mis};
 use crate::support::{Folder, run, text};
 
+#[cfg(feature = "parquet")]
 const FORMATS: [&str; 5] = ["parquet", "perfetto", "chrome", "firefox", "lcov"];
+#[cfg(not(feature = "parquet"))]
+const FORMATS: [&str; 4] = ["perfetto", "chrome", "firefox", "lcov"];
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    let folder = Folder::new();
+    let (code, _, errors) =
+        run(&["export", text(&mis(&folder)), "--to", "parquet", "-o", text(&folder.at("out"))]);
+    assert!(code == 1 && errors.contains("build it with the feature `parquet`"), "{errors}");
+}
 
 #[test]
 fn exports_are_the_same_each_time() {

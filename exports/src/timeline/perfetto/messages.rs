@@ -1,6 +1,6 @@
 //! The messages of Perfetto's `trace.proto` that exports have, with the fields that they use.
 //!
-//! Names and numbers are those of `protos/perfetto/trace/perfetto_trace.proto`; a test reads the files with
+//! Names and numbers of fields come from `protos/perfetto/trace/perfetto_trace.proto`; a test reads the files with
 //! the classes that Perfetto publishes.
 
 use prost::Message;
