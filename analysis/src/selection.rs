@@ -70,7 +70,7 @@ impl Selection {
     }
 
     /// Whether the warp with this linear index is looked at, of a launch that is.
-    pub(crate) fn has_warp(&self, info: &LaunchInfo, warp: u32) -> bool {
+    pub fn has_warp(&self, info: &LaunchInfo, warp: u32) -> bool {
         let in_block = |block| {
             let first = info.warp_index(block, 0);
             first.is_some_and(|first| (first..first + info.warps_per_block()).contains(&warp))

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod answers;
+mod export;
 mod numbers;
 mod recording;
 mod window;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::answers::{
     Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Rows, WarpColumn,
 };
+pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
@@ -33,6 +35,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
+        warptrace export fractal.wtrc --to perfetto -o fractal.pftrace\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n  \
         warptrace new my-kernels                     a package for a kernel of your own\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
@@ -67,6 +70,8 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Print the events of a trace
     Decode(Decode),
+    /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
+    Export(Export),
     /// Check that a trace is complete and sound
     Verify(Verify),
     /// List the devices that can run kernels

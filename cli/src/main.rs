@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Stats(command) => commands::answers::stats(&command),
         Command::Diff(command) => commands::answers::diff(&command),
         Command::Decode(command) => commands::decode::run(&command),
+        Command::Export(command) => commands::export::run(&command),
         Command::Verify(command) => commands::verify::run(&command),
         Command::Devices => commands::devices::run(),
         Command::New(command) => commands::new::run(&command),

@@ -83,6 +83,7 @@ fn read_marks(trace: &TraceFile, launch: u32, track: u32) -> Result<u64, DecodeE
                 assert_eq!(next_event, next);
                 lost = lost.saturating_add(missing.events.unwrap_or(0));
             }
+            Piece::Item(_) => unreachable!("events are expanded"),
         }
         ControlFlow::Continue(())
     })?;

@@ -1,6 +1,7 @@
 //! Runs and cycles of many warps: analyses that cost what the compressed trace costs.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 use warptrace_format::Event;
@@ -67,15 +68,16 @@ impl TraceFile {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
                         let stream = Stream { launch, track, warp };
                         let mut sink = |item: WarpItem<'_>| fold(&mut value, item);
-                        match held {
+                        let _ = match held {
                             Held::Chunks(tracks) => {
                                 let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
-                                items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)?;
+                                items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut all(&mut sink))?
                             }
                             Held::Huge => {
-                                items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut sink)?;
+                                let feed = FrameFeed::new(self, stream);
+                                items_of(feed, stream, &mut decoder, &mut all(&mut sink))?
                             }
-                        }
+                        };
                         Ok::<_, DecodeError>(Some((decoder, value)))
                     },
                 )
@@ -112,7 +114,44 @@ impl TraceFile {
         }
         let stream = Stream { launch, track, warp };
         let mut decoder = Decoder::new(codec);
-        items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut |item| sink(item))
+        items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut all(sink)).map(|_| ())
+    }
+
+    /// Gives the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
+    /// its events. Everything runs on the calling thread, so that nothing is held for the order's sake.
+    /// `Break` from `sink` ends the walk early, and comes back.
+    ///
+    /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
+    ///
+    /// # Errors
+    /// As [`TraceFile::decode_all`].
+    pub fn items_in_order(
+        &self,
+        launch: u32,
+        track: u32,
+        filter: &WarpFilter,
+        sink: &mut dyn FnMut(WarpItem<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let (info, codec) = self.resolve(launch, track)?;
+        let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
+        let mut decoder = Decoder::new(codec);
+        let mut sink = |item: WarpItem<'_>| sink(item);
+        while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
+            for (&warp, held) in &window.held {
+                let stream = Stream { launch, track, warp };
+                let flow = match held {
+                    Held::Chunks(tracks) => {
+                        let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
+                        items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)?
+                    }
+                    Held::Huge => items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut sink)?,
+                };
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// How often each trace point was passed by the warps that `filter` selects; only those that were.
@@ -165,23 +204,38 @@ impl TraceFile {
     }
 }
 
-/// Gives the items of a warp's chunks to `sink`.
+/// Makes a sink that takes all items.
+fn all(mut sink: impl FnMut(WarpItem<'_>)) -> impl FnMut(WarpItem<'_>) -> ControlFlow<()> {
+    move |item| {
+        sink(item);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives the items of a warp's chunks to `sink`. After its `Break` it gets no more; the rest of the chunk is
+/// decoded all the same.
 fn items_of<F: ChunkFeed>(
     mut feed: F,
     stream: Stream,
     decoder: &mut Decoder,
-    sink: &mut impl FnMut(WarpItem<'_>),
-) -> Result<(), DecodeError> {
+    sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, DecodeError> {
     let warp = stream.warp;
     let mut sequence = Sequence::new(stream);
     let mut first_event = 0;
     while let Some(chunk) = feed.next_chunk()? {
         sequence.check(chunk)?;
+        let mut flow = ControlFlow::Continue(());
         let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
-            sink(WarpItem { warp, first_event, item });
+            if flow.is_continue() {
+                flow = sink(WarpItem { warp, first_event, item });
+            }
             first_event += item.events();
         });
+        if flow.is_break() {
+            return Ok(flow);
+        }
         result.map_err(|error| chunk.error(stream, error))?;
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }

@@ -5,6 +5,7 @@
 //!                                 ├─ decode_all    events of all warps, in order of warp, decoded in parallel
 //!                                 ├─ fold_items    runs and cycles of all warps, on all cores, not expanded
 //!                                 ├─ warp_items    those of one warp
+//!                                 ├─ items_with_losses  those of all warps, in order, with marks
 //!                                 ├─ decode_with_losses  the same, with marks where events are missing
 //!                                 ├─ streams       accounting of each warp
 //!                                 ├─ losses        what is missing in a launch, and why

@@ -9,6 +9,7 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::all::{EventBlock, WarpFilter};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
+use crate::items::WarpItem;
 use crate::losses::Reasons;
 
 /// Events that a warp lacks.
@@ -34,12 +35,14 @@ impl Missing {
     }
 }
 
-/// A piece of what [`TraceFile::decode_with_losses`] finds.
+/// A piece of what [`TraceFile::decode_with_losses`] and [`TraceFile::items_with_losses`] find.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Piece<'a> {
-    /// Consecutive events of one warp.
+    /// Consecutive events of one warp, from `decode_with_losses`.
     Events(EventBlock<'a>),
+    /// A run or cycle of one warp, from `items_with_losses`.
+    Item(WarpItem<'a>),
     /// Events of a warp are missing, here or, if they may be missing anywhere, in the events that follow.
     Missing {
         /// What is missing.
@@ -54,6 +57,7 @@ impl Piece<'_> {
     pub const fn warp(&self) -> u32 {
         match self {
             Self::Events(block) => block.warp,
+            Self::Item(item) => item.warp,
             Self::Missing { missing, .. } => missing.warp,
         }
     }
@@ -77,19 +81,44 @@ impl TraceFile {
         filter: &WarpFilter,
         sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
+        let mut marks = self.marks(launch, track, filter)?;
+        let flow = self.decode_all(launch, track, filter, &mut |block| {
+            marks.at(block.warp, sink)?;
+            marks.note(block.first_event + block.events.len() as u64);
+            sink(Piece::Events(block))
+        })?;
+        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+    }
+
+    /// As [`items_in_order`](Self::items_in_order), with the marks of
+    /// [`decode_with_losses`](Self::decode_with_losses).
+    ///
+    /// # Errors
+    /// As [`items_in_order`](Self::items_in_order). Accounts that cannot be read count as missing.
+    pub fn items_with_losses(
+        &self,
+        launch: u32,
+        track: u32,
+        filter: &WarpFilter,
+        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let mut marks = self.marks(launch, track, filter)?;
+        let flow = self.items_in_order(launch, track, filter, &mut |item| {
+            marks.at(item.warp, sink)?;
+            marks.note(item.first_event + item.item.events());
+            sink(Piece::Item(item))
+        })?;
+        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+    }
+
+    fn marks(&self, launch: u32, track: u32, filter: &WarpFilter) -> Result<Marks<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
-        let mut marks = Marks {
+        Ok(Marks {
             accounts: AccountCursor::new(self, launch, track),
             reasons: Reasons::of(self, launch),
             rest: filter.range(info.warps()),
             current: None,
-        };
-        let flow = self.decode_all(launch, track, filter, &mut |block| {
-            marks.at(block.warp, sink)?;
-            marks.note(&block);
-            sink(Piece::Events(block))
-        })?;
-        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+        })
     }
 
     /// What one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
@@ -151,9 +180,9 @@ impl Marks<'_> {
         ControlFlow::Continue(())
     }
 
-    fn note(&mut self, block: &EventBlock<'_>) {
+    fn note(&mut self, next_event: u64) {
         if let Some(current) = &mut self.current {
-            current.next_event = block.first_event + block.events.len() as u64;
+            current.next_event = next_event;
         }
     }
 

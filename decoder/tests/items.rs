@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use support::{Recorder, Streams, decode, ecl, event};
 use warptrace_decoder::{DecodeError, TraceFile, WarpFilter};
@@ -54,6 +55,28 @@ fn items_of_a_warp_expand_to_its_events() {
             Err(DecodeError::UnknownWarp { warp: 8, warps: 8, .. })
         ));
     }
+}
+
+#[test]
+fn items_in_order_are_those_of_each_warp() {
+    for codec in codecs() {
+        let trace = file(codec);
+        for filter in [WarpFilter::all(), WarpFilter::warps(1..4), WarpFilter::warp(2)] {
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            let flow = trace.items_in_order(1, 0, &filter, &mut |item| {
+                found.push(format!("{item:?}"));
+                ControlFlow::Continue(())
+            });
+            assert!(flow.unwrap().is_continue());
+            let range = if filter == WarpFilter::all() { 0..8 } else { 1..4 };
+            for warp in range.filter(|warp| filter != WarpFilter::warp(2) || *warp == 2) {
+                trace.warp_items(1, warp, 0, &mut |item| expected.push(format!("{item:?}"))).unwrap();
+            }
+            assert_eq!(found, expected, "{codec:?}");
+        }
+    }
+    let trace = file(codecs()[0]);
+    assert!(trace.items_in_order(0, 0, &WarpFilter::all(), &mut |_| ControlFlow::Continue(())).is_err());
 }
 
 #[test]

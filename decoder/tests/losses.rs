@@ -48,7 +48,37 @@ fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
         ControlFlow::Continue(())
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    words.join(" ")
+    let words = words.join(" ");
+    assert_eq!(words, item_pieces(trace, filter), "items have the same marks");
+    words
+}
+
+/// The same of items that are not expanded.
+fn item_pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
+    let mut words: Vec<(Option<u32>, u64, String)> = Vec::new();
+    let flow = trace.items_with_losses(0, 0, filter, &mut |piece| {
+        match piece {
+            Piece::Item(found) => match words.last_mut() {
+                Some((Some(warp), events, _)) if *warp == found.warp => {
+                    assert_eq!(*events, found.first_event);
+                    *events += found.item.events();
+                }
+                _ => words.push((Some(found.warp), found.item.events(), String::new())),
+            },
+            Piece::Missing { missing, next_event } => {
+                let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
+                words.push((None, 0, format!("[{}:{next_event} {events} {}]", missing.warp, missing.reason)));
+            }
+            other => panic!("{other:?}"),
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+    let words = words.into_iter().map(|(warp, events, mark)| match warp {
+        Some(warp) => format!("{warp}:{events}"),
+        None => mark,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -83,6 +113,12 @@ fn marks_follow_the_filter_and_can_be_broken_off() {
     for stop_at in 0..7 {
         let mut seen = 0;
         let flow = trace.decode_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
+            seen += 1;
+            if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((flow.unwrap(), seen), (ControlFlow::Break(()), stop_at + 1));
+        let mut seen = 0;
+        let flow = trace.items_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
             seen += 1;
             if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

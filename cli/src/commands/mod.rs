@@ -3,6 +3,7 @@
 pub(crate) mod answers;
 pub(crate) mod decode;
 pub(crate) mod devices;
+pub(crate) mod export;
 pub(crate) mod info;
 mod interrupt;
 pub(crate) mod new;

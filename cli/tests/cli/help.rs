@@ -23,6 +23,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["stats"],
     &["diff"],
     &["decode"],
+    &["export"],
     &["verify"],
     &["devices"],
     &["new"],
@@ -69,8 +70,18 @@ fn every_option_is_explained() {
 #[test]
 fn the_first_page_names_commands_first_steps_and_exit_codes() {
     let output = run(&["--help"]).1;
-    for part in ["record", "info", "top", "diff", "decode", "verify", "devices", "First steps", "Exit codes"]
-    {
+    for part in [
+        "record",
+        "info",
+        "top",
+        "diff",
+        "decode",
+        "export",
+        "verify",
+        "devices",
+        "First steps",
+        "Exit codes",
+    ] {
         assert!(output.contains(part), "no `{part}` in\n{output}");
     }
     let codes = output.split("Exit codes: ").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");

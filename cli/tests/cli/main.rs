@@ -6,6 +6,7 @@ mod answers_figures;
 mod answers_page;
 mod arguments;
 mod decode;
+mod export;
 mod faults;
 mod help;
 mod info;

@@ -1,7 +1,8 @@
-//! `cargo xtask setup`: the tools that a GPU build needs.
+//! `cargo xtask setup`: the tools that a GPU build and the tests need.
 
 mod compiler;
 mod cuda;
+mod readers;
 
 use std::process::ExitCode;
 
@@ -32,10 +33,11 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// The names of the tools that are missing.
 pub(crate) fn all() -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    let tools: [(&str, SetUp); 3] = [
+    let tools: [(&str, SetUp); 4] = [
         ("device compiler", compiler::set_up),
         ("assembler", cuda::set_up_assembler),
         ("disassembler", cuda::set_up_disassembler),
+        ("export readers", readers::set_up),
     ];
     for (name, set_up) in tools {
         match set_up() {

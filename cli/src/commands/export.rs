@@ -1,0 +1,207 @@
+//! `warptrace export`.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use warptrace_decoder::TraceFile;
+use warptrace_exports::{ExportError, Source, Weight, timeline};
+
+use crate::arguments::{Export, ExportFormat, SampleWeight};
+use crate::output::{bytes, count, say, visible};
+use crate::progress;
+
+/// Slices from which on tools that draw timelines take long, or fail.
+const MANY_PERFETTO_SLICES: u64 = 4_000_000;
+const MANY_CHROME_SLICES: u64 = 1_000_000;
+
+pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
+    let path = &command.file;
+    if command.events && command.to != ExportFormat::Parquet {
+        bail!("`--events` is for `--to parquet`: other formats have runs");
+    }
+    if command.weight.is_some() && command.to != ExportFormat::Firefox {
+        bail!("`--weight` is for `--to firefox`");
+    }
+    let is_trace = |path: &Path| fs::canonicalize(path).ok() == fs::canonicalize(&command.file).ok();
+    if command.output.exists() && is_trace(&command.output) {
+        bail!("{} is the trace itself: name another file for the export", command.output.display());
+    }
+    let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let cannot = || format!("cannot export {}", path.display());
+    let source = Source::new(&trace, command.selected.selection()).with_context(cannot)?;
+    warn(&source);
+    let bar = progress::events("exporting", source.launch_events());
+    let moved = bar.clone();
+    let source = source.with_progress(move |events| moved.inc(events));
+    let said = write(command, &source).with_context(cannot)?;
+    bar.finish_and_clear();
+    for line in said {
+        say!("{line}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what the export lacks, because the trace lacks it.
+fn warn(source: &Source<'_>) {
+    let lacks = source.lacks();
+    for line in lacks.describe() {
+        eprintln!("warning: the trace is incomplete, so the export is: {}", visible(&line));
+    }
+    if lacks.unchosen_warps > 0 {
+        eprintln!(
+            "note: {} warps were not chosen to be recorded, and are not in the export",
+            count(lacks.unchosen_warps)
+        );
+    }
+    if source.launch_events() == 0 {
+        eprintln!("note: there are no events to export; `warptrace info` says what was recorded");
+    }
+}
+
+/// Writes the export; answers what is to be said of it.
+fn write(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    match command.to {
+        ExportFormat::Parquet => parquet(command, source),
+        ExportFormat::Perfetto | ExportFormat::Chrome => timeline(command, source),
+        ExportFormat::Firefox => firefox(command, source),
+        ExportFormat::Lcov => lcov(command, source),
+    }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    use warptrace_exports::parquet;
+    let target = &command.output;
+    let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if !is_folder {
+        return table(target, |out| parquet::runs(source, out, command.events));
+    }
+    fs::create_dir_all(target).with_context(|| format!("cannot create the folder {}", target.display()))?;
+    let at = |name: &str| target.join(name);
+    let runs = if command.events { "events.parquet" } else { "runs.parquet" };
+    let said = [
+        table(&at(runs), |out| parquet::runs(source, out, command.events))?,
+        table(&at("locations.parquet"), |out| parquet::locations(source, out))?,
+        table(&at("launches.parquet"), |out| parquet::launches(source, out))?,
+        table(&at("losses.parquet"), |out| parquet::losses(source, out))?,
+    ];
+    Ok(said.concat())
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Export, _: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    bail!("this build of the tool has no Parquet: build it with the feature `parquet`")
+}
+
+/// Writes a table; answers how many rows it has.
+#[cfg(feature = "parquet")]
+fn table(
+    path: &Path,
+    write: impl FnOnce(&mut Output) -> Result<u64, ExportError>,
+) -> anyhow::Result<Vec<String>> {
+    let (rows, size) = written(path, write)?;
+    Ok(size
+        .map(|size| format!("{}: {} rows, {}", path.display(), count(rows), bytes(size)))
+        .into_iter()
+        .collect())
+}
+
+fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    let target = &command.output;
+    let (many, reader) = match command.to {
+        ExportFormat::Chrome => (MANY_CHROME_SLICES, "readers of JSON traces"),
+        _ => (MANY_PERFETTO_SLICES, "Perfetto's page"),
+    };
+    let mut sliced = |slices: u64| {
+        if slices == many + 1 {
+            eprintln!(
+                "warning: more than {} slices: {reader} may be slow or fail; choose a part with `--kernel`, \
+                 `--launch`, `--block` or `--warp`",
+                count(many)
+            );
+        }
+    };
+    let (written, size) = written(target, |out| match command.to {
+        ExportFormat::Chrome => timeline::chrome(source, out, &mut sliced),
+        _ => timeline::perfetto(source, out, &mut sliced),
+    })?;
+    let said = |size| {
+        let (slices, warps) = (count(written.slices), count(written.warps));
+        format!("{}: {slices} slices of {warps} warps, {}", target.display(), bytes(size))
+    };
+    Ok(size.map(said).into_iter().collect())
+}
+
+fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    let target = &command.output;
+    let (weight, unit) = match command.weight.unwrap_or(SampleWeight::Lanes) {
+        SampleWeight::Lanes => (Weight::Lanes, "active lanes"),
+        SampleWeight::Idle => (Weight::Idle, "idle lane slots"),
+        SampleWeight::Visits => (Weight::Visits, "visits"),
+    };
+    let (total, size) = written(target, |out| warptrace_exports::firefox(source, out, weight))?;
+    let said = |size| format!("{}: samples of {} {unit}, {}", target.display(), count(total), bytes(size));
+    Ok(size.map(said).into_iter().collect())
+}
+
+fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    let target = &command.output;
+    let (coverage, size) = written(target, |out| warptrace_exports::lcov(source, out))?;
+    if coverage.without_line > 0 {
+        let number = count(coverage.without_line);
+        eprintln!("warning: {number} locations are left out, because the trace does not know their lines");
+    }
+    let said = |_| {
+        let [hit, lines, branches] = [coverage.hit_lines, coverage.lines, coverage.branches].map(count);
+        format!("{}: {hit} of {lines} lines, {branches} branches", target.display())
+    };
+    Ok(size.map(said).into_iter().collect())
+}
+
+type Output = BufWriter<Box<dyn WriteSend>>;
+
+/// What a Parquet file is written to.
+trait WriteSend: Write + Send {}
+impl<W: Write + Send> WriteSend for W {}
+
+/// Has `write` write a file that comes into being as a whole or not at all; answers its size. What is there
+/// and is no plain file, such as a pipe, is written to as it is, and has none.
+fn written<T>(
+    path: &Path,
+    write: impl FnOnce(&mut Output) -> Result<T, ExportError>,
+) -> anyhow::Result<(T, Option<u64>)> {
+    let cannot = || format!("cannot write {}", path.display());
+    // A link stays a link.
+    let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let known = fs::metadata(&path).ok();
+    if known.as_ref().is_some_and(fs::Metadata::is_dir) {
+        bail!("{} is a folder: name a file", path.display());
+    }
+    if known.is_some_and(|known| !known.is_file()) {
+        let file = File::options().write(true).open(&path).with_context(cannot)?;
+        let mut out = BufWriter::with_capacity(1 << 16, Box::new(file) as Box<dyn WriteSend>);
+        let value = write(&mut out)?;
+        out.flush().with_context(cannot)?;
+        return Ok((value, None));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".warptrace-export-");
+    #[cfg(unix)]
+    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    let part = builder.tempfile_in(folder).with_context(cannot)?;
+    let file = part.reopen().with_context(cannot)?;
+    let mut out = BufWriter::with_capacity(1 << 20, Box::new(file) as Box<dyn WriteSend>);
+    let value = write(&mut out)?;
+    out.flush().with_context(cannot)?;
+    drop(out);
+    let size = part.as_file().metadata().with_context(cannot)?.len();
+    part.persist(&path).with_context(cannot)?;
+    Ok((value, Some(size)))
+}

@@ -1,0 +1,82 @@
+//! Profiles for the Firefox Profiler, whose tables are read as its documentation says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{export, json, mis};
+use crate::support::{Folder, text};
+
+/// Weights by kernel and location, with the location's file and line; checks that samples are in order.
+fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
+    let profile: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let mut sums: BTreeMap<(String, String), (u64, String, u64)> = BTreeMap::new();
+    for thread in profile["threads"].as_array().unwrap() {
+        let at = |table: &str, column: &str, row: u64| &thread[table][column][row as usize];
+        let number = |table: &str, column: &str, row: u64| at(table, column, row).as_u64().unwrap();
+        let string = |index: u64| thread["stringArray"][index as usize].as_str().unwrap().to_owned();
+        let samples = &thread["samples"];
+        let length = samples["length"].as_u64().unwrap();
+        for column in ["stack", "weight", "timeDeltas"] {
+            assert_eq!(samples[column].as_array().unwrap().len() as u64, length);
+        }
+        assert!(samples["timeDeltas"].as_array().unwrap().iter().all(|delta| delta.as_f64().unwrap() >= 0.0));
+        for sample in 0..length {
+            let stack = number("samples", "stack", sample);
+            let function = number("frameTable", "func", number("stackTable", "frame", stack));
+            let root = number("stackTable", "prefix", stack);
+            assert!(at("stackTable", "prefix", root).is_null(), "a kernel has no caller");
+            let kernel = number("frameTable", "func", number("stackTable", "frame", root));
+            let name = |function| string(number("funcTable", "name", function));
+            let file = string(number("funcTable", "fileName", function));
+            let line = number("funcTable", "lineNumber", function);
+            assert_eq!(thread["processName"], name(kernel));
+            let sum = sums.entry((name(kernel), name(function))).or_insert((0, file, line));
+            sum.0 += number("samples", "weight", sample);
+        }
+    }
+    sums
+}
+
+#[test]
+fn weights_of_locations_are_those_of_the_analysis() {
+    let folder = Folder::new();
+    let trace = mis(&folder);
+    for (weight, arguments) in
+        [("lanes", &[][..]), ("idle", &["--weight", "idle"]), ("visits", &["--weight", "visits"])]
+    {
+        let out = folder.at("profile.json");
+        export(&trace, "firefox", &out, arguments);
+        let found = weights(&out);
+        let mut expected = BTreeMap::new();
+        for kernel in ["mis_init", "mis_find"] {
+            let figures = json(&["lines", text(&trace), "--kernel", kernel]);
+            for line in figures["lines"].as_array().unwrap() {
+                let sum = line[weight].as_u64().unwrap();
+                assert_eq!(line["names"].as_array().unwrap().len(), 1);
+                if sum > 0 {
+                    let name = line["names"][0].as_str().unwrap().to_owned();
+                    let place =
+                        (sum, line["file"].as_str().unwrap().to_owned(), line["line"].as_u64().unwrap());
+                    expected.insert((kernel.to_owned(), name), place);
+                }
+            }
+        }
+        assert!(expected.len() > 5);
+        assert_eq!(found, expected, "{weight}");
+    }
+}
+
+#[test]
+fn long_launches_are_cut_into_few_stretches_that_lose_nothing() {
+    let folder = Folder::new();
+    let (trace, _) = folder.record_program("fractal", "a.wtrc", &["--width", "64", "--depth", "3000"]);
+    let out = folder.at("profile.json");
+    export(&trace, "firefox", &out, &[]);
+    let sum: u64 = weights(&out).values().map(|(sum, ..)| sum).sum();
+    assert_eq!(json(&["lines", text(&trace)])["totals"]["lanes"], sum);
+    let profile: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let samples = profile["threads"][0]["samples"]["length"].as_u64().unwrap();
+    assert!((100..5 * 256).contains(&samples), "{samples}");
+}

@@ -1,0 +1,108 @@
+//! `export`: each format read by a program that people have for it, and compared with what `decode` says.
+
+mod firefox;
+mod lcov;
+mod outputs;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Folder, run, text};
+
+/// A run of equal events, as `decode` has them: location, mask, name, first event, count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    location: u64,
+    mask: u64,
+    name: String,
+    first_event: u64,
+    count: u64,
+}
+
+/// Launch, block and warp in block.
+type Warp = (u64, [u64; 3], u64);
+
+/// The runs of all warps, from the lines that `decode` prints.
+fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<Run>> {
+    let mut warps: BTreeMap<Warp, Vec<Run>> = BTreeMap::new();
+    for line in lines(path, chosen) {
+        let [launch, warp, event, location, mask] =
+            ["launch", "warp", "event", "location", "mask"].map(|field| line[field].as_u64().unwrap());
+        if location == 0 {
+            continue;
+        }
+        let name = line["name"].as_str().unwrap().to_owned();
+        let runs = warps.entry((launch, block(&line["block"]), warp)).or_default();
+        match runs.last_mut() {
+            Some(run) if (run.location, run.mask) == (location, mask) => run.count += 1,
+            _ => runs.push(Run { location, mask, name, first_event: event, count: 1 }),
+        }
+    }
+    warps
+}
+
+/// The lines that `decode` prints for programs.
+fn lines(path: &Path, chosen: &[&str]) -> Vec<Value> {
+    let (code, output, _) = run(&[&["decode", text(path), "--format", "jsonl"], chosen].concat());
+    assert_eq!(code, 0);
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn block(value: &Value) -> [u64; 3] {
+    [0, 1, 2].map(|axis| value[axis].as_u64().unwrap())
+}
+
+/// What a command of the tool prints as JSON.
+fn json(arguments: &[&str]) -> Value {
+    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_str(&output).unwrap()
+}
+
+/// Exports without complaint; answers what the tool printed.
+fn export(path: &Path, format: &str, out: &Path, more: &[&str]) -> String {
+    let (code, output, errors) =
+        run(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat());
+    assert_eq!((code, errors.as_str()), (0, ""), "{format}");
+    output
+}
+
+/// Several launches of two kernels, with loops and diverged warps.
+fn mis(folder: &Folder) -> std::path::PathBuf {
+    let (path, (code, _, errors)) =
+        folder.record_program("mis", "mis.wtrc", &["--graph", "road:1024", "--grid", "16x64"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    path
+}
+
+/// A trace that lost events.
+fn lossy(folder: &Folder, more: &[&str]) -> std::path::PathBuf {
+    let arguments = [&["--walks", "256", "--memory", "1MiB"], more].concat();
+    let (path, (code, ..)) = folder.record_program("stress", "lossy.wtrc", &arguments);
+    assert_eq!(code, 3);
+    path
+}
+
+/// Runs a script of `tests/readers`; `None` where what it imports is not there. Answers what it prints.
+fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Option<Value> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = || {
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", root.join("../.toolchain/readers")).env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    };
+    let is_there = python().args(["-c", &format!("import {imports}")]).output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup` installs it");
+        return None;
+    }
+    let output = python().arg(root.join("tests/readers").join(script)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}

@@ -1,0 +1,43 @@
+//! Why a trace could not be exported.
+
+use std::io;
+
+use warptrace_analysis::AnalysisError;
+use warptrace_decoder::DecodeError;
+
+/// A trace that cannot be exported, or an output that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// Something was selected that the trace does not have, or it cannot be analysed.
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
+    /// The trace is damaged.
+    #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
+    Decode {
+        /// What is wrong, and where.
+        #[from]
+        source: DecodeError,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {source}")]
+    Write {
+        /// The system's error.
+        #[from]
+        source: io::Error,
+    },
+    /// The writer of Parquet files fails, as with an output that cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write Parquet: {source}")]
+    Parquet {
+        /// What it says.
+        #[from]
+        source: ::parquet::errors::ParquetError,
+    },
+}
+
+impl From<serde_json::Error> for ExportError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Write { source: error.into() }
+    }
+}

@@ -1,0 +1,273 @@
+//! Profiles for the Firefox Profiler: kernel, location; samples that weigh lanes.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use fxprof_processed_profile::{
+    CategoryColor, CpuDelta, Frame, FrameFlags, FrameInfo, Profile, ReferenceTimestamp, SamplingInterval,
+    Timestamp,
+};
+use serde_json::{Value, json};
+use warptrace_format::file::LaunchInfo;
+
+use crate::error::ExportError;
+use crate::runs::{Run, Step};
+use crate::source::Source;
+use crate::timeline::AXIS;
+
+/// Stretches of the axis that a launch is cut into, at most.
+const MAX_STRETCHES: u64 = 256;
+/// The same of all launches.
+const ALL_STRETCHES: u64 = 1 << 18;
+/// Samples of a launch, at most.
+const MAX_SAMPLES: usize = 1 << 20;
+
+/// What a sample weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Weight {
+    /// Active lanes, summed over the visits.
+    Lanes,
+    /// Idle lane slots: lanes that the warp has and that were not active, summed over the visits.
+    Idle,
+    /// Visits: times that a warp came.
+    Visits,
+}
+
+impl Weight {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::Lanes => "active lanes",
+            Self::Idle => "idle lane slots",
+            Self::Visits => "visits of warps",
+        }
+    }
+
+    fn of(self, run: &Run, info: &LaunchInfo) -> u64 {
+        let lanes = run.event.mask.count_ones();
+        let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
+        match self {
+            Self::Lanes => lanes.into(),
+            Self::Idle => warp_lanes.saturating_sub(lanes).into(),
+            Self::Visits => 1,
+        }
+    }
+}
+
+/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location.
+/// Answers the sum of all weights.
+///
+/// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
+/// samples for each location.
+///
+/// # Errors
+/// The trace is damaged, or `out` cannot be written.
+pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Result<u64, ExportError> {
+    let product = if source.lacks().is_whole() { "warptrace" } else { "warptrace (INCOMPLETE trace)" };
+    let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
+    let mut profile = Profile::new(product, start, SamplingInterval::from_nanos(1_000));
+    profile.set_symbolicated(true);
+    let category = profile.add_category("Kernel", CategoryColor::Green);
+    let labels = Labels::new(source);
+    let mut processes = BTreeMap::new();
+    let mut weights = Vec::new();
+    let most = (ALL_STRETCHES / source.launches().len().max(1) as u64).clamp(1, MAX_STRETCHES);
+    for info in source.launches() {
+        let mut stretches = Stretches::new(most);
+        source.walk(info.number(), &mut |step| {
+            if let Step::Run(run) = step {
+                stretches.add(&run, weight.of(&run, info));
+            }
+            Ok(())
+        })?;
+        let kernel = source.kernel(info);
+        let zero = Timestamp::from_nanos_since_reference(0);
+        let next = processes.len() as u32 + 1;
+        let process =
+            *processes.entry(info.kernel()).or_insert_with(|| profile.add_process(kernel, next, zero));
+        let thread = profile.add_thread(process, info.number().saturating_add(1), zero, false);
+        profile.set_thread_name(thread, &format!("launch {}", info.number()));
+        let mut of_thread = Vec::new();
+        for (nanos, location, sum) in stretches.samples() {
+            let frames = [kernel.to_owned(), labels.of(source, location)].map(|name| FrameInfo {
+                frame: Frame::Label(profile.intern_string(&name)),
+                category_pair: category.into(),
+                flags: FrameFlags::empty(),
+            });
+            let stack = profile.intern_stack_frames(thread, frames.into_iter());
+            let time = Timestamp::from_nanos_since_reference(nanos);
+            profile.add_sample(thread, time, stack, CpuDelta::ZERO, 1);
+            of_thread.push(sum);
+        }
+        weights.push(of_thread);
+    }
+    let total = weights.iter().flatten().fold(0_u64, |total, sum| total.saturating_add(*sum));
+    let mut profile = serde_json::to_value(&profile)?;
+    complete(source, &labels, &mut profile, &weights, weight);
+    serde_json::to_writer(&mut out, &profile)?;
+    out.flush()?;
+    Ok(total)
+}
+
+/// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
+fn complete(source: &Source<'_>, labels: &Labels, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
+    let facts = source.facts().into_iter();
+    let facts = facts.chain([("axis", AXIS.to_owned()), ("weights", weight.describe().to_owned())]);
+    let entries = facts.map(|(key, value)| json!({ "label": key, "format": "string", "value": value }));
+    profile["meta"]["extra"] = json!([{ "label": "Trace", "entries": entries.collect::<Vec<_>>() }]);
+    let threads = profile["threads"].as_array_mut().into_iter().flatten();
+    for (thread, weights) in threads.zip(weights) {
+        thread["samples"]["weight"] = json!(weights);
+        let mut strings: Vec<Value> = thread["stringArray"].as_array().cloned().unwrap_or_default();
+        let names = thread["funcTable"]["name"].as_array().cloned().unwrap_or_default();
+        let (mut files, mut lines) = (Vec::new(), Vec::new());
+        for name in &names {
+            let name = name.as_u64().and_then(|at| strings.get(at as usize)?.as_str());
+            let Some((file, line)) = name.and_then(|name| labels.sources.get(name)) else {
+                files.push(Value::Null);
+                lines.push(Value::Null);
+                continue;
+            };
+            let file = Value::from(file.as_str());
+            let at = strings.iter().position(|known| *known == file).unwrap_or_else(|| {
+                strings.push(file);
+                strings.len() - 1
+            });
+            files.push(json!(at));
+            lines.push(if *line > 0 { json!(line) } else { Value::Null });
+        }
+        // A function has one frame.
+        let of_frame = |func: &Value| func.as_u64().and_then(|func| lines.get(func as usize)).cloned();
+        let frames = thread["frameTable"]["func"].as_array().into_iter().flatten();
+        let of_frames: Vec<Value> = frames.map(|func| of_frame(func).unwrap_or(Value::Null)).collect();
+        thread["frameTable"]["line"] = json!(of_frames);
+        thread["funcTable"]["fileName"] = json!(files);
+        thread["funcTable"]["lineNumber"] = json!(lines);
+        thread["stringArray"] = json!(strings);
+    }
+}
+
+/// Names of functions: a profile knows them by their names, so that each location needs one of its own.
+struct Labels {
+    by_id: BTreeMap<u16, String>,
+    /// File and line, by name.
+    sources: BTreeMap<String, (String, u32)>,
+}
+
+impl Labels {
+    fn new(source: &Source<'_>) -> Self {
+        let metadata = source.trace().metadata();
+        let mut uses: BTreeMap<String, u32> = BTreeMap::new();
+        for kernel in &metadata.kernels {
+            *uses.entry(kernel.name.clone()).or_default() += 1;
+        }
+        for info in &metadata.locations {
+            *uses.entry(source.label(info.id)).or_default() += 1;
+        }
+        let (mut by_id, mut sources) = (BTreeMap::new(), BTreeMap::new());
+        for info in &metadata.locations {
+            let name = source.label(info.id);
+            let is_shared = uses.get(&name).is_some_and(|uses| *uses > 1);
+            let name = if is_shared { format!("{name} (location {})", info.id) } else { name };
+            if !info.file.is_empty() {
+                sources.insert(name.clone(), (info.file.clone(), info.line));
+            }
+            by_id.insert(info.id, name);
+        }
+        Self { by_id, sources }
+    }
+
+    fn of(&self, source: &Source<'_>, id: u16) -> String {
+        self.by_id.get(&id).cloned().unwrap_or_else(|| source.label(id))
+    }
+}
+
+/// Weights of a launch by location, over stretches of the axis that grow as it does.
+struct Stretches {
+    /// Events of a stretch, a power of two.
+    width: u64,
+    most: u64,
+    /// By stretch and location.
+    sums: BTreeMap<(u64, u16), u64>,
+}
+
+impl Stretches {
+    const fn new(most: u64) -> Self {
+        Self { width: 1, most, sums: BTreeMap::new() }
+    }
+
+    fn add(&mut self, run: &Run, weight: u64) {
+        if weight == 0 {
+            return;
+        }
+        let end = run.first_event + run.count;
+        while (end - 1) / self.width >= self.most {
+            self.widen();
+        }
+        let mut first = run.first_event;
+        while first < end {
+            let stretch = first / self.width;
+            let next = (stretch + 1).saturating_mul(self.width).min(end);
+            let sum = self.sums.entry((stretch, run.event.location)).or_default();
+            *sum = sum.saturating_add((next - first).saturating_mul(weight));
+            first = next;
+        }
+        if self.sums.len() > MAX_SAMPLES && self.most > 1 {
+            self.most /= 2;
+            self.widen();
+        }
+    }
+
+    /// Makes stretches twice as wide.
+    fn widen(&mut self) {
+        self.width = self.width.saturating_mul(2);
+        for ((stretch, location), more) in std::mem::take(&mut self.sums) {
+            let sum = self.sums.entry((stretch / 2, location)).or_default();
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// Time in nanoseconds, location and weight of each sample, in order of time. The samples of a stretch
+    /// follow each other in equal steps.
+    fn samples(&self) -> Vec<(u64, u16, u64)> {
+        let samples: Vec<_> = self.sums.iter().collect();
+        let stretches = samples.chunk_by(|((a, _), _), ((b, _), _)| a == b);
+        let timed = stretches.flat_map(|samples| {
+            let step = self.width.saturating_mul(1_000) / samples.len() as u64;
+            (0..).zip(samples).map(move |(number, &(&(stretch, location), &sum))| {
+                let start = stretch.saturating_mul(self.width).saturating_mul(1_000);
+                (start.saturating_add(step.saturating_mul(number)), location, sum)
+            })
+        });
+        timed.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptrace_format::Event;
+    use warptrace_format::file::StreamId;
+
+    use super::*;
+
+    fn run(location: u16, first_event: u64, count: u64) -> Run {
+        let id = StreamId { launch: 0, kernel: 0, block: [0; 3], warp_in_block: 0 };
+        Run { warp: 0, id, first_event, event: Event { location, mask: 1 }, count }
+    }
+
+    #[test]
+    fn stretches_grow_and_keep_all_weights() {
+        let mut stretches = Stretches::new(4);
+        stretches.add(&run(1, 0, 3), 2);
+        stretches.add(&run(2, 3, 1), 1);
+        assert_eq!(stretches.samples(), [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
+        stretches.add(&run(1, 4, 5), 10);
+        // Four stretches of four events, of which the last has none.
+        assert_eq!(stretches.samples(), [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
+        stretches.add(&run(3, 9, 1 << 62), 0);
+        stretches.add(&run(3, 9, 1 << 62), 5);
+        let sum: u128 = stretches.samples().iter().map(|(_, _, sum)| u128::from(*sum)).sum();
+        assert_eq!(sum, (5 << 62) + 57);
+        assert!(stretches.samples().len() <= 3 * 4);
+    }
+}

@@ -1,0 +1,172 @@
+//! What the selected part of a trace lacks.
+
+use std::collections::BTreeMap;
+
+use warptrace_analysis::Selection;
+use warptrace_decoder::{Completeness, DecodeError, LossyWarps, TraceFile};
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::file::{LaunchInfo, LossReason};
+
+/// Sums that are said one by one.
+const MAX_LINES: usize = 20;
+
+/// Warps that lack events for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lack {
+    /// Number of the launch.
+    pub launch: u32,
+    /// First of the warps, by linear index in the launch.
+    pub first: u32,
+    /// Last of the warps; not all between were selected and chosen to be recorded.
+    pub last: u32,
+    /// How many warps.
+    pub warps: u64,
+    /// Why.
+    pub reason: LossReason,
+    /// How many events; `None` if that is not known.
+    pub events: Option<u64>,
+}
+
+/// What the selected part of a trace lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lacks {
+    /// Why the file is not whole; `None` if it is.
+    pub cut_off: Option<String>,
+    /// Sums by launch and reason, counted and not: the first and last warp of each are the ones of the whole
+    /// sum.
+    pub sums: Vec<Lack>,
+    /// Selected warps that were chosen not to be recorded. That is no loss.
+    pub unchosen_warps: u64,
+}
+
+impl Lacks {
+    pub(crate) fn of(
+        trace: &TraceFile,
+        selection: &Selection,
+        launches: impl Iterator<Item = LaunchInfo>,
+    ) -> Result<Self, DecodeError> {
+        let mut found = Self::default();
+        if let Completeness::Prefix { .. } = trace.completeness() {
+            found.cut_off = Some(trace.completeness().to_string());
+        }
+        for info in launches {
+            let mut sums: BTreeMap<(LossReason, bool), Lack> = BTreeMap::new();
+            for lack in lacking(trace, selection, &info)? {
+                let sum = sums.entry((lack.reason, lack.events.is_some())).or_insert(Lack {
+                    warps: 0,
+                    events: lack.events.map(|_| 0),
+                    ..lack
+                });
+                sum.last = lack.last;
+                sum.warps += lack.warps;
+                sum.events = sum.events.map(|sum| sum.saturating_add(lack.events.unwrap_or(0)));
+            }
+            found.sums.extend(sums.into_values());
+            let warps = selected(selection, &info, ChosenWarps::all(info.blocks(), info.warps_per_block()));
+            found.unchosen_warps += warps - selected(selection, &info, info.chosen());
+        }
+        Ok(found)
+    }
+
+    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded.
+    pub const fn is_whole(&self) -> bool {
+        self.cut_off.is_none() && self.sums.is_empty()
+    }
+
+    /// Says what is missing, a line for each launch and reason, and how many more there are. Empty if nothing
+    /// is.
+    pub fn describe(&self) -> Vec<String> {
+        let cut_off = self.cut_off.iter().cloned();
+        let sums = self.sums.iter().take(MAX_LINES).map(Lack::describe);
+        let more = self.sums.len().saturating_sub(MAX_LINES);
+        let more = (more > 0).then(|| format!("and {more} more; `warptrace info` lists them"));
+        cut_off.chain(sums).chain(more).collect()
+    }
+}
+
+impl Lack {
+    fn describe(&self) -> String {
+        let Self { launch, warps, reason, .. } = self;
+        let number = format!("{} warp{}", grouped(*warps), if *warps == 1 { "" } else { "s" });
+        match self.events {
+            Some(events) => {
+                let events = grouped(events);
+                format!("launch {launch}: {events} events of {number} were lost: {}", reason.describe())
+            }
+            None if *reason == LossReason::Died => format!("launch {launch}: {number} did not finish"),
+            None => format!("launch {launch}: {number} without an account of losses"),
+        }
+    }
+}
+
+/// Gives what the selected warps of a launch lack, in order of warp.
+pub(crate) fn lacking(
+    trace: &TraceFile,
+    selection: &Selection,
+    info: &LaunchInfo,
+) -> Result<impl Iterator<Item = Lack>, DecodeError> {
+    let (launch, wide) = (info.number(), warps_of(selection, info));
+    let chosen = of_warp(selection, info.chosen());
+    let per_block = info.warps_per_block();
+    let all = trace.lossy_warps(launch, 0)?;
+    Ok(all.filter_map(move |LossyWarps { first, last, reason, events, .. }| {
+        let (first, end) = (first.max(wide.start), last.saturating_add(1).min(wide.end));
+        let before = if first < end { chosen.before(first, per_block) } else { return None };
+        let warps = chosen.before(end, per_block).checked_sub(before).filter(|warps| *warps > 0)?;
+        let (first, last) = (chosen.warp(before, per_block)?, chosen.warp(before + warps - 1, per_block)?);
+        Some(Lack { launch, first, last, warps: warps.into(), reason, events })
+    }))
+}
+
+/// The selected block's warps, or all.
+fn warps_of(selection: &Selection, info: &LaunchInfo) -> std::ops::Range<u32> {
+    let first = selection.block.and_then(|block| info.warp_index(block, 0));
+    first.map_or(0..info.warps(), |first| first..first + info.warps_per_block())
+}
+
+/// Those of the chosen warps that have the selected number in their block.
+fn of_warp(selection: &Selection, chosen: ChosenWarps) -> ChosenWarps {
+    match selection.warp {
+        None => chosen,
+        Some(warp) if warp < chosen.first_warp || warp - chosen.first_warp >= chosen.block_warps => {
+            ChosenWarps::NONE
+        }
+        Some(warp) => ChosenWarps { first_warp: warp, block_warps: 1, ..chosen },
+    }
+}
+
+/// How many of the chosen warps are selected.
+fn selected(selection: &Selection, info: &LaunchInfo, chosen: ChosenWarps) -> u64 {
+    let (warps, chosen) = (warps_of(selection, info), of_warp(selection, chosen));
+    let before = |warp| u64::from(chosen.before(warp, info.warps_per_block()));
+    before(warps.end) - before(warps.start)
+}
+
+/// A number as people read it: `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn lines_are_few() {
+        let sum =
+            |launch| Lack { launch, first: 0, last: 1, warps: 2, reason: LossReason::Died, events: None };
+        let lacks = Lacks { sums: (0..50).map(sum).collect(), ..Lacks::default() };
+        let lines = lacks.describe();
+        assert_eq!((lines.len(), lines[0].as_str()), (21, "launch 0: 2 warps did not finish"));
+        assert_eq!(lines[20], "and 30 more; `warptrace info` lists them");
+    }
+}

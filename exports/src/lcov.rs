@@ -1,0 +1,104 @@
+//! Coverage of lines and branches, as lcov's tools read it.
+//!
+//! Format: `man geninfo`, section FILES.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use warptrace_analysis::{Analysis, analyse};
+use warptrace_format::file::LocationInfo;
+
+use crate::error::ExportError;
+use crate::source::Source;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// Lines with trace points.
+    pub lines: u64,
+    /// Those of them that a warp came to.
+    pub hit_lines: u64,
+    /// Branches: ways that lanes took from locations with more than one.
+    pub branches: u64,
+    /// Locations that were left out, because the trace does not know their line.
+    pub without_line: u64,
+}
+
+/// Writes the visits of each line, and of each way that lanes took from a location with more than one.
+///
+/// # Errors
+/// The trace is damaged, or `out` cannot be written.
+pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, ExportError> {
+    let analysis = analyse(source.trace(), source.selection())?;
+    let mut coverage = Coverage::default();
+    let mut files: BTreeMap<String, BTreeMap<u32, BTreeSet<u16>>> = BTreeMap::new();
+    for info in &source.trace().metadata().locations {
+        match known_line(info) {
+            Some((file, line)) => {
+                files.entry(file).or_default().entry(line).or_default().insert(info.id);
+            }
+            None => coverage.without_line += 1,
+        }
+    }
+    let unknown =
+        analysis.locations.iter().filter(|location| source.location(location.point.location).is_none());
+    coverage.without_line += unknown.count() as u64;
+    for (key, value) in source.facts() {
+        writeln!(out, "# {key}: {}", one_line(&value))?;
+    }
+    // The one name that all readers show.
+    let name = if source.lacks().is_whole() { "warptrace" } else { "warptrace_INCOMPLETE" };
+    for (file, lines) in &files {
+        writeln!(out, "TN:{name}\nSF:{file}")?;
+        coverage.branches += branches(&analysis, lines, &mut out)?;
+        let mut hit = 0;
+        for (line, ids) in lines {
+            let visits = ids.iter().filter_map(|id| analysis.location(*id)).map(|found| found.counts.visits);
+            let visits = visits.fold(0, u64::saturating_add);
+            hit += u64::from(visits > 0);
+            writeln!(out, "DA:{line},{visits}")?;
+        }
+        writeln!(out, "LF:{}\nLH:{hit}\nend_of_record", lines.len())?;
+        coverage.lines += lines.len() as u64;
+        coverage.hit_lines += hit;
+    }
+    out.flush()?;
+    Ok(coverage)
+}
+
+/// Writes the branches of a file: a block for each location from which lanes went more than one way, a branch
+/// for each way. Answers how many there are.
+fn branches(
+    analysis: &Analysis,
+    lines: &BTreeMap<u32, BTreeSet<u16>>,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
+    let mut branches = 0;
+    for (line, ids) in lines {
+        for id in ids {
+            let ways = analysis.edges_from(*id);
+            if ways.len() < 2 {
+                continue;
+            }
+            for (number, way) in ways.iter().enumerate() {
+                writeln!(out, "BRDA:{line},{id},{number},{}", way.visits)?;
+            }
+            branches += ways.len() as u64;
+        }
+    }
+    // Each was taken: of others a trace does not know.
+    writeln!(out, "BRF:{branches}\nBRH:{branches}")?;
+    Ok(branches)
+}
+
+/// File and line of a location; `None` if they are not known.
+fn known_line(info: &LocationInfo) -> Option<(String, u32)> {
+    let is_known = info.line > 0 && !info.file.is_empty();
+    is_known.then(|| (one_line(&info.file), info.line))
+}
+
+/// A text that cannot begin a line.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}

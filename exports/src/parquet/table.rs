@@ -1,0 +1,255 @@
+//! A table that is written in row groups of bounded size.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+/// Rows of a row group: what is kept in memory, some 70 bytes a row of `runs`.
+const GROUP_ROWS: usize = 1 << 18;
+/// Texts that are handed to the writer at once.
+const TEXTS_AT_ONCE: usize = 1 << 10;
+
+/// Types of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Unsigned numbers of so many bits, at most 32.
+    Small(i8),
+    /// Unsigned numbers of 64 bits.
+    Large,
+    /// UTF-8.
+    Text,
+}
+
+/// A column: its name, its type, and whether values may be missing.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) is_optional: bool,
+}
+
+/// A column that has a value in each row.
+pub(super) const fn column(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind, is_optional: false }
+}
+
+/// A column in which values may be missing.
+pub(super) const fn optional(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind, is_optional: true }
+}
+
+/// A text of a table, to be written any number of times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextId(u32);
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    Missing,
+    Small(u32),
+    Large(u64),
+    Text(TextId),
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Small(value)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Large(value)
+    }
+}
+
+impl From<TextId> for Value {
+    fn from(value: TextId) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
+    }
+}
+
+/// Values of a column that wait to be written.
+enum Values {
+    Small(Vec<i32>),
+    Large(Vec<i64>),
+    Text(Vec<TextId>),
+}
+
+struct Waiting {
+    values: Values,
+    /// 1 for each value, 0 for each that is missing; only where values may be.
+    levels: Option<Vec<i16>>,
+}
+
+/// A table in the making.
+pub(super) struct Table<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    columns: Vec<Waiting>,
+    texts: Vec<ByteArray>,
+    /// Rows that wait.
+    rows: usize,
+    /// Rows in all.
+    total: u64,
+}
+
+impl<W: Write + Send> Table<W> {
+    /// Begins a table with these columns; `facts` are written beside them.
+    pub(super) fn new(
+        out: W,
+        name: &str,
+        columns: &[Column],
+        facts: &[(&str, String)],
+    ) -> Result<Self, ParquetError> {
+        let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
+        let schema = Type::group_type_builder(name).with_fields(fields?).build()?;
+        let pair = |(key, value): &(&str, String)| KeyValue::new(format!("warptrace.{key}"), value.clone());
+        let mut properties = WriterProperties::builder();
+        // Numbers of 64 bits are counters that grow in small steps, or small numbers: differences take less.
+        for column in columns.iter().filter(|column| column.kind == Kind::Large) {
+            properties = properties
+                .set_column_dictionary_enabled(column.name.into(), false)
+                .set_column_encoding(column.name.into(), Encoding::DELTA_BINARY_PACKED);
+        }
+        let properties = properties
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+            .set_created_by(concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_key_value_metadata(Some(facts.iter().map(pair).collect()))
+            .build();
+        let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
+        let waiting = |column: &Column| Waiting {
+            values: match column.kind {
+                Kind::Small(_) => Values::Small(Vec::new()),
+                Kind::Large => Values::Large(Vec::new()),
+                Kind::Text => Values::Text(Vec::new()),
+            },
+            levels: column.is_optional.then(Vec::new),
+        };
+        let columns = columns.iter().map(waiting).collect();
+        Ok(Self { writer, columns, texts: Vec::new(), rows: 0, total: 0 })
+    }
+
+    /// Adds a text that rows can name.
+    pub(super) fn text(&mut self, text: &str) -> TextId {
+        self.texts.push(ByteArray::from(text));
+        TextId((self.texts.len() - 1) as u32)
+    }
+
+    /// Adds a text if it is not empty.
+    pub(super) fn text_if_known(&mut self, text: &str) -> Option<TextId> {
+        (!text.is_empty()).then(|| self.text(text))
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If the values are not of the columns' types.
+    pub(super) fn push(&mut self, row: &[Value]) -> Result<(), ParquetError> {
+        assert_eq!(row.len(), self.columns.len(), "a row has a value for each column");
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            match (&mut column.values, *value) {
+                // The format keeps unsigned numbers in the bits of signed ones.
+                (Values::Small(values), Value::Small(value)) => values.push(value.cast_signed()),
+                (Values::Large(values), Value::Large(value)) => values.push(value.cast_signed()),
+                (Values::Text(values), Value::Text(value)) => values.push(value),
+                (_, Value::Missing) if column.levels.is_some() => {}
+                (_, value) => panic!("{value:?} is not of its column's type"),
+            }
+            if let Some(levels) = &mut column.levels {
+                levels.push(i16::from(!matches!(value, Value::Missing)));
+            }
+        }
+        self.rows += 1;
+        self.total += 1;
+        if self.rows == GROUP_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends the table; answers how many rows it has.
+    pub(super) fn finish(mut self) -> Result<u64, ParquetError> {
+        self.flush()?;
+        self.writer.close()?;
+        Ok(self.total)
+    }
+
+    /// Writes a row group of what waits.
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut group = self.writer.next_row_group()?;
+        for column in &mut self.columns {
+            let mut writer = group.next_column()?.expect("the schema has as many columns");
+            column.write(&mut writer, &self.texts)?;
+            writer.close()?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+impl Waiting {
+    /// Writes all values, and forgets them.
+    fn write(
+        &mut self,
+        writer: &mut SerializedColumnWriter<'_>,
+        texts: &[ByteArray],
+    ) -> Result<(), ParquetError> {
+        let levels = self.levels.as_deref();
+        match &mut self.values {
+            Values::Small(values) => {
+                writer.typed::<Int32Type>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Values::Large(values) => {
+                writer.typed::<Int64Type>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Values::Text(values) => {
+                let writer = writer.typed::<ByteArrayType>();
+                let mut rest = values.iter();
+                let mut next = |rows: usize| -> Vec<ByteArray> {
+                    rest.by_ref().take(rows).map(|id| texts[id.0 as usize].clone()).collect()
+                };
+                if let Some(levels) = levels {
+                    for levels in levels.chunks(TEXTS_AT_ONCE) {
+                        let known = levels.iter().filter(|level| **level == 1).count();
+                        writer.write_batch(&next(known), Some(levels), None)?;
+                    }
+                } else {
+                    for _ in 0..values.len().div_ceil(TEXTS_AT_ONCE) {
+                        writer.write_batch(&next(TEXTS_AT_ONCE), None, None)?;
+                    }
+                }
+                values.clear();
+            }
+        }
+        if let Some(levels) = &mut self.levels {
+            levels.clear();
+        }
+        Ok(())
+    }
+}
+
+fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
+    let (physical, logical) = match column.kind {
+        Kind::Small(bits) => (PhysicalType::INT32, LogicalType::integer(bits, false)),
+        Kind::Large => (PhysicalType::INT64, LogicalType::integer(64, false)),
+        Kind::Text => (PhysicalType::BYTE_ARRAY, LogicalType::String),
+    };
+    let repetition = if column.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let field = Type::primitive_type_builder(column.name, physical);
+    Ok(Arc::new(field.with_repetition(repetition).with_logical_type(Some(logical)).build()?))
+}

@@ -1,0 +1,170 @@
+//! What is exported: a selected part of a trace.
+
+use warptrace_analysis::{AnalysisError, Selection, kernel_name};
+use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_format::file::{LaunchInfo, LocationInfo};
+
+use crate::error::ExportError;
+use crate::lacks::{self, Lack, Lacks};
+use crate::runs::{self, Step};
+
+/// A selected part of a trace, to be exported.
+pub struct Source<'a> {
+    trace: &'a TraceFile,
+    selection: Selection,
+    launches: Vec<(LaunchInfo, WarpFilter)>,
+    /// By id.
+    locations: Vec<Option<&'a LocationInfo>>,
+    lacks: Lacks,
+    /// Told how many events were gone through.
+    progress: Box<dyn Fn(u64) + 'a>,
+}
+
+impl std::fmt::Debug for Source<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Source").field("selection", &self.selection).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Chooses what `selection` names of a trace. The selection's focus is not used.
+    ///
+    /// # Errors
+    /// Something was selected that the trace does not have.
+    pub fn new(trace: &'a TraceFile, selection: Selection) -> Result<Self, ExportError> {
+        let launches = selection.launches(trace)?;
+        let mut locations = Vec::new();
+        for location in &trace.metadata().locations {
+            let at = usize::from(location.id);
+            if locations.len() <= at {
+                locations.resize(at + 1, None);
+            }
+            locations[at] = Some(location);
+        }
+        let lacks = Lacks::of(trace, &selection, launches.iter().map(|(info, _)| *info))?;
+        Ok(Self { trace, selection, launches, locations, lacks, progress: Box::new(|_| {}) })
+    }
+
+    /// Calls `progress` with the number of events that were gone through since it was called last.
+    #[must_use]
+    pub fn with_progress(mut self, progress: impl Fn(u64) + 'a) -> Self {
+        self.progress = Box::new(progress);
+        self
+    }
+
+    /// The trace.
+    pub const fn trace(&self) -> &'a TraceFile {
+        self.trace
+    }
+
+    /// What was selected.
+    pub const fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// What the selected part lacks.
+    pub const fn lacks(&self) -> &Lacks {
+        &self.lacks
+    }
+
+    /// The selected launches.
+    pub fn launches(&self) -> impl ExactSizeIterator<Item = &LaunchInfo> {
+        self.launches.iter().map(|(info, _)| info)
+    }
+
+    /// Events of the selected launches, of all of their warps.
+    pub fn launch_events(&self) -> u64 {
+        let events = self.launches().map(|info| self.trace.totals(info.number(), 0).events);
+        events.fold(0, u64::saturating_add)
+    }
+
+    /// What the trace's table says of a location; `None` if it does not have it.
+    pub fn location(&self, id: u16) -> Option<&'a LocationInfo> {
+        self.locations.get(usize::from(id)).copied().flatten()
+    }
+
+    /// The name of a location as people read it: `location 9` if the table has none.
+    pub(crate) fn label(&self, id: u16) -> String {
+        match self.location(id) {
+            Some(info) if !info.name.is_empty() => info.name.clone(),
+            _ => format!("location {id}"),
+        }
+    }
+
+    /// The name of a launch's kernel.
+    pub(crate) fn kernel(&self, info: &LaunchInfo) -> &'a str {
+        kernel_name(self.trace, info)
+    }
+
+    /// Gives what the selected warps of a launch lack, in order of warp. Memory: one section of accounts.
+    ///
+    /// # Errors
+    /// The trace has no such launch.
+    pub fn lacking(&self, info: &LaunchInfo) -> Result<impl Iterator<Item = Lack>, ExportError> {
+        Ok(lacks::lacking(self.trace, &self.selection, info)?)
+    }
+
+    /// Gives the runs of a selected launch to `sink`, with marks where events are missing, in order of warp
+    /// and event. Memory: that of [`TraceFile::items_in_order`].
+    ///
+    /// # Errors
+    /// The launch is not one of the selected, the trace is damaged, or what `sink` gives.
+    pub fn walk(
+        &self,
+        launch: u32,
+        sink: &mut dyn FnMut(Step) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        let Some((info, filter)) = self.launches.iter().find(|(info, _)| info.number() == launch) else {
+            let launches = self.trace.launches().len();
+            return Err(AnalysisError::UnknownLaunch { launch, launches }.into());
+        };
+        let is_selected = |warp| self.selection.has_warp(info, warp);
+        // Often enough for a person, rarely enough to cost nothing.
+        let mut events = 0;
+        runs::walk(self.trace, info, filter, &is_selected, &mut |step| {
+            if let Step::Run(run) = &step {
+                events += run.count;
+                if events >= 1 << 16 {
+                    (self.progress)(std::mem::take(&mut events));
+                }
+            }
+            sink(step)
+        })?;
+        (self.progress)(events);
+        Ok(())
+    }
+
+    /// Facts that every export says of itself, as pairs of a key and a value.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let metadata = self.trace.metadata();
+        let mut facts = vec![
+            ("exported_by", concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned()),
+            ("recorded_by", metadata.tool.clone()),
+            ("device", metadata.device.name.clone()),
+            ("policy", metadata.policy.clone()),
+            ("selection", self.selected()),
+            ("whole", self.lacks.is_whole().to_string()),
+        ];
+        if !self.lacks.is_whole() {
+            facts.push(("missing", self.lacks.describe().join("; ")));
+        }
+        if self.lacks.unchosen_warps > 0 {
+            facts.push(("warps_not_chosen_to_be_recorded", self.lacks.unchosen_warps.to_string()));
+        }
+        facts
+    }
+
+    /// The selection as arguments of the tool; `all`.
+    fn selected(&self) -> String {
+        let Selection { kernel, launch, block, warp, .. } = &self.selection;
+        let block = block.map(|[x, y, z]| format!("--block {x},{y},{z}"));
+        let parts = [
+            kernel.as_ref().map(|kernel| format!("--kernel {kernel}")),
+            launch.map(|launch| format!("--launch {launch}")),
+            block,
+            warp.map(|warp| format!("--warp {warp}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "all".to_owned() } else { parts.join(" ") }
+    }
+}

@@ -1,0 +1,137 @@
+//! Chrome's trace events as JSON.
+//!
+//! A process for each launch, a thread for each warp, a complete event (`X`) for each run.
+//! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use warptrace_decoder::Missing;
+use warptrace_format::file::{LaunchInfo, StreamId};
+
+use super::{AXIS, Counted, Tracks, Written, draw, mark};
+use crate::error::ExportError;
+use crate::runs::Run;
+use crate::source::Source;
+
+/// Writes a timeline as Chrome's trace events. `sliced` is told the number of slices after each.
+///
+/// # Errors
+/// The trace is damaged, or `out` cannot be written.
+pub fn chrome(
+    source: &Source<'_>,
+    out: impl Write,
+    sliced: &mut dyn FnMut(u64),
+) -> Result<Written, ExportError> {
+    let mut out = Counted { out, bytes: 0 };
+    let facts = source.facts().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value)));
+    let about: serde_json::Map<_, _> = facts.chain([("axis".to_owned(), Value::from(AXIS))]).collect();
+    // One event a line, so that a file can be looked at.
+    write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
+    let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, locations: locations(source) };
+    let mut written = draw(source, &mut tracks, sliced)?;
+    tracks.out.write_all(b"\n]}\n")?;
+    tracks.out.flush()?;
+    written.bytes = tracks.out.bytes;
+    Ok(written)
+}
+
+/// What the events of a location have in common, as JSON: the name, and the last arguments.
+struct LocationJson {
+    name: String,
+    arguments: String,
+}
+
+fn locations(source: &Source<'_>) -> Vec<LocationJson> {
+    let ids = source.trace().metadata().locations.iter().map(|info| info.id).max().unwrap_or(0);
+    (0..=ids).map(|id| location(source, id)).collect()
+}
+
+fn location(source: &Source<'_>, id: u16) -> LocationJson {
+    let mut arguments = format!(",\"location\":{id}");
+    if let Some(info) = source.location(id).filter(|info| !info.file.is_empty()) {
+        arguments += &format!(",\"file\":{}", Value::from(info.file.as_str()));
+        if info.line > 0 {
+            arguments += &format!(",\"line\":{}", info.line);
+        }
+    }
+    LocationJson { name: Value::from(source.label(id)).to_string(), arguments }
+}
+
+struct Chrome<W> {
+    out: Counted<W>,
+    /// Number of the launch, from 1: some readers take process 0 for the idle one.
+    process: u64,
+    /// Linear index of the warp, from 1.
+    thread: u64,
+    is_first: bool,
+    locations: Vec<LocationJson>,
+}
+
+impl<W: Write> Chrome<W> {
+    /// Begins the line of an event.
+    fn begin(&mut self) -> Result<(), ExportError> {
+        self.out.write_all(if self.is_first { b"\n" } else { b",\n" })?;
+        self.is_first = false;
+        Ok(())
+    }
+
+    /// Writes an event that names or sorts a process or thread.
+    fn describe(&mut self, what: &str, arguments: &Value) -> Result<(), ExportError> {
+        self.begin()?;
+        let (process, thread) = (self.process, self.thread);
+        let event = json!({ "ph": "M", "name": what, "pid": process, "tid": thread, "args": arguments });
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
+    }
+}
+
+impl<W: Write> Tracks for Chrome<W> {
+    fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
+        (self.process, self.thread) = (u64::from(info.number()) + 1, 0);
+        let name = format!("launch {} {}", info.number(), source.kernel(info));
+        self.describe("process_name", &json!({ "name": name }))?;
+        self.describe("process_sort_index", &json!({ "sort_index": info.number() }))
+    }
+
+    fn block(&mut self, _: [u32; 3], _: u32) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError> {
+        self.thread = u64::from(warp) + 1;
+        let ([x, y, z], number) = (id.block, id.warp_in_block);
+        self.describe("thread_name", &json!({ "name": format!("block {x},{y},{z} warp {number}") }))?;
+        self.describe("thread_sort_index", &json!({ "sort_index": warp }))
+    }
+
+    fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {
+        self.begin()?;
+        let Run { first_event, event, count, .. } = *run;
+        let unknown;
+        let location = if let Some(location) = self.locations.get(usize::from(event.location)) {
+            location
+        } else {
+            unknown = location(source, event.location);
+            &unknown
+        };
+        let (process, thread, mask) = (self.process, self.thread, event.mask);
+        let LocationJson { name, arguments } = location;
+        let lanes = mask.count_ones();
+        write!(
+            self.out,
+            "{{\"ph\":\"X\",\"name\":{name},\"cat\":\"run\",\"pid\":{process},\"tid\":{thread},\"ts\":{first_event},\
+             \"dur\":{count},\"args\":{{\"lanes\":{lanes},\"mask\":\"0x{mask:08x}\",\"count\":{count}{arguments}}}}}"
+        )?;
+        Ok(())
+    }
+
+    fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+        self.begin()?;
+        let (name, why) = mark(missing);
+        let event = json!({
+            "ph": "i", "s": "t", "name": name, "cat": "loss", "pid": self.process, "tid": self.thread,
+            "ts": next_event, "args": { "events": missing.events, "why": why },
+        });
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
+    }
+}

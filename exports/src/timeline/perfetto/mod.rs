@@ -1,0 +1,238 @@
+//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp.
+
+mod messages;
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use warptrace_decoder::Missing;
+use warptrace_format::file::{LaunchInfo, StreamId};
+
+use self::messages::{
+    DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName, InternedString, NEEDS_STATE, SLICE_BEGIN,
+    SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor, TrackEvent,
+};
+use super::{AXIS, Counted, Tracks, Written, draw, mark};
+use crate::error::ExportError;
+use crate::runs::Run;
+use crate::source::Source;
+
+/// The one sequence of packets that a file has.
+const SEQUENCE: u32 = 1;
+/// Nanoseconds that an event takes on the axis.
+const EVENT_NANOS: u64 = 1_000;
+/// The track of what is said of the whole trace.
+const ABOUT: u64 = 1;
+
+/// Names of arguments, by iid, from 1.
+const ARGUMENTS: [&str; 8] = ["lanes", "mask", "count", "location", "file", "line", "events", "why"];
+const LANES: u64 = 1;
+const MASK: u64 = 2;
+const COUNT: u64 = 3;
+const LOCATION: u64 = 4;
+const FILE: u64 = 5;
+const LINE: u64 = 6;
+const EVENTS: u64 = 7;
+const WHY: u64 = 8;
+
+/// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
+///
+/// # Errors
+/// The trace is damaged, or `out` cannot be written.
+pub fn perfetto(
+    source: &Source<'_>,
+    out: impl Write,
+    sliced: &mut dyn FnMut(u64),
+) -> Result<Written, ExportError> {
+    let out = Counted { out, bytes: 0 };
+    let mut tracks = Perfetto {
+        out,
+        buffer: Vec::new(),
+        files: HashMap::new(),
+        last_track: ABOUT,
+        launch: 0,
+        block: 0,
+        warp: 0,
+    };
+    tracks.begin(source)?;
+    let mut written = draw(source, &mut tracks, sliced)?;
+    tracks.out.flush()?;
+    written.bytes = tracks.out.bytes;
+    Ok(written)
+}
+
+struct Perfetto<W> {
+    out: Counted<W>,
+    buffer: Vec<u8>,
+    /// iids of files.
+    files: HashMap<String, u64>,
+    /// Tracks are numbered as they come.
+    last_track: u64,
+    launch: u64,
+    block: u64,
+    warp: u64,
+}
+
+impl<W: Write> Perfetto<W> {
+    fn packet(&mut self, mut packet: TracePacket) -> Result<(), ExportError> {
+        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        packet.sequence_flags = Some(packet.sequence_flags.unwrap_or(0) | NEEDS_STATE);
+        self.buffer.clear();
+        // Field 1 of `Trace` is the list of packets.
+        prost::encoding::message::encode(1, &packet, &mut self.buffer);
+        Ok(self.out.write_all(&self.buffer)?)
+    }
+
+    /// Writes the names that packets refer to, and what is to be said of the whole trace.
+    fn begin(&mut self, source: &Source<'_>) -> Result<(), ExportError> {
+        let mut interned = InternedData::default();
+        for info in &source.trace().metadata().locations {
+            let name = Some(source.label(info.id));
+            interned.event_names.push(InternedName { iid: Some(info.id.into()), name });
+            let next = self.files.len() as u64 + 1;
+            if !info.file.is_empty() && !self.files.contains_key(&info.file) {
+                self.files.insert(info.file.clone(), next);
+                let str = Some(info.file.clone().into_bytes());
+                interned.debug_annotation_string_values.push(InternedString { iid: Some(next), str });
+            }
+        }
+        for (iid, name) in (1..).zip(ARGUMENTS) {
+            let name = Some(name.to_owned());
+            interned.debug_annotation_names.push(InternedName { iid: Some(iid), name });
+        }
+        let sequence_flags = Some(STATE_CLEARED);
+        self.packet(TracePacket { interned_data: Some(interned), sequence_flags, ..TracePacket::default() })?;
+        self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(AXIS.to_owned()), -1)?;
+        let facts = source.facts().into_iter().chain([("axis", AXIS.to_owned())]);
+        let arguments = facts.map(|(key, value)| DebugAnnotation {
+            name: Some(key.to_owned()),
+            string_value: Some(value),
+            ..DebugAnnotation::default()
+        });
+        let name = if source.lacks().is_whole() { "about this trace" } else { "INCOMPLETE trace" };
+        self.event(
+            0,
+            TrackEvent {
+                r#type: Some(INSTANT),
+                track_uuid: Some(ABOUT),
+                name: Some(name.to_owned()),
+                debug_annotations: arguments.collect(),
+                ..TrackEvent::default()
+            },
+        )
+    }
+
+    fn descriptor(
+        &mut self,
+        uuid: u64,
+        parent_uuid: Option<u64>,
+        name: String,
+        description: Option<String>,
+        rank: i32,
+    ) -> Result<(), ExportError> {
+        let track = TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name),
+            parent_uuid,
+            child_ordering: Some(EXPLICIT),
+            sibling_order_rank: Some(rank),
+            description,
+        };
+        self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
+    }
+
+    fn track(&mut self, parent: Option<u64>, name: String, rank: u32) -> Result<u64, ExportError> {
+        self.last_track += 1;
+        let uuid = self.last_track;
+        self.descriptor(uuid, parent, name, None, i32::try_from(rank).unwrap_or(i32::MAX))?;
+        Ok(uuid)
+    }
+
+    fn event(&mut self, event: u64, track_event: TrackEvent) -> Result<(), ExportError> {
+        let timestamp = Some(event.saturating_mul(EVENT_NANOS));
+        self.packet(TracePacket { timestamp, track_event: Some(track_event), ..TracePacket::default() })
+    }
+}
+
+impl<W: Write> Tracks for Perfetto<W> {
+    fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
+        let name = format!("launch {} {}", info.number(), source.kernel(info));
+        self.launch = self.track(None, name, info.number())?;
+        Ok(())
+    }
+
+    fn block(&mut self, [x, y, z]: [u32; 3], linear: u32) -> Result<(), ExportError> {
+        self.block = self.track(Some(self.launch), format!("block {x},{y},{z}"), linear)?;
+        Ok(())
+    }
+
+    fn warp(&mut self, _: u32, id: &StreamId) -> Result<(), ExportError> {
+        self.warp = self.track(Some(self.block), format!("warp {}", id.warp_in_block), id.warp_in_block)?;
+        Ok(())
+    }
+
+    fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {
+        let Run { first_event, event, count, .. } = *run;
+        let info = source.location(event.location);
+        let mut arguments = vec![
+            number(LANES, event.mask.count_ones().into()),
+            DebugAnnotation {
+                name_iid: Some(MASK),
+                pointer_value: Some(event.mask.into()),
+                ..DebugAnnotation::default()
+            },
+            number(COUNT, count),
+            number(LOCATION, event.location.into()),
+        ];
+        if let Some(info) = info {
+            if let Some(file) = self.files.get(&info.file) {
+                arguments.push(DebugAnnotation {
+                    name_iid: Some(FILE),
+                    string_value_iid: Some(*file),
+                    ..DebugAnnotation::default()
+                });
+            }
+            if info.line > 0 {
+                arguments.push(number(LINE, info.line.into()));
+            }
+        }
+        let track_uuid = Some(self.warp);
+        self.event(
+            first_event,
+            TrackEvent {
+                r#type: Some(SLICE_BEGIN),
+                track_uuid,
+                name_iid: info.map(|info| info.id.into()),
+                name: info.is_none().then(|| source.label(event.location)),
+                debug_annotations: arguments,
+            },
+        )?;
+        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
+        self.event(first_event.saturating_add(count), end)
+    }
+
+    fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+        let (name, why) = mark(missing);
+        let why = DebugAnnotation {
+            name_iid: Some(WHY),
+            string_value: Some(why.to_owned()),
+            ..DebugAnnotation::default()
+        };
+        let events = missing.events.map(|events| number(EVENTS, events));
+        self.event(
+            next_event,
+            TrackEvent {
+                r#type: Some(INSTANT),
+                track_uuid: Some(self.warp),
+                name: Some(name.to_owned()),
+                debug_annotations: events.into_iter().chain([why]).collect(),
+                ..TrackEvent::default()
+            },
+        )
+    }
+}
+
+/// An argument that is a number.
+fn number(name_iid: u64, value: u64) -> DebugAnnotation {
+    DebugAnnotation { name_iid: Some(name_iid), uint_value: Some(value), ..DebugAnnotation::default() }
+}

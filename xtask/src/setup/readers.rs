@@ -1,0 +1,69 @@
+//! Readers of exports: the programs that tests of `warptrace export` read its files with.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use warptrace_build::TOOLCHAIN_FOLDER;
+
+use super::{Found, Missing};
+use crate::process::quietly;
+use crate::workspace;
+
+/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files.
+const WHEELS: [&str; 4] = ["duckdb>=1.3", "perfetto>=0.16", "protobuf>=6", "lcov_cobertura>=2"];
+/// What must be there to be imported.
+const IMPORTS: &str =
+    "import duckdb, lcov_cobertura; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+const LIMIT: Duration = Duration::from_secs(600);
+
+const HELP: &str = "install Python 3 with pip and run this again";
+const WITHOUT: &str = "Without them tests do not read exports with other tools; nothing else needs them.";
+
+/// Finds the readers, or installs them into the project's own folder.
+pub(super) fn set_up() -> Found {
+    let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("readers");
+    let missing = |tried| Missing { tried, help: HELP.to_owned(), without: WITHOUT };
+    let mut tried = match find(&folder) {
+        Ok(found) => return Ok(found),
+        Err(reason) => vec![reason],
+    };
+    println!("installing {} with pip ...", WHEELS.join(", "));
+    match install(&folder) {
+        Ok(()) => match find(&folder) {
+            Ok(found) => return Ok(format!("{found}; installed by `python3 -m pip`")),
+            Err(reason) => tried.push(format!("pip succeeded, and yet: {reason}")),
+        },
+        Err(reason) => tried.push(reason),
+    }
+    Err(missing(tried))
+}
+
+/// Imports the readers; the error says why that fails.
+fn find(folder: &Path) -> Result<String, String> {
+    let mut command = Command::new("python3");
+    command.args(["-c", IMPORTS]).env("PYTHONPATH", folder);
+    match quietly(&mut command, LIMIT) {
+        Ok(ended) if ended.success => {
+            Ok(format!("DuckDB, Perfetto's messages, lcov_cobertura at {}", workspace::shown(folder)))
+        }
+        Ok(ended) => Err(ended.last_line().to_owned()),
+        Err(error) => Err(format!("python3 cannot be run: {error}")),
+    }
+}
+
+/// Installs the wheels into `folder`, outside of every Python environment.
+fn install(folder: &Path) -> Result<(), String> {
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"])
+        .arg("--target")
+        .arg(folder)
+        .args(WHEELS)
+        .env("PIP_ROOT_USER_ACTION", "ignore");
+    match quietly(&mut command, LIMIT) {
+        Ok(ended) if ended.success => Ok(()),
+        Ok(ended) => Err(format!("`pip install {}` failed: {}", WHEELS.join(" "), ended.last_line())),
+        Err(error) => Err(format!("python3 cannot be run: {error}")),
+    }
+}
