@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::answers::{
-    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Rows, WarpColumn,
+    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
@@ -29,6 +29,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
     after_help = "First steps:\n  \
         warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
         warptrace top fractal.wtrc                   what did its warps do\n  \
+        warptrace report fractal.wtrc                the same and more, as a page to look at\n  \
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Stats(Page),
     /// Compare two traces
     Diff(Diff),
+    /// Write one HTML page that says what warps did
+    Report(Report),
     /// Print the events of a trace
     Decode(Decode),
     /// Check that a trace is complete and sound

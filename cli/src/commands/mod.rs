@@ -6,4 +6,5 @@ pub(crate) mod devices;
 pub(crate) mod info;
 mod interrupt;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod verify;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -22,6 +22,7 @@ const COMMANDS: [&[&str]; 22] = [
     &["edges"],
     &["stats"],
     &["diff"],
+    &["report"],
     &["decode"],
     &["verify"],
     &["devices"],
@@ -68,8 +69,18 @@ fn every_option_is_explained() {
 #[test]
 fn the_first_page_names_commands_first_steps_and_exit_codes() {
     let output = run(&["--help"]).1;
-    for part in ["record", "info", "top", "diff", "decode", "verify", "devices", "First steps", "Exit codes"]
-    {
+    for part in [
+        "record",
+        "info",
+        "top",
+        "diff",
+        "report",
+        "decode",
+        "verify",
+        "devices",
+        "First steps",
+        "Exit codes",
+    ] {
         assert!(output.contains(part), "no `{part}` in\n{output}");
     }
     let codes = output.split("Exit codes: ").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
