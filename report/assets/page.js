@@ -30,6 +30,12 @@
     document.getElementById("next").addEventListener("click", () => go(at + 1));
     document.getElementById("previous").addEventListener("click", () => go(at - 1));
   }
+  for (const link of document.querySelectorAll(".hottest a")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      go(rows.findIndex((row) => row.dataset.rank === link.dataset.rank));
+    });
+  }
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input, textarea")) return;
     if (event.key === "n" || event.key === "j") go(at + 1);
@@ -57,6 +63,8 @@
 
   function draw(view) {
     const { canvas, strip, starts } = view;
+    // Browsers limit how wide a canvas can be.
+    canvas.style.width = scale.value === "runs" ? `max(100%, ${Math.min(strip.runs.length * 3, 9000)}px)` : "";
     const width = canvas.clientWidth, height = canvas.clientHeight;
     if (width === 0) return;
     const style = getComputedStyle(document.documentElement);

@@ -13,7 +13,7 @@ use crate::figures::{figures, in_html};
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
 use crate::page::{Page, cut};
-use crate::{loops, strips, warps};
+use crate::{graph, loops, strips, warps};
 
 /// Launches that ended early that are named.
 const ENDS: usize = 5;
@@ -121,12 +121,14 @@ impl Parts<'_> {
             standing: warps::standing(trace, analysis, names, limits),
             notes: notes.clone(),
             hot_lines: analysis.lines.len().min(limits.lines),
+            hottest: lines::hottest(analysis, names, limits),
             files: source.files,
             kernels: warps::kernels(analysis, limits),
             loops: loops::loops(analysis, names, limits),
             more_loops: analysis.loops().count().saturating_sub(limits.loops),
             warps: warps::warps(trace, analysis, limits),
             strips,
+            graphs: graph::graphs(analysis, names, limits),
             changes,
             json,
         };

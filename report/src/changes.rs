@@ -26,9 +26,9 @@ pub(crate) struct Changes {
     pub(crate) holds: Vec<String>,
     pub(crate) sums: Vec<Row>,
     pub(crate) rows: Vec<Row>,
-    pub(crate) more_rows: Option<String>,
+    pub(crate) more_rows: usize,
     pub(crate) partings: Vec<Way>,
-    pub(crate) more_partings: Option<String>,
+    pub(crate) more_partings: usize,
     pub(crate) json: Value,
 }
 
@@ -91,10 +91,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
         "changed_warps": comparison.changed.len(),
         "first_changes": partings,
     });
-    let more = |all: usize| {
-        let more = all.saturating_sub(limits.changes);
-        (more > 0).then(|| format!("and {} more; `warptrace diff --limit 0` shows all", count(more as u64)))
-    };
+    let more = |all: usize| all.saturating_sub(limits.changes);
     let holds = comparison.analyses.iter().zip(["first, the base", "second, this trace"]);
     Ok(Changes {
         base: crate::page::cut(&plain(base), limits.text),

@@ -25,6 +25,7 @@ mod build;
 mod changes;
 mod error;
 mod figures;
+mod graph;
 mod limits;
 mod lines;
 mod loops;

@@ -40,7 +40,7 @@ impl Limits {
         loops: 40,
         paths: 12,
         standing: 20,
-        curve: 240,
+        curve: 300,
         runs: 3_000,
         edges: 400,
         nodes: 60,

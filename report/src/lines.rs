@@ -15,6 +15,8 @@ use crate::svg::{Histogram, lane_histogram};
 
 /// Lines of context before and after each trace point.
 const CONTEXT: usize = 5;
+/// Lines that the page begins with.
+const HOTTEST: usize = 6;
 /// Places to which lanes went that are named.
 const TARGETS: usize = 4;
 
@@ -75,6 +77,29 @@ pub(crate) struct Source {
     pub(crate) notes: Vec<String>,
 }
 
+/// A line at the top of the page.
+#[derive(Debug)]
+pub(crate) struct Hottest {
+    pub(crate) rank: usize,
+    pub(crate) line: String,
+    pub(crate) names: String,
+    pub(crate) idle: String,
+    pub(crate) part_of_all: String,
+}
+
+/// The lines that the page begins with: those with the most idle lane slots.
+pub(crate) fn hottest(analysis: &Analysis, names: &Names, limits: Limits) -> Vec<Hottest> {
+    let order = (1..).zip(words::hottest(analysis)).filter(|(_, line)| line.counts.idle > 0);
+    let of = |(rank, line): (usize, &LineFigures)| Hottest {
+        rank,
+        line: names.line(&line.file, line.line),
+        names: names.names(&line.locations),
+        idle: count(line.counts.idle),
+        part_of_all: percent(line.counts.idle, analysis.counts.idle),
+    };
+    order.take(HOTTEST.min(limits.lines)).map(of).collect()
+}
+
 /// What is needed to describe lines.
 struct Lines<'a> {
     trace: &'a TraceFile,
@@ -112,7 +137,7 @@ pub(crate) fn source(
     let mut notes = Vec::new();
     if order.len() > limits.lines {
         notes.push(format!(
-            "The {} hottest of {} lines are shown; `warptrace lines --limit 0` has all.",
+            "The {} hottest of {} lines are shown; warptrace lines --limit 0 prints all.",
             count(limits.lines as u64),
             count(order.len() as u64)
         ));
@@ -147,7 +172,7 @@ pub(crate) fn source(
         };
         notes.push(format!(
             "Source not found: {}{others}. Run the command in the folder from which the kernel was compiled, or name \
-             one that has the file with `--source FOLDER`.",
+             one that has the file with --source FOLDER.",
             cut(&plain(first), limits.text)
         ));
     }
@@ -199,13 +224,22 @@ impl Lines<'_> {
                 code.len()
             ));
         }
+        let indent = |number: &usize| {
+            let text = code.get(number - 1)?;
+            let indent = text.len() - text.trim_start().len();
+            (indent < text.len()).then_some(indent)
+        };
+        // What all lines begin with says nothing, and screens are narrow.
+        let common = shown.iter().filter_map(indent).min().unwrap_or(0);
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {
             if number > before + 1 {
                 rows.push(gap(number - before - 1));
             }
             before = number;
-            let text = code.get(number - 1).map_or("(the file has no such line)", String::as_str);
+            let text = code
+                .get(number - 1)
+                .map_or("(the file has no such line)", |text| text.get(common..).unwrap_or_default());
             let line = Line {
                 number: number.to_string(),
                 code: cut(text, self.limits.text),

@@ -3,7 +3,8 @@
 use askama::Template;
 
 use crate::changes::Changes;
-use crate::lines::{Row, SourceFile};
+use crate::graph::Graphs;
+use crate::lines::{Hottest, Row, SourceFile};
 use crate::loops::Loop;
 use crate::strips::Strips;
 use crate::warps::{Kernel, Warps};
@@ -28,12 +29,15 @@ pub(crate) struct Page<'a> {
     pub(crate) standing: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) hot_lines: usize,
+    /// The hottest lines.
+    pub(crate) hottest: Vec<Hottest>,
     pub(crate) files: Vec<SourceFile>,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) more_loops: usize,
     pub(crate) warps: Warps,
     pub(crate) strips: Option<Strips>,
+    pub(crate) graphs: Graphs,
     pub(crate) changes: Option<Changes>,
     pub(crate) json: String,
 }

@@ -29,6 +29,9 @@ pub(crate) struct Strip {
     pub(crate) lane_mask: u32,
     /// Location, mask, and how many events in a row.
     pub(crate) runs: Vec<(u16, u32, u64)>,
+    /// Events of these runs, in words.
+    #[serde(skip)]
+    pub(crate) shown_events: String,
     /// Runs of the whole warp.
     pub(crate) all_runs: u64,
 }
@@ -165,7 +168,8 @@ fn strip(trace: &TraceFile, title: &str, warp: &WarpFigures, limits: Limits) -> 
     }
     let lane_mask = trace.launch(warp.launch).and_then(|info| info.lane_mask(warp.warp)).unwrap_or(u32::MAX);
     let (title, launch, warp, counts) = (title.to_owned(), warp.launch, warp.warp, warp.counts);
-    Ok(Strip { title, name, caption, launch, warp, counts, lane_mask, runs, all_runs })
+    let shown_events = count(runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.2)));
+    Ok(Strip { title, name, caption, launch, warp, counts, lane_mask, runs, shown_events, all_runs })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) struct Warps {
     pub(crate) most: String,
     pub(crate) sampled: Option<String>,
     pub(crate) paths: Vec<Path>,
-    pub(crate) more_paths: Option<String>,
+    pub(crate) more_paths: usize,
 }
 
 /// A group of warps with the same path.
@@ -90,8 +90,7 @@ pub(crate) fn warps(trace: &TraceFile, analysis: &Analysis, limits: Limits) -> W
         sampled: (all > curve.len())
             .then(|| format!("{} of {} warps are drawn", count(curve.len() as u64), count(all as u64))),
         paths: analysis.paths.iter().take(limits.paths).map(path).collect(),
-        more_paths: (more > 0)
-            .then(|| format!("and {} more; `warptrace paths --limit 0` shows all", count(more as u64))),
+        more_paths: more,
     }
 }
 
