@@ -43,7 +43,7 @@ impl Limits {
         curve: 300,
         runs: 3_000,
         edges: 400,
-        nodes: 60,
+        nodes: 120,
         changes: 20,
         text: 240,
     };

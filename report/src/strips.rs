@@ -139,7 +139,7 @@ impl Runs {
             body.iter().for_each(|event| self.push(event.location, event.mask, 1));
             let (more, rest) = (self.all - before, times - time);
             // From the second time on each adds as much as the one before.
-            if time > 1 && (more == 0 || self.first.len() >= self.limit) {
+            if time > 1 && (more == 0 || self.all > self.first.len() as u64) {
                 self.all = self.all.saturating_add(more.saturating_mul(rest));
                 if let (0, Some(event)) = (more, body.last()) {
                     self.push(event.location, event.mask, rest.saturating_mul(body.len() as u64));

@@ -14,6 +14,8 @@ mod losses;
 mod marks;
 mod programs;
 mod record;
+mod report;
+mod report_browser;
 mod support;
 mod unreadable;
 mod window;

@@ -12,7 +12,7 @@ use warptrace_analysis::{Analysis, Edge, share};
 use crate::limits::Limits;
 
 /// Most edges of a drawing.
-const EDGES: usize = 160;
+const EDGES: usize = 240;
 /// Most drawings; each holds the locations that lanes went between, which are those of a kernel.
 const GRAPHS: usize = 8;
 
@@ -80,9 +80,10 @@ pub(crate) fn graphs(analysis: &Analysis, names: &Names, limits: Limits) -> Grap
     ids.sort_by_key(|id| Reverse(visits(id)));
     let all = ids.len();
     ids.truncate(limits.nodes);
-    // In the order of the source, which is where the search for loops begins.
+    // The search for loops begins where lanes do, and goes on in the order of the source.
+    let begins = |id: u16| beginning(analysis).iter().any(|edge| edge.to == Some(id));
     let line = |id: u16| analysis.location(id).map(|location| (&location.point.file, location.point.line));
-    ids.sort_by(|&a, &b| line(a).cmp(&line(b)).then(a.cmp(&b)));
+    ids.sort_by_cached_key(|&id| (!begins(id), line(id), id));
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.sort_by_key(|edge| Reverse(edge.lanes));
     let drawn = |edge: &&&Edge| match (edge.from, edge.to) {
