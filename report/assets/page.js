@@ -11,6 +11,7 @@
     if (rows.length === 0) return;
     at = Math.max(0, Math.min(rows.length - 1, to));
     const row = rows[at];
+    row.closest("details").open = true;
     row.focus({ preventScroll: true });
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     row.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
@@ -132,6 +133,9 @@
       event.preventDefault();
     });
   }
+  // What does not fit is cut off at both sides alike.
+  for (const graph of document.querySelectorAll(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+
   const redraw = () => strips.forEach((view) => { lay(view); draw(view); });
   if (scale) {
     scale.addEventListener("change", redraw);

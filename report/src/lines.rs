@@ -15,6 +15,8 @@ use crate::svg::{Histogram, lane_histogram};
 
 /// Lines of context before and after each trace point.
 const CONTEXT: usize = 5;
+/// Bytes of source after which no more files are read.
+const MAX_SOURCE_BYTES: usize = 32 << 20;
 /// Lines that the page begins with.
 const HOTTEST: usize = 6;
 /// Places to which lanes went that are named.
@@ -114,10 +116,12 @@ pub(crate) type Files = BTreeMap<String, Option<Vec<String>>>;
 
 /// Reads the files in which warps came to trace points.
 pub(crate) fn read_files(analysis: &Analysis, folders: &[PathBuf], limits: Limits) -> Files {
-    let mut files = Files::new();
+    let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::hottest(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            files.insert(line.file.clone(), source::read(&line.file, folders));
+            let lines = if bytes < MAX_SOURCE_BYTES { source::read(&line.file, folders) } else { None };
+            bytes += lines.iter().flatten().map(String::len).sum::<usize>();
+            files.insert(line.file.clone(), lines);
         }
     }
     files
@@ -161,7 +165,10 @@ pub(crate) fn source(
         let idle = count(idle(&of_file));
         let rows = match code {
             Some(code) => lines.with_code(file, &of_file, code, &mut budget, &mut notes),
-            None => lines.without_code(&of_file),
+            None => {
+                of_file.sort_by_key(|(rank, _)| *rank);
+                lines.without_code(&of_file)
+            }
         };
         files.push(SourceFile { path: cut(&plain(file), limits.text), is_found: code.is_some(), idle, rows });
     }
@@ -244,7 +251,9 @@ impl Lines<'_> {
                 number: number.to_string(),
                 code: cut(text, self.limits.text),
                 heat: of_line.get(&number).map(|(rank, line)| self.heat(*rank, line)),
-                unvisited: unvisited.get(&number).map_or_else(String::new, |names| names.join(", ")),
+                unvisited: unvisited
+                    .get(&number)
+                    .map_or_else(String::new, |names| cut(&names.join(", "), self.limits.text)),
             };
             rows.push(Row::Line(Box::new(line)));
         }

@@ -49,3 +49,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
         Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
     }
 }
+
+/// A number of rows with commas, for templates.
+fn number(rows: &usize) -> String {
+    warptrace_analysis::words::count(*rows as u64)
+}

@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most parts of a path that is looked for; real ones have fewer.
+const MAX_PARTS: usize = 64;
 
 /// Reads the lines of a source file that a trace names.
 ///
@@ -23,6 +25,9 @@ pub(crate) fn read(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
     }
     let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
     let parts: Vec<Component<'_>> = path.components().filter(normal).collect();
+    if parts.len() > MAX_PARTS {
+        return None;
+    }
     let from = |folder: &Path, skip: usize| {
         read_inside(folder, &folder.join(parts[skip..].iter().collect::<PathBuf>()))
     };
@@ -76,7 +81,8 @@ mod tests {
             std::os::unix::fs::symlink(folder.path().join("secret"), below.join("link")).expect("a link");
             assert_eq!(found("link", &below), None);
         }
-        for odd in ["", "/", ".", "..", "kernels", "kernels/src/k.rs/x"] {
+        let deep = "a/".repeat(30_000) + "k.rs";
+        for odd in ["", "/", ".", "..", "kernels", "kernels/src/k.rs/x", "k\0.rs", &deep] {
             assert_eq!(found(odd, folder.path()), None, "{odd}");
         }
     }

@@ -39,8 +39,9 @@ addEventListener("load", () => {
   check(rank() === 1, "the button goes back");
   rows.at(-1).click();
   check(document.activeElement === rows.at(-1), "a click chooses a line");
+  for (const file of document.querySelectorAll(".file")) file.open = false;
   document.querySelector(".hottest a").click();
-  check(rank() === 1, "the list at the top goes to its line");
+  check(rank() === 1, "the list at the top goes to its line, and opens its file");
   check(document.getElementById("where").textContent.startsWith(`1 of ${rows.length}: `), "it says where one is");
 
   // Strips are drawn, and read with keys and pointer.
