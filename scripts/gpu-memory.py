@@ -12,6 +12,7 @@ that was in use during a recording, less the most during the same program of whi
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -66,7 +67,18 @@ def peak(command):
     return most[0], run.stdout + run.stderr
 
 
+def wait_until_idle():
+    """What other processes leave behind goes away in its own time."""
+    last, since = used(), time.time()
+    while time.time() - since < 2:
+        time.sleep(0.05)
+        now = used()
+        if now != last:
+            last, since = now, time.time()
+
+
 def main():
+    wait_until_idle()
     folder = sys.argv[1] if len(sys.argv) > 1 else ".device"
     out = os.environ.get("OUT", "out")
     os.makedirs(out, exist_ok=True)
@@ -92,8 +104,8 @@ def main():
             for limit in LIMITS:
                 most, told = peak(command + ["--policy", policy, "--memory", f"{limit}MiB"])
                 if "error" in told:
-                    needed = [word for word in told.split() if word.endswith("MiB") or word.endswith("GiB")]
-                    cells.append("refused: needs " + needed[0] if needed else told.strip().replace("\n", " "))
+                    needed = re.search(r"takes at least ([0-9.]+ [MG]iB)", told)
+                    cells.append("refused: needs " + needed[1] if needed else told.strip().replace("\n", " "))
                     continue
                 beyond = (most - base) / (1 << 20) - limit
                 worst = max(worst, beyond)

@@ -113,6 +113,25 @@ done
 
 {
     echo
+    echo "## What the link and the disk can do"
+    echo
+    echo '```text'
+    [ "$DEVICE" = sim ] || python3 - 2>&1 << 'END'
+import cupy, time
+size = 1 << 30
+device, host = cupy.zeros(size, cupy.uint8), cupy.cuda.alloc_pinned_memory(size)
+for _ in range(3):
+    started = time.time()
+    cupy.cuda.runtime.memcpy(host.ptr, device.data.ptr, size, cupy.cuda.runtime.memcpyDeviceToHost)
+    print(f"device to host: {size / (time.time() - started) / 1e9:.1f} GB/s")
+END
+    for folder in "$scratch" /tmp; do
+        written=$(dd if=/dev/zero of="$folder/disk.test" bs=4M count=512 conv=fsync 2>&1 | tail -n 1 | sed 's/.*, //')
+        rm -f "$folder/disk.test"
+        echo "$([ "$folder" = /tmp ] && echo /tmp || echo 'the folder of traces'): $written"
+    done
+    echo '```'
+    echo
     echo "## A kernel that is interrupted"
     echo
     echo '```text'

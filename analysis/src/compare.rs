@@ -221,14 +221,7 @@ mod tests {
     use super::*;
 
     fn info(id: u16, name: &str, line: u32) -> LocationInfo {
-        LocationInfo {
-            id,
-            name: name.into(),
-            description: String::new(),
-            file: "k.rs".into(),
-            line,
-            column: 1,
-        }
+        LocationInfo { file: "k.rs".into(), line, column: 1, ..LocationInfo::new(id, name, "") }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 /// runs, and tells afterwards what happened. Without a GPU the same kernels run on a simulator.
 #[derive(Debug, Parser)]
 #[command(
+    name = "warptrace",
     version,
     propagate_version = true,
     after_help = "First steps:\n  \
@@ -33,7 +34,8 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
-        warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n\n\
+        warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n  \
+        warptrace new my-kernels                     a package for a kernel of your own\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
         it so, or `record` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
 )]
@@ -72,6 +74,18 @@ pub(crate) enum Command {
     Verify(Verify),
     /// List the devices that can run kernels
     Devices,
+    /// Make a package with a kernel of your own to trace
+    New(New),
+}
+
+/// Arguments of `new`.
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Folder to make; its last part is the package's name
+    pub(crate) folder: PathBuf,
+    /// Folder of warptrace's sources, if they are not where this tool was built
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) sources: Option<PathBuf>,
 }
 
 /// Arguments of `record`.

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Decode(command) => commands::decode::run(&command),
         Command::Verify(command) => commands::verify::run(&command),
         Command::Devices => commands::devices::run(),
+        Command::New(command) => commands::new::run(&command),
     };
     match result {
         Ok(code) => code,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use support::{Recorder, Recording, Streams, decode, ecl, event};
 use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::LocationKind;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Compression, EarlyEnd, LaunchInfo, LocationInfo};
@@ -41,12 +42,20 @@ fn recorder(compression: Compression) -> Recorder {
     recorder.metadata.created_unix_seconds = Some(1_500_000_000);
     recorder.metadata.locations = (1..=9)
         .map(|id| LocationInfo {
-            id,
-            name: format!("point {id}"),
-            description: "a decision".into(),
             file: "kernels/src/example.rs".into(),
             line: 10 * u32::from(id),
             column: 5,
+            // The first is the function's entry, the second a loop in it, the others are arms in the loop.
+            function: "example".into(),
+            kind: match id {
+                1 => LocationKind::Entry,
+                2 => LocationKind::LoopBody,
+                _ => LocationKind::Arm,
+            },
+            parent: (id - 1).min(2),
+            rejoin_line: 300,
+            rejoin_column: 6,
+            ..LocationInfo::new(id, format!("point {id}"), "a decision")
         })
         .collect();
     recorder

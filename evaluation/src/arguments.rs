@@ -40,6 +40,8 @@ pub(crate) enum Command {
     /// Run a program once, for `fidelity`, which starts it under Nsight Compute
     #[command(hide = true)]
     FidelityRun(FidelityRun),
+    /// Repeat recordings for a long time, and look for growth of memory and for a miscount
+    Soak(Soak),
     /// Draw the figures from a table that `bench` wrote
     Figures(Figures),
 }
@@ -131,6 +133,34 @@ pub(crate) struct Bench {
     /// Leave the other compressors out
     #[arg(long)]
     pub(crate) no_compressors: bool,
+}
+
+/// Arguments of `soak`.
+#[derive(Debug, Args)]
+pub(crate) struct Soak {
+    /// Where to run: `auto` takes the first GPU, or the simulator where there is none
+    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto")]
+    pub(crate) device: DeviceChoice,
+
+    /// Only these programs, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Minutes of each policy
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) minutes: f64,
+
+    /// Device memory of a session; some have two and four times as much
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    pub(crate) memory: MemorySize,
+
+    /// Folder for soak.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
 }
 
 /// Arguments of `markers`.

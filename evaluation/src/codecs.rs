@@ -41,6 +41,11 @@ impl Codec {
         Self { policy: Policy::Stream { stall: Policy::STALL, open_runs: false }, ..self }
     }
 
+    /// The same, with logs that keep each lane's latest events.
+    const fn in_rings(self) -> Self {
+        Self { policy: Policy::Ring, ..self }
+    }
+
     /// The same, which can also be recorded beside raw.
     const fn beside_raw(self) -> Self {
         Self { dual: true, ..self }
@@ -61,6 +66,7 @@ pub(crate) const CODECS: &[Codec] = &[
     Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
     Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT)).counting_loops().beside_raw(),
     Codec::new("predict, streamed", CodecSpec::Predict(DEVICE_PREDICT)).streamed().beside_raw(),
+    Codec::new("predict, ring", CodecSpec::Predict(DEVICE_PREDICT)).in_rings().beside_raw(),
     Codec::new("predict, registers", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Registers),
     Codec::new("predict, shared memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Shared),
     Codec::new("predict, local memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Local),

@@ -23,6 +23,7 @@ mod markers;
 mod memory;
 mod progress;
 mod record;
+mod soak;
 mod subject;
 mod subjects;
 mod table;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Markers(command) => markers::run(&command).map(|()| true),
         Command::Fidelity(command) => fidelity::run(&command),
         Command::FidelityRun(command) => fidelity::run_child(&command).map(|()| true),
+        Command::Soak(command) => soak::run(&command),
         Command::Figures(command) => figures::run(&command).map(|()| true),
     };
     match result {

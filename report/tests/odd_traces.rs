@@ -31,8 +31,7 @@ fn figures(page: &Report) -> serde_json::Value {
 }
 
 fn location(id: u16, name: &str, file: &str, line: u32) -> LocationInfo {
-    let (name, file) = (name.to_owned(), file.to_owned());
-    LocationInfo { id, name, description: "<b>what</b>".to_owned(), file, line, column: 1 }
+    LocationInfo { file: file.to_owned(), line, column: 1, ..LocationInfo::new(id, name, "<b>what</b>") }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::recorder::WarpRecorder;
 use crate::shared::{SharedError, SharedMemory};
 use crate::site::{FileOrder, NO_POINT, SiteTable};
 use crate::stack::LaneStack;
+use crate::warp::is_point;
 
 /// Number of lanes as an array length.
 pub(crate) const LANES: usize = WARP_LANES as usize;
@@ -34,6 +35,8 @@ pub(crate) struct WarpCells {
     pub(crate) site: [Cell<Option<Site>>; LANES],
     /// The operation with which it waits.
     pub(crate) op: [Cell<WarpOp>; LANES],
+    /// How many functions that tell of themselves (`Lane::call`) each lane is in.
+    pub(crate) depth: [Cell<u32>; LANES],
     /// What the operation answers.
     pub(crate) answer: [Cell<u32>; LANES],
     /// How the lane that returned last has failed, if it has.
@@ -80,6 +83,7 @@ impl WarpCells {
         Self {
             site: [const { Cell::new(None) }; LANES],
             op: [const { Cell::new(WarpOp::Converge) }; LANES],
+            depth: [const { Cell::new(0) }; LANES],
             answer: [const { Cell::new(0) }; LANES],
             failure: Cell::new(None),
             files: FileOrder::default(),
@@ -106,6 +110,7 @@ impl WarpCells {
             let [x, y, _] = block_size;
             self.thread[lane as usize].set([linear % x, linear / x % y, linear / x / y]);
             self.site[lane as usize].set(None);
+            self.depth[lane as usize].set(0);
         }
     }
 
@@ -124,7 +129,8 @@ impl WarpCells {
     /// The lane's program point.
     #[inline]
     pub(crate) fn point(&self, lane: usize, sites: &SiteTable) -> u64 {
-        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, self.op[lane].get()))
+        let (op, depth) = (self.op[lane].get(), self.depth[lane].get());
+        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, op, depth))
     }
 }
 
@@ -224,7 +230,7 @@ impl Lane for Context<'_> {
         warp.site[lane].set(Some(site));
         warp.op[lane].set(op);
         let alone_below = self.alone_below.get();
-        if alone_below != 0 && op == WarpOp::Converge {
+        if alone_below != 0 && is_point(op) {
             // Only this lane runs, and the scheduler would pick it again. Two switches saved.
             let budget = self.alone_budget.get();
             let point = warp.point(lane, &self.sites);
@@ -263,6 +269,13 @@ impl Lane for Context<'_> {
 
     fn dynamic_shared(&self) -> (*mut u8, usize) {
         self.block().shared.borrow().dynamic()
+    }
+
+    #[inline]
+    fn call(&self, enters: bool) {
+        let (warp, lane) = self.here();
+        let depth = &warp.depth[lane];
+        depth.set(if enters { depth.get().saturating_add(1) } else { depth.get().saturating_sub(1) });
     }
 
     fn recording(&self) -> Recording {

@@ -239,7 +239,12 @@ pub(crate) fn op_mask(op: WarpOp) -> Option<u32> {
         | WarpOp::Ballot { mask, .. }
         | WarpOp::Shuffle { mask, .. }
         | WarpOp::MatchAny { mask, .. } => Some(mask),
-        WarpOp::Converge | WarpOp::Rejoin | WarpOp::SyncThreads | WarpOp::Yield => None,
+        WarpOp::Converge
+        | WarpOp::Rejoin
+        | WarpOp::Located { .. }
+        | WarpOp::Join
+        | WarpOp::SyncThreads
+        | WarpOp::Yield => None,
     }
 }
 
@@ -247,6 +252,8 @@ fn op_name(op: WarpOp) -> &'static str {
     match op {
         WarpOp::Converge => "a trace point or active_mask",
         WarpOp::Rejoin => "the end of a counted loop",
+        WarpOp::Located { .. } => "a trace point",
+        WarpOp::Join => "the end of a loop's body",
         WarpOp::SyncWarp { .. } => "sync_warp",
         WarpOp::SyncThreads => "sync_threads",
         WarpOp::Ballot { .. } => "ballot",

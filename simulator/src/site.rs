@@ -3,10 +3,12 @@
 //! The order decides which lanes of a diverged warp run first (see `warp`). A point is packed as
 //!
 //! ```text
-//! bits 63..56  255 - rank of the file in the warp (files seen later are deeper, so they come first)
-//! bits 55..24  line
-//! bits 23..4   column
-//! bits  3..0   kind of the operation
+//! bits 63..56  255 - depth of calls, where functions tell of it (deeper ones come first)
+//! bits 55..48  255 - rank of the file in the warp (files seen later are deeper, so they come first)
+//! bits 47..28  line
+//! bits 27..16  column
+//! bits 15..12  kind of the operation
+//! bits 11..0   location, where the operation names it
 //! ```
 //!
 //! so that equal numbers mean the same operation at the same place and u64::MAX is no point.
@@ -17,10 +19,15 @@ use warptrace_device::simt::host::{Site, WarpOp};
 
 /// Larger than every program point.
 pub(crate) const NO_POINT: u64 = u64::MAX;
-const FILE_SHIFT: u32 = 56;
-const LINE_SHIFT: u32 = 24;
-const COLUMN_SHIFT: u32 = 4;
-const COLUMN_MAX: u32 = (1 << 20) - 1;
+const DEPTH_SHIFT: u32 = 56;
+const FILE_SHIFT: u32 = 48;
+const LINE_SHIFT: u32 = 28;
+const LINE_MAX: u32 = (1 << 20) - 1;
+const COLUMN_SHIFT: u32 = 16;
+const COLUMN_MAX: u32 = (1 << 12) - 1;
+const KIND_SHIFT: u32 = 12;
+const LOCATION_MASK: u64 = (1 << KIND_SHIFT) - 1;
+const MAX_DEPTH: u32 = 255;
 const MAX_RANK: usize = 255;
 const CACHE_ENTRIES: usize = 256;
 
@@ -39,7 +46,7 @@ pub(crate) struct SiteTable {
     files: RefCell<Vec<&'static str>>,
 }
 
-/// The file's part of a point.
+/// The file's part of a point, with the depth of calls.
 #[inline]
 pub(crate) fn file(point: u64) -> u64 {
     point >> FILE_SHIFT
@@ -49,6 +56,18 @@ pub(crate) fn file(point: u64) -> u64 {
 #[inline]
 pub(crate) fn column(point: u64) -> u64 {
     point >> COLUMN_SHIFT & u64::from(COLUMN_MAX)
+}
+
+/// Whether a point is the end of a loop's body, from which lanes jump back or leave the loop.
+#[inline]
+pub(crate) fn is_join(point: u64) -> bool {
+    point >> KIND_SHIFT & 15 == kind(WarpOp::Join)
+}
+
+/// Whether a point belongs to code whose order of points says all about its structure.
+#[inline]
+pub(crate) fn is_structured(point: u64) -> bool {
+    is_join(point) || point >> KIND_SHIFT & 15 == kind(WarpOp::Located { location: 0 })
 }
 
 /// The files in which a warp has met operations, in the order of the first meeting.
@@ -63,9 +82,9 @@ impl SiteTable {
         Self { cache: (0..CACHE_ENTRIES).map(|_| Cell::new(empty)).collect(), files: RefCell::default() }
     }
 
-    /// The program point of `op` at `site` for the warp that `order` belongs to.
+    /// The program point of `op` at `site`, `depth` calls deep, for the warp that `order` belongs to.
     #[inline]
-    pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp) -> u64 {
+    pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp, depth: u32) -> u64 {
         let address = std::ptr::from_ref(site).addr();
         // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ
         // in.
@@ -75,7 +94,13 @@ impl SiteTable {
             entry = self.enter(site);
             slot.set(entry);
         }
-        (order.depth(entry.file) << FILE_SHIFT) | entry.position | kind(op)
+        let location = match op {
+            WarpOp::Located { location } => u64::from(location) & LOCATION_MASK,
+            _ => 0,
+        };
+        let outside = u64::from(MAX_DEPTH - depth.min(MAX_DEPTH));
+        let file = (outside << DEPTH_SHIFT) | (order.depth(entry.file) << FILE_SHIFT);
+        file | entry.position | kind(op) << KIND_SHIFT | location
     }
 
     #[cold]
@@ -86,7 +111,8 @@ impl SiteTable {
             files.len() - 1
         });
         let column = site.column().min(COLUMN_MAX);
-        let position = (u64::from(site.line()) << LINE_SHIFT) | (u64::from(column) << COLUMN_SHIFT);
+        let line = site.line().min(LINE_MAX);
+        let position = (u64::from(line) << LINE_SHIFT) | (u64::from(column) << COLUMN_SHIFT);
         Entry { site: Some(site), file: file as u32, position }
     }
 }
@@ -115,7 +141,7 @@ impl FileOrder {
 /// Ties at one place go to the operation that a helper is likely to do first. Never 15, so no point is
 /// [`NO_POINT`].
 #[inline]
-fn kind(op: WarpOp) -> u64 {
+const fn kind(op: WarpOp) -> u64 {
     match op {
         WarpOp::Converge => 0,
         WarpOp::Ballot { .. } => 1,
@@ -125,6 +151,8 @@ fn kind(op: WarpOp) -> u64 {
         WarpOp::SyncThreads => 5,
         WarpOp::Yield => 6,
         WarpOp::Rejoin => 7,
+        WarpOp::Join => 8,
+        WarpOp::Located { .. } => 9,
     }
 }
 
@@ -139,12 +167,36 @@ mod tests {
         let (table, order) = (SiteTable::new(), FileOrder::default());
         let first = Location::caller();
         let (second, third) = (Location::caller(), Location::caller());
-        let point = |site| table.point(&order, site, WarpOp::Converge);
+        let point = |site| table.point(&order, site, WarpOp::Converge, 0);
         assert!(point(first) < point(second), "an earlier line comes first");
         assert!(point(second) < point(third), "an earlier column comes first");
         assert_eq!(point(second), point(second));
-        assert!(point(first) < table.point(&order, first, WarpOp::Yield), "kinds at one site are told apart");
+        assert!(
+            point(first) < table.point(&order, first, WarpOp::Yield, 0),
+            "kinds at one site are told apart"
+        );
         assert!(point(third) < NO_POINT);
+    }
+
+    #[test]
+    fn a_called_function_comes_before_its_caller() {
+        let (table, order) = (SiteTable::new(), FileOrder::default());
+        let (caller, function) = (Location::caller(), Location::caller());
+        let point = |site, depth| table.point(&order, site, WarpOp::Located { location: 3 }, depth);
+        assert!(point(function, 1) < point(caller, 0), "though it stands below");
+        assert_eq!(point(caller, 255), point(caller, 300), "deeper calls are not told apart");
+        assert!(point(caller, 300) < point(caller, 254));
+    }
+
+    #[test]
+    fn a_join_comes_before_the_locations_at_its_position() {
+        let (table, order) = (SiteTable::new(), FileOrder::default());
+        let site = Location::caller();
+        let point = |op| table.point(&order, site, op, 0);
+        let [first, second] = [1, 2].map(|location| point(WarpOp::Located { location }));
+        assert!(point(WarpOp::Join) < first && first < second);
+        assert!(is_join(point(WarpOp::Join)) && is_structured(point(WarpOp::Join)));
+        assert!(!is_join(first) && is_structured(first) && !is_structured(point(WarpOp::Converge)));
     }
 
     #[test]
@@ -154,11 +206,11 @@ mod tests {
         // The standard library's own call site stands for a helper file.
         let helper = std::panic::catch_unwind(helper_site).unwrap();
         let kernel_first = FileOrder::default();
-        let kernel = table.point(&kernel_first, here, WarpOp::Converge);
-        assert!(table.point(&kernel_first, helper, WarpOp::Converge) < kernel);
+        let kernel = table.point(&kernel_first, here, WarpOp::Converge, 0);
+        assert!(table.point(&kernel_first, helper, WarpOp::Converge, 0) < kernel);
         let helper_first = FileOrder::default();
-        let helper_point = table.point(&helper_first, helper, WarpOp::Converge);
-        assert!(table.point(&helper_first, here, WarpOp::Converge) < helper_point);
+        let helper_point = table.point(&helper_first, helper, WarpOp::Converge, 0);
+        assert!(table.point(&helper_first, here, WarpOp::Converge, 0) < helper_point);
     }
 
     #[track_caller]

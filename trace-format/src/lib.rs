@@ -13,10 +13,12 @@ pub mod codec;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod file;
+pub mod location;
 pub mod log;
 pub mod memory;
 pub mod pool;
 pub mod stream;
 
 pub use event::{Event, RAW_EVENT_BYTES};
+pub use location::{LocationKind, SourceLocation};
 pub use memory::{Memory, SliceMemory};

@@ -34,6 +34,9 @@ const OUTER_SETTINGS: &[&str] = &[
     "RUSTDOCFLAGS",
 ];
 
+/// Set for builds that this crate starts, so that a build script notices that it would start itself.
+pub(crate) const INSIDE_VARIABLE: &str = "WARPTRACE_INSIDE_DEVICE_BUILD";
+
 /// What to compile and where to.
 #[derive(Clone, Debug)]
 pub struct Build {
@@ -72,6 +75,7 @@ impl Build {
             .current_dir(&self.crate_folder)
             .env("RUSTC", &compiler.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
+            .env(INSIDE_VARIABLE, "1")
             .env("CARGO_TARGET_DIR", &target_folder)
             .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
             // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more

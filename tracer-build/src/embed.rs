@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::compile::INSIDE_VARIABLE;
 use crate::ptxas::ARCHITECTURES;
 use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas};
 
@@ -78,12 +79,27 @@ fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
 
 /// Writes the PTX, or an empty file; answers where.
 fn compile(crate_folder: &Path, name: &str) -> PathBuf {
+    try_compile(crate_folder, name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// As [`compile`]; an error is why the kernels do not compile.
+///
+/// # Panics
+/// Outside a build script, in a build that this crate started, or if a file cannot be written.
+pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, BuildError> {
     let out: PathBuf =
         std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
+    assert!(
+        std::env::var_os(INSIDE_VARIABLE).is_none(),
+        "the kernels crate {} depends on a package whose build script compiles kernels, perhaps on itself: \
+         this would not end. Keep kernels in a package without such a build script, or call \
+         `warptrace_build::compile` with the file of the kernels",
+        crate_folder.display()
+    );
     for variable in [DEVICE_COMPILER_VARIABLE, SKIP_VARIABLE, "PATH", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    println!("cargo::rerun-if-changed={}", crate_folder.join("Cargo.toml").display());
+    depend_on(&crate_folder.join("Cargo.toml"), &out);
     // Debian's compiler and its sources appear and go with packages.
     for place in ["/usr/bin/rustc", "/usr/lib/rustlib/src"] {
         println!("cargo::rerun-if-changed={place}");
@@ -92,14 +108,22 @@ fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     let skips = std::env::var_os(SKIP_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
     let text = match Compiler::find() {
         _ if skips => String::new(),
-        Ok(compiler) => run(&compiler, crate_folder, &out, name).unwrap_or_else(|error| panic!("{error}")),
+        Ok(compiler) => run(&compiler, crate_folder, &out, name)?,
         Err(error) => {
             println!("cargo::warning=building without GPU code: {error}");
             String::new()
         }
     };
     std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    path
+    Ok(path)
+}
+
+/// Has the build script run again when a file changes, unless the script itself wrote it, into `out`: such a
+/// file is always newer than the run that made it.
+fn depend_on(file: &Path, out: &Path) {
+    if !file.starts_with(out) {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
 }
 
 fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Result<String, BuildError> {
@@ -111,7 +135,7 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     };
     let compiled = build.compile(compiler)?;
     for source in &compiled.sources {
-        println!("cargo::rerun-if-changed={}", source.display());
+        depend_on(source, out);
     }
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }

@@ -1,6 +1,14 @@
-//! Compiles a crate of traced kernels to PTX with upstream Rust's own `nvptx64` target.
+//! Compiles traced kernels to PTX with upstream Rust's own `nvptx64` target.
 //!
-//! In a `build.rs`:
+//! In the `build.rs` of a package that depends on `warptrace`:
+//!
+//! ```no_run
+//! warptrace_build::compile("src/kernels.rs");
+//! ```
+//!
+//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)).
+//!
+//! Kernels that have a package of their own, in a `build.rs` of another:
 //!
 //! ```no_run
 //! let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
@@ -24,6 +32,7 @@ mod compiler;
 mod disassembler;
 mod embed;
 mod error;
+mod own;
 mod ptxas;
 
 pub use compile::{Build, Compiled};
@@ -31,4 +40,5 @@ pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 pub use disassembler::Disassembler;
 pub use embed::{embed, embed_assembled};
 pub use error::BuildError;
+pub use own::compile;
 pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};

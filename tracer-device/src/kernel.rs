@@ -33,7 +33,7 @@ macro_rules! kernel {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use host::{KernelArg, KernelCall};
+pub use host::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
@@ -43,9 +43,17 @@ mod host {
     ///
     /// # Safety
     /// `to_bytes` gives the bytes that the same type has as a parameter of the compiled kernel.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be a kernel's argument",
+        label = "not a number and not a `Global<T>`",
+        note = "arguments are copied to the device: numbers of a fixed size, and `Global<T>`, an array in its memory"
+    )]
     pub unsafe trait KernelArg: Copy + Send + Sync + 'static {
         /// The argument as the device reads it: little-endian, C layout.
         fn to_bytes(&self) -> Vec<u8>;
+
+        /// Whether it names memory.
+        const IS_MEMORY: bool = false;
     }
 
     macro_rules! plain {
@@ -62,9 +70,63 @@ mod host {
 
     // SAFETY: `#[repr(C)]`, two 64-bit words.
     unsafe impl<T: Copy + Send + 'static> KernelArg for Global<T> {
+        const IS_MEMORY: bool = true;
+
         fn to_bytes(&self) -> Vec<u8> {
             let address = if self.is_empty() { 0 } else { self.at(0).expose_provenance() as u64 };
             [address.to_le_bytes(), self.len().to_le_bytes()].concat()
+        }
+    }
+
+    /// Memory of the device that an argument names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ArgumentMemory {
+        /// Number of the argument, from 0.
+        pub argument: usize,
+        /// Address of the first byte.
+        pub address: u64,
+        /// Length in bytes.
+        pub bytes: u64,
+        /// Whether the kernel may write it.
+        pub is_written: bool,
+    }
+
+    impl ArgumentMemory {
+        /// That of an array.
+        #[doc(hidden)]
+        pub fn new<T: Copy>(argument: usize, array: Global<T>, is_written: bool) -> Self {
+            let address = if array.is_empty() { 0 } else { array.at(0).expose_provenance() as u64 };
+            let bytes = array.len().saturating_mul(size_of::<T>() as u64);
+            Self { argument, address, bytes, is_written }
+        }
+    }
+
+    /// A call of a kernel whose arguments say all about the memory that it uses: slices that it reads, and
+    /// arrays of which each thread writes its own element. Who launches it checks that the memory is there,
+    /// and that what is written overlaps nothing else; then nothing that safe kernels do is undefined.
+    ///
+    /// It borrows the arrays for `'a`.
+    #[derive(Debug)]
+    pub struct SafeCall<'a> {
+        call: KernelCall,
+        memory: Vec<ArgumentMemory>,
+        arrays: core::marker::PhantomData<&'a ()>,
+    }
+
+    impl SafeCall<'_> {
+        #[doc(hidden)]
+        pub fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
+            Self { call, memory, arrays: core::marker::PhantomData }
+        }
+
+        /// The call, without what is known of its memory.
+        pub fn call(&self) -> &KernelCall {
+            &self.call
+        }
+
+        /// All memory that the kernel uses.
+        pub fn memory(&self) -> &[ArgumentMemory] {
+            &self.memory
         }
     }
 

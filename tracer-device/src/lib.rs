@@ -47,21 +47,45 @@
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
+mod arrays;
 pub mod atomic;
+#[doc(hidden)]
+pub mod automatic;
 mod global;
 #[doc(hidden)]
 pub mod kernel;
 mod loops;
 pub mod math;
+mod module;
 mod shared;
 pub mod simt;
 mod trace;
 mod trace_points;
 
+/// Names a trace point of one's own, in a function that `#[warptrace::kernels]` traces: `trace!("name")`, or
+/// `trace!("name", if condition)` for the lanes where the condition holds.
+///
+/// The attribute replaces it; what is left over stands where it does not look.
+#[macro_export]
+macro_rules! trace {
+    ($($tokens:tt)*) => {
+        compile_error!(
+            "`trace!` stands in a function of a module with #[warptrace::kernels], not in a closure, in another \
+             macro, or in a function that is not traced"
+        )
+    };
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use arrays::DeviceArray;
+pub use arrays::{DisjointSlice, ThreadIndex, thread};
 pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use kernel::{KernelArg, KernelCall};
+pub use kernel::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
 pub use loops::{LoopTrace, trace_loop};
+pub use module::KernelModule;
 pub use shared::Shared;
 pub use trace::{Location, trace_loc};
 pub use trace_points::{TracePoint, TracePoints};
+/// The rows of a [`KernelModule`]'s table.
+pub use warptrace_format::{LocationKind, SourceLocation};

@@ -53,21 +53,32 @@ pub struct LoopTrace<L: Location> {
 /// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks.
 #[inline(always)]
 pub fn trace_loop<L: Location>(location: L) -> LoopTrace<L> {
-    let _ = location;
-    const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
-    #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
-    // SAFETY: a comment; see `trace_loc`.
-    unsafe {
-        core::arch::asm!("// warptrace.loop.enter {}", const L::ID, options(nomem, nostack, preserves_flags));
-    }
-    LoopTrace {
-        location: PhantomData,
-        #[cfg(not(target_arch = "nvptx64"))]
-        iterations: host::Iterations::new(),
-    }
+    LoopTrace::open(location, false)
 }
 
 impl<L: Location> LoopTrace<L> {
+    /// As [`trace_loop`], for a loop that `#[warptrace::kernels]` traces.
+    #[inline(always)]
+    pub(crate) fn located(location: L) -> Self {
+        Self::open(location, true)
+    }
+
+    #[inline(always)]
+    fn open(location: L, located: bool) -> Self {
+        let _ = (location, located);
+        const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
+        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        // SAFETY: a comment; see `trace_loc`.
+        unsafe {
+            core::arch::asm!("// warptrace.loop.enter {}", const L::ID, options(nomem, nostack, preserves_flags));
+        }
+        Self {
+            location: PhantomData,
+            #[cfg(not(target_arch = "nvptx64"))]
+            iterations: host::Iterations::new(located),
+        }
+    }
+
     /// Traces the start of an iteration.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -109,14 +120,16 @@ impl<L: Location> Drop for LoopTrace<L> {
 /// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::simt::host::{Site, with_lane};
-    use crate::simt::{active_mask, ballot, rejoin, shuffle};
+    use crate::simt::host::{Site, in_launch, with_lane};
+    use crate::simt::{active_mask, ballot, located, rejoin, shuffle};
     use crate::trace::host::record;
 
     /// What a lane knows of a loop.
     #[derive(Debug)]
     pub(super) struct Iterations {
         counted: bool,
+        /// Whether `#[warptrace::kernels]` traces the loop.
+        located: bool,
         /// Iterations that the trace does not have yet.
         count: u32,
         /// Where the lane has ticked last.
@@ -124,17 +137,23 @@ mod host {
     }
 
     impl Iterations {
-        pub(super) fn new() -> Self {
-            Self { counted: with_lane(|lane| lane.recording()).counted, count: 0, site: None }
+        pub(super) fn new(located: bool) -> Self {
+            let counted = (!located || in_launch()) && with_lane(|lane| lane.recording()).counted;
+            Self { counted, located, count: 0, site: None }
         }
 
         #[track_caller]
         pub(super) fn tick(&mut self, location: u16, iterations: u32) {
+            let site = core::panic::Location::caller();
+            if self.located && !in_launch() {
+                return;
+            }
             if !self.counted {
-                return record(location, active_mask(), iterations);
+                let mask = if self.located { located(location, site) } else { active_mask() };
+                return record(location, mask, iterations);
             }
             self.count = self.count.wrapping_add(iterations);
-            self.site = Some(core::panic::Location::caller());
+            self.site = Some(site);
         }
 
         pub(super) fn leave(&mut self, location: u16) {

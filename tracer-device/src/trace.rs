@@ -21,14 +21,20 @@ pub trait Location: Copy {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn trace_loc<L: Location>(location: L) {
     let _ = location;
+    marker::<L>();
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::trace(L::ID);
+}
+
+/// The comment that stands for a trace point in the compiled kernel.
+#[inline(always)]
+pub(crate) fn marker<L: Location>() {
     const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
     #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
     // SAFETY: a comment. With a side effect, as far as the compiler knows, so that it stays where it is.
     unsafe {
         core::arch::asm!("// warptrace.loc {}", const L::ID, options(nomem, nostack, preserves_flags));
     }
-    #[cfg(not(target_arch = "nvptx64"))]
-    host::trace(L::ID);
 }
 
 /// Trace points on the simulator.

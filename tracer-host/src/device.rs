@@ -194,6 +194,15 @@ pub trait Device {
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
+    /// Adds kernels that this device may then run: their PTX, or an empty text where there is none. Devices
+    /// that need no code ignore it, and code that is there already.
+    ///
+    /// # Errors
+    /// If the device cannot take it.
+    fn add_code(&mut self, _ptx: &'static str) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first
     /// launch is not slower than the next; with `tracing` traced ones, and what merges and encodes their
     /// logs. `tracing` is the first three fields of [`Tracing`].

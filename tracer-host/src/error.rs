@@ -29,9 +29,11 @@ pub enum DeviceError {
         /// Devices present.
         count: u32,
     },
-    /// The binary carries no PTX, because no device compiler was there when it was built.
+    /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked one.
     #[error(
-        "this binary was built without a device compiler, so it carries no GPU code: run `cargo xtask setup` and build again, or use the simulator"
+        "this binary carries no GPU code for these kernels: it was built without a device compiler (add one with \
+         `rustup component add rust-src` to Rust 1.96 or later, or run `cargo xtask setup` in warptrace's sources, \
+         and build again), or its build script does not compile them (`warptrace_build::compile`); or use the simulator"
     )]
     NoDeviceCode,
     /// Recording sequences could not be put into the kernels.

@@ -14,7 +14,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     // Without a device compiler the simulator still runs, and setup has said so.
     let _ = setup::all();
     println!();
-    process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace"]))?;
+    process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace-cli"]))?;
 
     let target = workspace::target()?;
     let tool = target.join("release").join(format!("warptrace{}", std::env::consts::EXE_SUFFIX));

@@ -30,7 +30,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     steps.step("format", || {
         process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
         // A workspace of its own, because it needs nightly; formatting does not.
-        process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
+        process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))?;
+        process::run(workspace::cargo().args([
+            "fmt",
+            "--check",
+            "--manifest-path",
+            "examples/spmv/Cargo.toml",
+        ]))
     });
     steps.step("lints", || {
         let mut command = workspace_wide("clippy", &["--all-targets"]);

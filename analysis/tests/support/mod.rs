@@ -33,12 +33,10 @@ pub fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
     let mut metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![PREDICT]).with_kernel("k", "k.rs");
     metadata.locations.extend(locations.iter().map(|&(id, name, line)| LocationInfo {
-        id,
-        name: name.to_owned(),
-        description: String::new(),
         file: "src/k.rs".to_owned(),
         line,
         column: 1,
+        ..LocationInfo::new(id, name, "")
     }));
     metadata
 }

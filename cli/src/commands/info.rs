@@ -165,14 +165,24 @@ fn text(
     }
 
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(["location", "name", "what", "where"]);
+    let nests = metadata.locations.iter().any(|location| location.parent != 0);
+    let mut header = vec!["location", "name", "what", "where"];
+    if nests {
+        header.push("in");
+    }
+    table.load_preset(presets::NOTHING).set_header(header);
     for location in &metadata.locations {
         let place = match (location.file.as_str(), location.line) {
             ("", _) => String::new(),
             (file, 0) => file.to_owned(),
             (file, line) => format!("{file}:{line}:{}", location.column),
         };
-        table.add_row([location.id.to_string(), location.name.clone(), location.description.clone(), place]);
+        let mut row =
+            vec![location.id.to_string(), location.name.clone(), location.description.clone(), place];
+        if nests && location.parent != 0 {
+            row.push(location.parent.to_string());
+        }
+        table.add_row(row);
     }
     say!("\n{table}")?;
     Ok(())

@@ -5,6 +5,7 @@ pub(crate) mod decode;
 pub(crate) mod devices;
 pub(crate) mod info;
 mod interrupt;
+pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod verify;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 24] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -26,6 +26,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["decode"],
     &["verify"],
     &["devices"],
+    &["new"],
 ];
 
 #[test]

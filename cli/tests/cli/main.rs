@@ -12,6 +12,7 @@ mod info;
 mod interrupted;
 mod losses;
 mod marks;
+mod new;
 mod programs;
 mod record;
 mod report;

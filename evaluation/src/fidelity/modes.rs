@@ -51,7 +51,8 @@ pub(crate) fn untraced() -> Mode {
 pub(crate) fn recordings(case: &Case) -> Vec<Mode> {
     let of = |name: &str| Mode::of(Some(codec(name)));
     let dual = Mode { name: "predict beside raw".to_owned(), dual: true, ..of("predict") };
-    let mut modes = vec![of("predict"), of(MAIN), of(RAW), of("predict, counted loops"), dual];
+    let mut modes =
+        vec![of("predict"), of("predict, ring"), of(MAIN), of(RAW), of("predict, counted loops"), dual];
     if case.program == WITH_OTHER_MEMORY {
         let name = format!("predict, {OTHER_MEMORY} of memory");
         modes.push(Mode { name, memory: OTHER_MEMORY, ..of("predict") });
@@ -86,7 +87,7 @@ mod tests {
     fn every_way_is_found_by_its_name() {
         for case in subjects::fidelity(&[]).unwrap() {
             let modes = recordings(&case);
-            assert_eq!(modes.len(), if case.program == "stress" { 6 } else { 5 }, "{}", case.name());
+            assert_eq!(modes.len(), if case.program == "stress" { 7 } else { 6 }, "{}", case.name());
             for mode in modes {
                 let found = named(&case, &mode.name).unwrap();
                 assert_eq!((found.codec, found.dual, found.memory), (mode.codec, mode.dual, mode.memory));

@@ -28,7 +28,12 @@ impl Warp {
                     self.shuffle(cells, group.lanes, lane)?;
                 }
             }
-            WarpOp::Converge | WarpOp::Rejoin | WarpOp::SyncThreads | WarpOp::Yield => {}
+            WarpOp::Converge
+            | WarpOp::Rejoin
+            | WarpOp::Located { .. }
+            | WarpOp::Join
+            | WarpOp::SyncThreads
+            | WarpOp::Yield => {}
         }
         Ok(())
     }

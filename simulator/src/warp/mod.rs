@@ -161,7 +161,7 @@ impl Warp {
                     self.at_barrier |= group.lanes;
                     self.runnable = 0;
                 }
-                WarpOp::Converge | WarpOp::Rejoin => {
+                WarpOp::Converge | WarpOp::Rejoin | WarpOp::Located { .. } | WarpOp::Join => {
                     answer(cells, group.lanes, group.lanes);
                     self.runnable = group.lanes;
                 }
@@ -229,17 +229,21 @@ impl Warp {
         if ran == 0 {
             return None;
         }
-        let site = cells.site[ran.trailing_zeros() as usize].get()?;
+        let first = ran.trailing_zeros() as usize;
+        let (site, op, depth) = (cells.site[first].get()?, cells.op[first].get(), cells.depth[first].get());
+        if !is_point(op) {
+            return None;
+        }
         for lane in bits(ran) {
             let same = cells.site[lane].get().is_some_and(|other| std::ptr::eq(other, site));
-            if !same || cells.op[lane].get() != WarpOp::Converge {
+            if !same || cells.op[lane].get() != op || cells.depth[lane].get() != depth {
                 return None;
             }
         }
-        let point = context.sites.point(&cells.files, site, WarpOp::Converge);
+        let point = cells.point(first, &context.sites);
         let (first, looped) = cells.stays_first(point, self.parked);
         self.looped = if looped { self.looped | ran } else { self.looped & !ran };
-        first.then_some(Group { point, lanes: ran, op: WarpOp::Converge })
+        first.then_some(Group { point, lanes: ran, op })
     }
 
     /// The group that goes next, when the lanes of `ran` have just run; `None` if all live lanes wait at the
@@ -326,6 +330,12 @@ impl Warp {
         }
         best
     }
+}
+
+/// Whether lanes only find out who is with them.
+#[inline]
+pub(crate) fn is_point(op: WarpOp) -> bool {
+    matches!(op, WarpOp::Converge | WarpOp::Located { .. } | WarpOp::Join)
 }
 
 #[inline]

@@ -18,6 +18,7 @@ use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTI
 use super::metadata_error::MetadataError;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
+use crate::location::{LocationKind, SourceLocation};
 use crate::pool::MAX_TRACKS;
 
 const SECTION: &str = "META";
@@ -105,9 +106,54 @@ pub struct LocationInfo {
     pub line: u32,
     /// Column from 1, or 0 when it is not known.
     pub column: u32,
+    /// The function in which it stands, or empty when it is not known.
+    pub function: String,
+    /// The construct of the source that it stands for.
+    pub kind: LocationKind,
+    /// Id of the location that directly encloses it, or 0 when there is none or it is not known. Always
+    /// smaller than [`id`](Self::id).
+    pub parent: u16,
+    /// Line from 1 where lanes that went another way meet again, or 0 when it is not known.
+    pub rejoin_line: u32,
+    /// Column from 1 there, or 0 when it is not known.
+    pub rejoin_column: u32,
 }
 
 impl LocationInfo {
+    /// Makes a trace point of which nothing else is known: neither its position nor its structure.
+    pub fn new(id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            description: description.into(),
+            file: String::new(),
+            line: 0,
+            column: 0,
+            function: String::new(),
+            kind: LocationKind::Marked,
+            parent: 0,
+            rejoin_line: 0,
+            rejoin_column: 0,
+        }
+    }
+
+    /// Takes over what a kernel's source declares; `file` is its source file.
+    pub fn from_source(location: &SourceLocation, file: impl Into<String>) -> Self {
+        Self {
+            id: location.id,
+            name: location.name.to_owned(),
+            description: location.kind.meaning().to_owned(),
+            file: file.into(),
+            line: location.line,
+            column: location.column,
+            function: location.function.to_owned(),
+            kind: location.kind,
+            parent: location.parent,
+            rejoin_line: location.rejoin_line,
+            rejoin_column: location.rejoin_column,
+        }
+    }
+
     /// Gives the name and, where it is known, the place in the source, as messages say it.
     fn describe(&self) -> String {
         let Self { name, file, line, .. } = self;
@@ -196,14 +242,7 @@ impl Metadata {
     /// [`locations`](Self::locations) to give one.
     #[must_use]
     pub fn with_location(mut self, id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
-        self.locations.push(LocationInfo {
-            id,
-            name: name.into(),
-            description: description.into(),
-            file: String::new(),
-            line: 0,
-            column: 0,
-        });
+        self.locations.push(LocationInfo::new(id, name, description));
         self
     }
 
@@ -276,6 +315,13 @@ impl Metadata {
             if let Some(first) = seen.insert(id, location) {
                 let [first, second] = [first, location].map(LocationInfo::describe);
                 return Err(MetadataError::LocationTwice { id, first, second });
+            }
+        }
+        // Parents come first, so that whoever follows them comes to an end.
+        for location in &self.locations {
+            let (id, parent) = (location.id, location.parent);
+            if parent != 0 && (parent >= id || !seen.contains_key(&parent)) {
+                return Err(MetadataError::Parent { point: location.describe(), id, parent });
             }
         }
         Ok(())

@@ -63,6 +63,19 @@ pub enum MetadataError {
         /// The second, in the same form.
         second: String,
     },
+    /// A location does not lie in an earlier one of the table.
+    #[error(
+        "trace point {point} (id {id}) lies in location {parent}: \
+         a location lies in one of the table with a smaller id, or in 0"
+    )]
+    Parent {
+        /// The trace point: its name and, where it is known, its place in the source.
+        point: String,
+        /// Its id.
+        id: u16,
+        /// The id of what it is said to lie in.
+        parent: u16,
+    },
     /// More of something than the format holds.
     #[error("{found} {what}; the format holds at most {limit}")]
     TooMany {

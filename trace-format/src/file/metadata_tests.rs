@@ -7,6 +7,9 @@ fn example() -> Metadata {
         .with_property("n", "3")
         .with_pool(4096, 300);
     metadata.locations[0].line = 12;
+    metadata.locations[0].function = "solve".into();
+    metadata.locations[0].kind = LocationKind::Entry;
+    (metadata.locations[0].rejoin_line, metadata.locations[0].rejoin_column) = (32, 7);
     metadata
 }
 
@@ -19,7 +22,8 @@ fn body_bytes_are_frozen() {
         b"\x01\x01k\x04k.rs",        // one kernel
         b"\x01\x00",                 // one track: raw
         b"\x80\x20\xac\x02\x04stop", // 4096 and 300 as varints, policy
-        b"\x01\x01\x05entry\x00\x00\x0c\x00",
+        b"\x01\x01\x05entry\x00\x00\x0c\x00", // one location: id, name, description, file, line, column
+        b"\x05solve\x01\x00\x20\x07", // its function, kind, parent, rejoin line and column
         b"\x01\x01n\x013",
         b"\x00", // no creation time
     ]
@@ -101,6 +105,43 @@ fn trace_points_that_cannot_be_are_named_with_what_to_do() {
          an id is unique in a program, over all of its kernels: give each its own"
     );
     assert_eq!(example().with_location(65_535, "high", "").check(), Ok(()), "raw carries every id");
+}
+
+#[test]
+fn a_parent_is_an_earlier_location_of_the_table() {
+    let with = |parents: &[(u16, u16)]| {
+        let mut metadata = example();
+        for &(id, parent) in parents {
+            metadata.locations.push(LocationInfo { parent, ..LocationInfo::new(id, "p", "") });
+        }
+        metadata.check()
+    };
+    assert_eq!(with(&[(3, 1), (2, 1), (9, 3)]), Ok(()));
+    for wrong in [[(3, 1), (2, 3)], [(3, 1), (2, 2)], [(4, 3), (2, 1)]] {
+        assert!(matches!(with(&wrong), Err(MetadataError::Parent { .. })), "{wrong:?}");
+    }
+    let error = with(&[(7, 5)]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "trace point `p` (id 7) lies in location 5: a location lies in one of the table with a smaller id, or in 0"
+    );
+}
+
+#[test]
+fn kinds_of_locations_keep_their_numbers() {
+    use LocationKind::{Arm, Else, Entry, LoopBody, LoopExit, Marked, Return, Then};
+    let mut good = example();
+    let at = good.encode().unwrap().windows(6).position(|bytes| bytes == b"solve\x01").unwrap() + 5;
+    for (number, kind) in [Marked, Entry, Then, Else, Arm, LoopBody, LoopExit, Return].into_iter().enumerate()
+    {
+        good.locations[0].kind = kind;
+        let body = good.encode().unwrap();
+        assert_eq!(usize::from(body[at]), number);
+        assert_eq!(Metadata::decode(&body, 0).unwrap(), good);
+    }
+    let mut unknown = good.encode().unwrap();
+    unknown[at] = 8;
+    assert!(Metadata::decode(&unknown, 0).is_err());
 }
 
 #[test]

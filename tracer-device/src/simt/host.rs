@@ -18,6 +18,14 @@ pub enum WarpOp {
     /// As `Converge`, for lanes that have left a loop: the site is that of the loop's trace point, where
     /// others may still come. So the simulator lets those go first.
     Rejoin,
+    /// As `Converge`, for a trace point that `#[warptrace::kernels]` set. Such code stops at a
+    /// [`Join`](Self::Join) at the end of each loop body, so the order of points says all about its structure.
+    Located {
+        /// The location's id, which tells two trace points apart that stand at one position.
+        location: u16,
+    },
+    /// As `Converge`, at the end of a loop's body. Comes before a `Located` at the same position.
+    Join,
     /// `__syncwarp(mask)`: waits until every lane of `mask` that has not left the kernel is there. Answer:
     /// mask.
     SyncWarp {
@@ -71,6 +79,9 @@ pub trait Lane {
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
     /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
+    /// Takes note that the lane enters (`true`) or leaves a function whose operations come before those of its
+    /// caller, wherever the two stand in the source.
+    fn call(&self, enters: bool);
     /// What the launch records.
     fn recording(&self) -> Recording;
     /// Records that the lanes of `mask` came to `location` `count` times in a row, on all tracks. One lane of
@@ -113,6 +124,11 @@ pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
         unsafe { core::mem::transmute::<*const (dyn Lane + '_), *const dyn Lane>(lane) };
     let _restore = Restore(CURRENT.with(|current| current.replace(Some(erased))));
     run()
+}
+
+/// Whether a lane runs on this thread: false where the host calls a function of a kernel by itself.
+pub fn in_launch() -> bool {
+    CURRENT.with(Cell::get).is_some()
 }
 
 /// Runs `use_lane` with the current lane.

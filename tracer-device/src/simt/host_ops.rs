@@ -36,6 +36,18 @@ pub fn active_mask() -> u32 {
     with_lane(|lane| lane.warp_op(WarpOp::Converge, site))
 }
 
+/// The lanes that come to a location of `#[warptrace::kernels]` together.
+#[inline]
+pub(crate) fn located(location: u16, site: Site) -> u32 {
+    with_lane(|lane| lane.warp_op(WarpOp::Located { location }, site))
+}
+
+/// Waits for the lanes that are still in the body of a loop which ends at `site`.
+#[inline]
+pub(crate) fn join(site: Site) {
+    with_lane(|lane| lane.warp_op(WarpOp::Join, site));
+}
+
 /// The lanes that have left a loop together, whose trace point is at `site`.
 #[inline]
 pub(crate) fn rejoin(site: Site) -> u32 {

@@ -14,12 +14,12 @@ use host_ops as ops;
 #[cfg(target_arch = "nvptx64")]
 use nvptx as ops;
 
-#[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use ops::rejoin;
 pub use ops::{
     active_mask, ballot, block_idx, block_size, grid_size, match_any, shuffle, spin_hint, sync_threads,
     sync_warp, thread_idx,
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use ops::{join, located, rejoin};
 
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;

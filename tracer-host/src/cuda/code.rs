@@ -79,7 +79,8 @@ impl Traced {
 
 /// The kernels that a binary carries, as far as they are loaded.
 pub(super) struct Code {
-    ptx: &'static str,
+    /// Texts of PTX; each kernel is an entry of one of them.
+    texts: Vec<&'static str>,
     /// 90 for `sm_90`.
     architecture: u32,
     marks: bool,
@@ -92,7 +93,7 @@ impl Code {
     pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
         let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
         Self {
-            ptx,
+            texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
             architecture,
             marks,
             modules: Vec::new(),
@@ -101,9 +102,35 @@ impl Code {
         }
     }
 
-    /// Loads those of `kernels` that are not there yet: one module, with an untraced entry of each and, where
-    /// they are to be recorded, a traced one.
+    /// Adds a text, if it is a new one with something in it.
+    pub(super) fn add(&mut self, ptx: &'static str) {
+        let is_there = |text: &&str| std::ptr::eq(*text, ptx) || *text == ptx;
+        if !ptx.is_empty() && !self.texts.iter().any(is_there) {
+            self.texts.push(ptx);
+        }
+    }
+
+    /// Loads those of `kernels` that are not there yet: from each text one module, with an untraced entry of
+    /// each of its kernels and, where they are to be recorded, a traced one.
     pub(super) fn load(&mut self, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+        if self.texts.is_empty() {
+            return Err(DeviceError::NoDeviceCode);
+        }
+        // The text that was added last has a kernel, where several do; the first says that none does.
+        let text_of = |kernel: &&str| {
+            let has = |text: &&str| has_entry(text, kernel);
+            self.texts.iter().rposition(has).unwrap_or(0)
+        };
+        let texts: Vec<usize> = kernels.iter().map(text_of).collect();
+        for (number, ptx) in self.texts.clone().into_iter().enumerate() {
+            let own = kernels.iter().zip(&texts).filter(|(_, text)| **text == number);
+            let own: Vec<&str> = own.map(|(kernel, _)| *kernel).collect();
+            self.load_from(ptx, &own, way)?;
+        }
+        Ok(())
+    }
+
+    fn load_from(&mut self, ptx: &str, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
         let is_there = |kernel: &&str| match way {
             None => self.untraced.contains_key(*kernel),
             Some(way) => self.traced.contains_key(&((*kernel).to_owned(), way)),
@@ -128,7 +155,7 @@ impl Code {
             marks: self.marks,
             chooses: way.is_some_and(|way| way.chooses),
         };
-        let Spliced { text, kernels: traced } = splice(self.ptx, &options)
+        let Spliced { text, kernels: traced } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &text)?;
         self.modules.push(module);
@@ -188,6 +215,14 @@ impl Code {
     }
 }
 
+/// Whether a text has this entry.
+fn has_entry(ptx: &str, kernel: &str) -> bool {
+    ptx.match_indices(".entry").any(|(at, word)| {
+        let name = ptx[at + word.len()..].trim_start().strip_prefix(kernel);
+        name.is_some_and(|rest| rest.starts_with(['(', ' ', '\n', '\t', '\r']))
+    })
+}
+
 /// A function of a loaded module.
 pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
     let name = CString::new(kernel).map_err(|_| DeviceError::Shape {
@@ -196,4 +231,29 @@ pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfun
     })?;
     // SAFETY: the module is loaded.
     unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_by_their_whole_name() {
+        let ptx = ".visible .entry halve(\n.param .u64 a)\n{}\n.visible .entry twice\n(){}\n// .entry";
+        for (name, found) in
+            [("halve", true), ("twice", true), ("halv", false), ("thrice", false), ("a", false)]
+        {
+            assert_eq!(has_entry(ptx, name), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_added_once_and_an_empty_one_never() {
+        let mut code = Code::new("", 90);
+        assert!(matches!(code.load(&["k"], None), Err(DeviceError::NoDeviceCode)));
+        for text in ["a", "", "b", "a"] {
+            code.add(text);
+        }
+        assert_eq!(code.texts, ["a", "b"]);
+    }
 }

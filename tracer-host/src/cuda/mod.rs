@@ -113,11 +113,8 @@ fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Resul
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// Checks that there is code, and a driver that takes it.
-fn check_driver(ptx: &str) -> Result<(), DeviceError> {
-    if ptx.is_empty() {
-        return Err(DeviceError::NoDeviceCode);
-    }
+/// Checks that the driver takes what is assembled here.
+fn check_driver() -> Result<(), DeviceError> {
     let version = driver_number()?;
     if version < OLDEST_DRIVER {
         let (found, needed) = (version_text(version), version_text(OLDEST_DRIVER));
@@ -150,11 +147,26 @@ impl CudaDevice {
     /// # Errors
     /// Without a driver, without such a device, without code, or if the driver fails.
     pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
+        if ptx.is_empty() && count_devices().is_ok_and(|count| ordinal < count) {
+            return Err(DeviceError::NoDeviceCode);
+        }
+        Self::open_with(ordinal, ptx)
+    }
+
+    /// Opens GPU `ordinal`; [`Device::add_code`] gives it kernels.
+    ///
+    /// # Errors
+    /// Without a driver, without such a device, or if the driver fails.
+    pub fn open_empty(ordinal: u32) -> Result<Self, DeviceError> {
+        Self::open_with(ordinal, "")
+    }
+
+    fn open_with(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         let count = count_devices()?;
         if ordinal >= count {
             return Err(DeviceError::NoSuchDevice { ordinal, count });
         }
-        check_driver(ptx)?;
+        check_driver()?;
         let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
         // SAFETY: the device came from the driver; released in `drop`, or below.
         let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
@@ -166,10 +178,10 @@ impl CudaDevice {
 
     /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
     /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels.
+    /// given to kernels. `ptx` may be empty; [`Device::add_code`] gives the device kernels.
     ///
     /// # Errors
-    /// Without a driver, without code, or if the driver fails, as it does for a context that is none.
+    /// Without a driver, or if the driver fails, as it does for a context that is none.
     ///
     /// # Safety
     /// Context and stream are the driver's, belong to each other, and outlive what is returned.
@@ -179,7 +191,7 @@ impl CudaDevice {
         ptx: &'static str,
     ) -> Result<Self, DeviceError> {
         count_devices()?;
-        check_driver(ptx)?;
+        check_driver()?;
         let (context, stream): (sys::CUcontext, sys::CUstream) = (context.cast(), stream.cast());
         // SAFETY: the caller's promise.
         unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
@@ -402,6 +414,11 @@ impl Device for CudaDevice {
 
     fn memory(&self) -> u64 {
         self.memory
+    }
+
+    fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
+        self.code.add(ptx);
+        Ok(())
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use warptrace_device::{KernelCall, TracePoints};
+use warptrace_device::{KernelCall, KernelModule, TracePoint, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
@@ -39,6 +39,9 @@ const MAX_PENDING: usize = 1 << 12;
 pub const MEMORY_LIMIT: &str = "memory_limit";
 /// Names the property of a file that tells how much of it the session took at most, in bytes.
 pub const MEMORY_PEAK: &str = "memory_peak";
+/// Names the property of a file that tells which source a module of kernels had
+/// ([`KernelModule::source_hash`]), 16 hexadecimal digits.
+pub const SOURCE_HASH: &str = "source_hash";
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -258,8 +261,38 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
+        Self::start_with(device, program.kernels, locations(program.points), options, output)
+    }
+
+    /// Like [`start`](Self::start), for the kernels of a module that `#[warptrace::kernels]` made. The device
+    /// takes the module's code.
+    ///
+    /// # Errors
+    /// As `start`; also if the device cannot take the code.
+    pub fn start_module(
+        device: &'d mut dyn Device,
+        module: &KernelModule,
+        options: &SessionOptions,
+        output: W,
+    ) -> Result<Self, SessionError> {
+        device.add_code(module.ptx)?;
+        let kernels: Vec<(&str, &str)> = module.kernels.iter().map(|name| (*name, module.file)).collect();
+        let locations = module.locations.iter();
+        let locations = locations.map(|location| LocationInfo::from_source(location, module.file)).collect();
+        let mut options = options.clone();
+        options.properties.push((SOURCE_HASH.to_owned(), format!("{:016x}", module.source_hash)));
+        Self::start_with(device, &kernels, locations, &options, output)
+    }
+
+    fn start_with(
+        device: &'d mut dyn Device,
+        sources: &[(&str, &str)],
+        locations: Vec<LocationInfo>,
+        options: &SessionOptions,
+        output: W,
+    ) -> Result<Self, SessionError> {
         let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
-        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         if let Some(name) = options.window.unknown_kernel(&kernels) {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
@@ -268,7 +301,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             Policy::Stop | Policy::Stream { .. } => SEGMENT_MULTIPLE,
         };
         let division = Division::of(options.memory_bytes, options.chunk_bytes, shortest, &*device)?;
-        let metadata = metadata(&*device, program, options, &division);
+        let metadata = metadata(&*device, sources, locations, options, &division);
         metadata.check()?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
@@ -281,11 +314,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             }
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, program.kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, kernels.len())?))
             }
             Policy::Ring => {
                 device.prepare_ring(&kernels, recording, options.placement, chooses)?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, program.kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, kernels.len())?))
             }
             Policy::Stream { stall, open_runs } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
@@ -308,7 +341,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             recording,
             placement: options.placement,
             window: options.window.clone(),
-            kernels: program.kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            kernels: kernels.into_iter().map(str::to_owned).collect(),
             launches: 0,
             pending: Vec::new(),
             failed: false,
@@ -562,9 +595,20 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     }
 }
 
+/// Describes hand-placed trace points for a file.
+fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
+    let describe = |points: &TracePoints, point: &TracePoint| {
+        let (line, column) = points.position(point).unwrap_or((0, 0));
+        let location = LocationInfo::new(point.id, point.name, point.what);
+        LocationInfo { file: points.file.to_owned(), line, column, ..location }
+    };
+    points.iter().flat_map(|points| points.points.iter().map(|point| describe(points, point))).collect()
+}
+
 fn metadata(
     device: &dyn Device,
-    program: &TracedProgram<'_>,
+    kernels: &[(&str, &str)],
+    locations: Vec<LocationInfo>,
     options: &SessionOptions,
     division: &Division,
 ) -> Metadata {
@@ -580,22 +624,10 @@ fn metadata(
         Policy::Stream { .. } => POLICY_STREAM,
     }
     .to_owned();
-    for (name, source) in program.kernels {
+    for (name, source) in kernels {
         metadata = metadata.with_kernel(*name, *source);
     }
-    for points in program.points {
-        for point in points.points {
-            let (line, column) = points.position(point).unwrap_or((0, 0));
-            metadata.locations.push(LocationInfo {
-                id: point.id,
-                name: point.name.to_owned(),
-                description: point.what.to_owned(),
-                file: points.file.to_owned(),
-                line,
-                column,
-            });
-        }
-    }
+    metadata.locations = locations;
     metadata.properties = options.properties.clone();
     for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {
         metadata.properties.push((name.to_owned(), bytes.to_string()));

@@ -1,0 +1,131 @@
+//! Repeats recordings for a long time, under each policy, and looks for growth of memory and for a miscount.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use warptrace_decoder::{Problem, TraceFile};
+use warptrace_format::codec::CodecSpec;
+use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, Session, SessionOptions};
+
+use crate::arguments::Soak;
+use crate::machine::{self, Machine};
+use crate::record::needed_memory;
+use crate::subject::Subject;
+use crate::subjects::{self, Selection};
+use crate::table::Table;
+
+/// Runs of a program in one session.
+const RUNS: u32 = 3;
+/// Part of the time after which memory should have stopped growing.
+const WARM_UP: f64 = 0.2;
+
+/// What has been done under a policy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    sessions: u64,
+    launches: u64,
+    recorded: u64,
+    lost: u64,
+}
+
+/// Bytes of memory that the process has, where the system tells.
+fn resident() -> u64 {
+    let pages = || -> Option<u64> {
+        std::fs::read_to_string("/proc/self/statm").ok()?.split_whitespace().nth(1)?.parse().ok()
+    };
+    pages().unwrap_or(0) * 4096
+}
+
+/// Records some runs of a program in a session; checks results, counts and the file.
+fn record(
+    device: &mut dyn Device,
+    subject: &dyn Subject,
+    options: &SessionOptions,
+    sum: &mut Sum,
+) -> anyhow::Result<()> {
+    let mut session = Session::start(device, &subject.program().traced(), options, Vec::new())?;
+    let mut expected = Some(0);
+    for _ in 0..RUNS {
+        let run = subject.run(&mut session)?;
+        run.result.check().map_err(|error| anyhow::anyhow!("the result is wrong: {error}"))?;
+        expected = expected.zip(run.result.expected_events()).map(|(sum, events)| sum + events);
+        sum.launches += u64::from(run.launches);
+    }
+    let (bytes, _, report) = session.finish()?;
+    let counted = report.recorded + report.lost;
+    anyhow::ensure!(report.attempted == counted, "{} attempted, {counted} counted", report.attempted);
+    // Where warps wait, lanes that have left a loop may part.
+    let waits = matches!(options.policy, Policy::Stream { .. });
+    if let Some(expected) = expected.filter(|_| !waits) {
+        anyhow::ensure!(expected == counted, "{expected} events by the formula, {counted} counted");
+    }
+    let verified = TraceFile::from_bytes(bytes)?.verify();
+    let losses = |problem: &Problem| matches!(problem, Problem::Lost { .. });
+    anyhow::ensure!(
+        verified.problems.iter().all(losses) && verified.events == report.recorded,
+        "{verified:?}"
+    );
+    sum.sessions += 1;
+    sum.recorded += report.recorded;
+    sum.lost += report.lost + report.twin_lost;
+    Ok(())
+}
+
+/// Repeats recordings under each policy, and writes `soak.md`.
+pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
+    let mut device = machine::open(arguments.device)?;
+    let machine = Machine::of(&*device);
+    let selection = Selection { quick: true, programs: &arguments.programs, ..Selection::default() };
+    let subjects = subjects::measured(&selection)?
+        .iter()
+        .map(|case| case.make().map(|subject| (case.name(), subject)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let headings =
+        ["policy", "minutes", "sessions", "launches", "recorded", "lost", "memory then", "at the end"];
+    let mut table = Table::new(1, headings);
+    let stream = Policy::Stream { stall: Policy::STALL, open_runs: false };
+    for (name, policy) in [("stop", Policy::Stop), ("ring", Policy::Ring), ("stream", stream)] {
+        let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), 0);
+        let limit = Duration::from_secs_f64(60.0 * arguments.minutes);
+        while started.elapsed() < limit {
+            for (case, subject) in &subjects {
+                let MemorySize(memory) = arguments.memory;
+                let mut options = SessionOptions {
+                    policy,
+                    dual: sum.sessions % 2 == 1,
+                    // Little, and four times as much, in turns.
+                    memory_bytes: Some(memory << (sum.sessions % 3)),
+                    ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+                };
+                let mut result = record(&mut *device, &**subject, &options, &mut sum);
+                if let Some(needed) = result.as_ref().err().and_then(needed_memory) {
+                    options.memory_bytes = Some(needed);
+                    result = record(&mut *device, &**subject, &options, &mut sum);
+                }
+                result.with_context(|| format!("{case}, policy {name}, session {}", sum.sessions))?;
+            }
+            if started.elapsed() > limit.mul_f64(WARM_UP) && warm == 0 {
+                warm = resident();
+            }
+        }
+        let Sum { sessions, launches, recorded, lost } = sum;
+        let minutes = format!("{:.1}", started.elapsed().as_secs_f64() / 60.0);
+        let numbers = [sessions, launches, recorded, lost].map(|number| number.to_string());
+        let memory = [warm, resident()].map(|bytes| MemorySize(bytes >> 20 << 20).to_string());
+        let row = [name.to_owned(), minutes].into_iter().chain(numbers).chain(memory);
+        let row: Vec<String> = row.collect();
+        println!("{}", row.join(", "));
+        table.row(row);
+    }
+    let text = format!(
+        "# Repeated recordings\n\n{}, commit {}. Sessions of {RUNS} runs of each program in turn, each second one beside raw, with {} of device memory, two and four times as \
+         much. Each result, count and file was checked. Memory of the process after a fifth of the time, and at the end.\n\n{}",
+        machine.name,
+        arguments.commit,
+        arguments.memory,
+        table.markdown()
+    );
+    let path = arguments.out.join("soak.md");
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(true)
+}

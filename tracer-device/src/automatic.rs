@@ -1,0 +1,137 @@
+//! What `#[warptrace::kernels]` puts into functions, and the table that it makes of them.
+//!
+//! Kernels are not written against this module; its names may change with the macro. On the GPU everything
+//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference does.
+
+use core::ops::ControlFlow;
+
+pub use crate::arrays::slice;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::host::in_launch;
+use crate::trace::marker;
+use crate::{Location, LoopTrace};
+
+/// The location with this id.
+#[derive(Clone, Copy, Debug)]
+pub struct Point<const ID: u16>;
+
+impl<const ID: u16> Location for Point<ID> {
+    const ID: u16 = ID;
+}
+
+/// Traces that lanes come to a location.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn point<L: Location>(location: L) {
+    let _ = location;
+    marker::<L>();
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::point(L::ID);
+}
+
+/// Opens the trace of a loop whose iterations are counted; see [`trace_loop`](crate::trace_loop).
+#[inline(always)]
+pub fn counted<L: Location>(location: L) -> LoopTrace<L> {
+    LoopTrace::located(location)
+}
+
+/// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
+/// as hardware has them meet before the next iteration.
+#[derive(Debug)]
+#[must_use = "its end is the end of the loop's body"]
+pub struct Body {
+    #[cfg(not(target_arch = "nvptx64"))]
+    end: crate::simt::host::Site,
+}
+
+/// Enters the body of a loop, which ends where the call claims to stand.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn body() -> Body {
+    Body {
+        #[cfg(not(target_arch = "nvptx64"))]
+        end: core::panic::Location::caller(),
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Drop for Body {
+    fn drop(&mut self) {
+        // The simulator unwinds the lanes of a launch that failed.
+        if in_launch() && !std::thread::panicking() {
+            crate::simt::join(self.end);
+        }
+    }
+}
+
+/// Stands for a call. On the simulator, lanes in a function come before lanes that are back in its caller.
+#[derive(Debug)]
+#[must_use = "its end is the end of the call"]
+pub struct Call {
+    #[cfg(not(target_arch = "nvptx64"))]
+    _private: (),
+}
+
+/// Enters a function.
+#[inline(always)]
+pub fn call() -> Call {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if in_launch() {
+        crate::simt::host::with_lane(|lane| lane.call(true));
+    }
+    Call {
+        #[cfg(not(target_arch = "nvptx64"))]
+        _private: (),
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Drop for Call {
+    fn drop(&mut self) {
+        if in_launch() && !std::thread::panicking() {
+            crate::simt::host::with_lane(|lane| lane.call(false));
+        }
+    }
+}
+
+/// A value that `?` takes.
+pub trait Fallible {
+    /// Whether `?` returns early.
+    fn fails(&self) -> bool;
+}
+
+impl<T> Fallible for Option<T> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T, E> Fallible for Result<T, E> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_err()
+    }
+}
+
+impl<B, C> Fallible for ControlFlow<B, C> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_break()
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use crate::simt::host::in_launch;
+    use crate::simt::located;
+    use crate::trace::host::record;
+
+    #[track_caller]
+    pub(super) fn point(location: u16) {
+        if !in_launch() {
+            return;
+        }
+        record(location, located(location, core::panic::Location::caller()), 1);
+    }
+}

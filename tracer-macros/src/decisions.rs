@@ -1,0 +1,172 @@
+//! What a decision is, and which code has one.
+
+use std::collections::HashSet;
+
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, Item, Local, Macro, Stmt};
+
+/// Names of functions whose calls leave events.
+pub(crate) type Noisy = HashSet<String>;
+
+/// Whether an attribute of this name is there.
+pub(crate) fn has(attributes: &[Attribute], name: &str) -> bool {
+    attributes.iter().any(|attribute| attribute.path().is_ident(name))
+}
+
+/// Whether it is `trace!`, as written by hand.
+pub(crate) fn is_trace(call: &Macro) -> bool {
+    call.path.is_ident("trace")
+}
+
+/// Whether running these statements may leave an event: a decision of their own, or a call of a function in
+/// `noisy`.
+pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
+    let mut search = Search { noisy, calls_only: false, found: false };
+    statements.iter().for_each(|statement| search.visit_stmt(statement));
+    search.found
+}
+
+/// Whether these statements call a function in `noisy`.
+pub(crate) fn calls_in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
+    let mut search = Search { noisy, calls_only: true, found: false };
+    statements.iter().for_each(|statement| search.visit_stmt(statement));
+    search.found
+}
+
+/// As [`in_statements`], for an expression.
+pub(crate) fn in_expression(expression: &Expr, noisy: &Noisy) -> bool {
+    let mut search = Search { noisy, calls_only: false, found: false };
+    search.visit_expr(expression);
+    search.found
+}
+
+/// Whether `trace!` is called in an expression, closures and all.
+pub(crate) fn first_trace(expression: &Expr) -> Option<&Macro> {
+    struct First<'a>(Option<&'a Macro>);
+    impl<'a> Visit<'a> for First<'a> {
+        fn visit_macro(&mut self, call: &'a Macro) {
+            if is_trace(call) {
+                self.0.get_or_insert(call);
+            }
+        }
+    }
+    let mut first = First(None);
+    first.visit_expr(expression);
+    first.0
+}
+
+/// Attributes of the expressions that can be left out.
+pub(crate) fn attributes(expression: &mut Expr) -> Option<&mut Vec<Attribute>> {
+    Some(match expression {
+        Expr::If(found) => &mut found.attrs,
+        Expr::Match(found) => &mut found.attrs,
+        Expr::While(found) => &mut found.attrs,
+        Expr::ForLoop(found) => &mut found.attrs,
+        Expr::Loop(found) => &mut found.attrs,
+        Expr::Block(found) => &mut found.attrs,
+        Expr::Unsafe(found) => &mut found.attrs,
+        Expr::Call(found) => &mut found.attrs,
+        Expr::MethodCall(found) => &mut found.attrs,
+        Expr::Return(found) => &mut found.attrs,
+        _ => return None,
+    })
+}
+
+struct Search<'a> {
+    noisy: &'a Noisy,
+    calls_only: bool,
+    found: bool,
+}
+
+impl Search<'_> {
+    fn is_left_out(expression: &Expr) -> bool {
+        attributes(&mut expression.clone()).is_some_and(|attributes| has(attributes, "untraced"))
+    }
+}
+
+impl<'ast> Visit<'ast> for Search<'_> {
+    fn visit_expr(&mut self, expression: &'ast Expr) {
+        if self.found || !self.calls_only && Self::is_left_out(expression) {
+            return;
+        }
+        self.found = match expression {
+            Expr::If(_)
+            | Expr::While(_)
+            | Expr::ForLoop(_)
+            | Expr::Loop(_)
+            | Expr::Return(_)
+            | Expr::Try(_) => !self.calls_only,
+            Expr::Match(found) => !self.calls_only && found.arms.len() > 1,
+            Expr::Call(call) => match &*call.func {
+                Expr::Path(path) => {
+                    path.path.segments.last().is_some_and(|name| self.noisy.contains(&name.ident.to_string()))
+                }
+                _ => false,
+            },
+            Expr::MethodCall(call) => self.noisy.contains(&call.method.to_string()),
+            Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => return,
+            _ => false,
+        };
+        if !self.found {
+            visit::visit_expr(self, expression);
+        }
+    }
+
+    fn visit_local(&mut self, local: &'ast Local) {
+        self.found |= !self.calls_only && local.init.as_ref().is_some_and(|init| init.diverge.is_some());
+        visit::visit_local(self, local);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.found |= !self.calls_only && is_trace(call);
+    }
+
+    fn visit_item(&mut self, _: &'ast Item) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decides(text: &str) -> bool {
+        let block: syn::Block = syn::parse_str(&format!("{{ {text} }}")).unwrap();
+        in_statements(&block.stmts, &Noisy::from(["walk".to_owned()]))
+    }
+
+    #[test]
+    fn decisions_are_told_from_plain_code() {
+        for text in [
+            "if x {}",
+            "let y = if x { 1 } else { 2 };",
+            "match x { 0 => 1, _ => 2 };",
+            "while x {}",
+            "return;",
+            "f(g()?);",
+            "let Some(x) = y else { panic!() };",
+            "trace!(\"here\");",
+            "walk(1);",
+            "self::walk(1);",
+            "a.b().walk();",
+            "unsafe { x[if y { 1 } else { 2 }] };",
+        ] {
+            assert!(decides(text), "{text}");
+        }
+        for text in [
+            "x += a && b || c;",
+            "match x { (a, b) => a };",
+            "let f = |x| if x { 1 } else { 2 };",
+            "assert!(if x { true } else { false });",
+            "fn inner() { return }",
+            "#[untraced] for x in y { if z {} }",
+            "walks(1);",
+        ] {
+            assert!(!decides(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_trace_in_a_closure_is_found() {
+        let closure: Expr = syn::parse_str("|x| { trace!(\"here\"); x }").unwrap();
+        assert!(first_trace(&closure).is_some());
+    }
+}

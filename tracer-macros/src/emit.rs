@@ -1,0 +1,228 @@
+//! What a kernel becomes: an entry on the GPU, and a function that answers a call on the host.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{FnArg, Ident, ItemFn, Pat, Path, ReturnType, Type};
+
+/// An argument of a kernel.
+pub(crate) struct Argument {
+    name: Ident,
+    mutable: Option<syn::Token![mut]>,
+    kind: Type,
+    role: Role,
+}
+
+/// What an argument is to the kernel.
+enum Role {
+    /// A number, or what the compiler takes for one.
+    Value,
+    /// `Global<T>`: an array of which nothing is known.
+    Global,
+    /// `&[T]`, by its elements' type.
+    Slice(Type),
+    /// `DisjointSlice<T>`, by its elements' type.
+    Disjoint(Type),
+}
+
+impl Role {
+    fn of(kind: &Type) -> Option<Self> {
+        let path = match kind {
+            Type::Reference(reference) => {
+                return match &*reference.elem {
+                    Type::Slice(slice) if reference.mutability.is_none() => {
+                        Some(Self::Slice((*slice.elem).clone()))
+                    }
+                    _ => None,
+                };
+            }
+            Type::Path(path) => path.path.segments.last(),
+            _ => None,
+        };
+        let Some(last) = path else { return Some(Self::Value) };
+        let element = match &last.arguments {
+            syn::PathArguments::AngleBracketed(found) => found.args.iter().find_map(|found| match found {
+                syn::GenericArgument::Type(element) => Some(element.clone()),
+                _ => None,
+            }),
+            _ => None,
+        };
+        Some(match element {
+            Some(element) if last.ident == "DisjointSlice" => Self::Disjoint(element),
+            Some(_) if last.ident == "Global" => Self::Global,
+            _ => Self::Value,
+        })
+    }
+}
+
+/// Answers a kernel's arguments.
+///
+/// # Errors
+/// If the function cannot be a kernel, at the token that says so.
+pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
+    let signature = &function.sig;
+    let refuse = |node: &dyn quote::ToTokens, what: &str| -> syn::Result<()> {
+        Err(syn::Error::new_spanned(node.to_token_stream(), what))
+    };
+    if let Some(parameter) = signature.generics.params.first() {
+        refuse(parameter, "a kernel has no type parameters: its entry in the compiled code has one name")?;
+    }
+    if let Some(clause) = &signature.generics.where_clause {
+        refuse(clause, "a kernel has no type parameters, so nothing can be said of them")?;
+    }
+    if let ReturnType::Type(_, answer) = &signature.output {
+        refuse(
+            answer,
+            "a kernel answers nothing: write results into an array, a `Global<T>` among the arguments",
+        )?;
+    }
+    if let Some(token) = &signature.constness {
+        refuse(token, "a kernel cannot be `const`")?;
+    }
+    if let Some(token) = &signature.asyncness {
+        refuse(token, "a kernel cannot be `async`")?;
+    }
+    if let Some(token) = &signature.abi {
+        refuse(token, "the attribute gives the kernel its ABI: leave this out")?;
+    }
+    if let Some(token) = &signature.unsafety {
+        refuse(token, "launching is what is unsafe: leave this out, and write `unsafe` blocks in the body")?;
+    }
+    if let Some(token) = &signature.variadic {
+        refuse(token, "a kernel has a fixed number of arguments")?;
+    }
+    signature.inputs.iter().map(argument).collect()
+}
+
+fn argument(input: &FnArg) -> syn::Result<Argument> {
+    match input {
+        FnArg::Receiver(receiver) => {
+            Err(syn::Error::new_spanned(receiver, "a kernel is no method: name each argument and its type"))
+        }
+        FnArg::Typed(typed) => {
+            let Some(role) = Role::of(&typed.ty) else {
+                return Err(syn::Error::new_spanned(
+                    &typed.ty,
+                    "a kernel's arguments are numbers, `&[T]` to read, `DisjointSlice<T>` to write, and `Global<T>`",
+                ));
+            };
+            match &*typed.pat {
+                Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Ok(Argument {
+                    name: name.ident.clone(),
+                    mutable: name.mutability,
+                    kind: (*typed.ty).clone(),
+                    role,
+                }),
+                pattern => Err(syn::Error::new_spanned(pattern, "a kernel's argument is a plain name")),
+            }
+        }
+    }
+}
+
+/// The kernel for both devices.
+pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -> TokenStream {
+    let ItemFn { attrs, vis, sig, block } = function;
+    let name = &sig.ident;
+    let text = name.to_string();
+    let is_safe = !arguments.iter().any(|argument| matches!(argument.role, Role::Global));
+
+    let declared = arguments.iter().map(|Argument { name, mutable, kind, role }| match role {
+        Role::Slice(element) | Role::Disjoint(element) => quote!(#name: #device::Global<#element>),
+        _ => quote!(#mutable #name: #kind),
+    });
+    // What the user's code sees, of what the device is given.
+    let opened: TokenStream = arguments.iter().map(|argument| open(argument, device)).collect();
+    let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
+        Role::Slice(element) | Role::Disjoint(element) => {
+            quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>)
+        }
+        _ => quote!(#name: #kind),
+    });
+    let arrays =
+        arguments.iter().filter(|Argument { role, .. }| matches!(role, Role::Slice(_) | Role::Disjoint(_)));
+    let arrays: Vec<&Ident> = arrays.map(|argument| &argument.name).collect();
+    // The compiler's message about a type that cannot be an argument points at the type.
+    let bytes = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
+        Role::Slice(element) | Role::Disjoint(element) => {
+            quote!(<#device::Global<#element> as #device::KernelArg>::to_bytes(&#name))
+        }
+        _ => quote_spanned!(kind.span()=> <#kind as #device::KernelArg>::to_bytes(&#name)),
+    });
+    let mutable: Vec<&Ident> = arguments
+        .iter()
+        .filter(|Argument { mutable, role, .. }| {
+            mutable.is_some() && matches!(role, Role::Value | Role::Global)
+        })
+        .map(|argument| &argument.name)
+        .collect();
+    let memory = arguments.iter().enumerate().filter_map(|(number, Argument { name, role, .. })| {
+        let is_written = match role {
+            Role::Slice(_) => false,
+            Role::Disjoint(_) => true,
+            _ => return None,
+        };
+        Some(quote!(#device::ArgumentMemory::new(#number, #name, #is_written)))
+    });
+    let memory: Vec<TokenStream> = memory.collect();
+    let call = quote! {
+        #device::KernelCall::new(#text, ::std::vec![#(#bytes),*], move || {
+            #(let mut #mutable = #mutable;)*
+            #opened
+            #block
+        })
+    };
+    let (answer, call) = if is_safe {
+        let values = arguments.iter().filter(|argument| matches!(argument.role, Role::Value));
+        let checks = values.map(|Argument { kind, .. }| {
+            quote_spanned!(kind.span()=> const {
+                ::core::assert!(
+                    !<#kind as #device::KernelArg>::IS_MEMORY,
+                    "write `Global<T>` as such, so that the attribute sees it"
+                );
+            })
+        });
+        let call = quote! {
+            #(#checks)*
+            let memory = ::std::vec![#(#memory),*];
+            #device::SafeCall::new(#call, memory)
+        };
+        (quote!(#device::SafeCall<'arrays>), call)
+    } else {
+        (quote!(#device::KernelCall), call)
+    };
+    quote! {
+        #[cfg(target_arch = "nvptx64")]
+        #(#attrs)*
+        ///
+        /// # Safety
+        /// Launched by a host that gives it valid arguments.
+        #[unsafe(no_mangle)]
+        #vis unsafe extern "ptx-kernel" fn #name(#(#declared),*) {
+            #opened
+            #block
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        #(#attrs)*
+        #vis fn #name<'arrays>(#(#taken),*) -> #answer {
+            #(let #arrays = #device::DeviceArray::global(#arrays);)*
+            #call
+        }
+    }
+}
+
+/// Makes a slice of the array that the device is given, where the user's code takes one.
+fn open(argument: &Argument, device: &Path) -> TokenStream {
+    let Argument { name, mutable, kind, role } = argument;
+    match role {
+        Role::Slice(_) => quote! {
+            // SAFETY: who launches promises that the array is valid, and that nobody writes it.
+            let #mutable #name: #kind = unsafe { #device::automatic::slice(&#name) };
+        },
+        Role::Disjoint(_) => quote! {
+            // SAFETY: who launches promises that the array is valid, and that it is no other argument.
+            let #mutable #name: #kind = unsafe { #device::DisjointSlice::new(#name) };
+        },
+        _ => TokenStream::new(),
+    }
+}

@@ -1,0 +1,100 @@
+//! The functions of a module, and which of them leave events.
+
+use syn::{Attribute, Block, ImplItem, Item, Signature, Type};
+
+use crate::decisions::{Noisy, calls_in_statements, has, in_statements};
+
+/// A function or method of the module.
+pub(crate) struct Function<'a> {
+    /// As the table names it: `draw`, or `Walk::draw` for a method.
+    pub(crate) name: String,
+    pub(crate) attributes: &'a mut Vec<Attribute>,
+    pub(crate) signature: &'a Signature,
+    pub(crate) block: &'a mut Block,
+}
+
+impl Function<'_> {
+    /// Whether its decisions are traced, if it has any.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.signature.constness.is_none()
+            && self.signature.asyncness.is_none()
+            && !has(self.attributes, "untraced")
+    }
+}
+
+/// Lists the module's functions and the methods of its `impl` blocks, in the order of the source.
+pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
+    let mut functions = Vec::new();
+    for item in items {
+        match item {
+            Item::Fn(function) => functions.push(Function {
+                name: function.sig.ident.to_string(),
+                attributes: &mut function.attrs,
+                signature: &function.sig,
+                block: &mut function.block,
+            }),
+            Item::Impl(block) => {
+                let owner = match &*block.self_ty {
+                    Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+                    _ => None,
+                };
+                for item in &mut block.items {
+                    let ImplItem::Fn(method) = item else { continue };
+                    let own = &method.sig.ident;
+                    functions.push(Function {
+                        name: owner.as_ref().map_or(own.to_string(), |owner| format!("{owner}::{own}")),
+                        attributes: &mut method.attrs,
+                        signature: &method.sig,
+                        block: &mut method.block,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    functions
+}
+
+/// Names of the functions whose calls leave events: they have decisions, or call a function that does.
+/// Names are compared without their paths, so a function may be taken for another of the same name.
+pub(crate) fn noisy(functions: &[Function<'_>]) -> Noisy {
+    let mut noisy = Noisy::new();
+    loop {
+        let before = noisy.len();
+        for function in functions {
+            let statements = &function.block.stmts;
+            let is_noisy = if function.is_traced() {
+                in_statements(statements, &noisy)
+            } else {
+                calls_in_statements(statements, &noisy)
+            };
+            if is_noisy {
+                noisy.insert(function.signature.ident.to_string());
+            }
+        }
+        if noisy.len() == before {
+            return noisy;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_spreads_to_callers() {
+        let mut file: syn::File = syn::parse_str(
+            "fn last() { middle() } fn middle() { first(1) } fn first(x: u32) { if x > 1 {} }
+             fn quiet() { sum() } fn sum() {} #[untraced] fn silent() { if x {} }
+             #[untraced] fn passes_on() { if x { first(2) } }
+             impl Walk { fn step(&self) { while x {} } } fn walks(walk: Walk) { walk.step() }",
+        )
+        .unwrap();
+        let functions = list(&mut file.items);
+        let mut noisy: Vec<_> = noisy(&functions).into_iter().collect();
+        noisy.sort();
+        assert_eq!(noisy, ["first", "last", "middle", "passes_on", "step", "walks"]);
+        assert!(functions.iter().any(|function| function.name == "Walk::step"));
+    }
+}

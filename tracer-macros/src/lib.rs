@@ -1,0 +1,103 @@
+//! The attribute behind [`macro@kernels`]: kernels, their trace points and the table of these.
+//!
+//! ```text
+//! module ── functions.rs: which functions are traced ── insert.rs: a call at each decision ── emit.rs: entries, table
+//!                              decisions.rs: what a decision is         table.rs, text.rs: ids, positions, names
+//! ```
+//!
+//! Calls that are put into a function have the span of the user's own token, so that the simulator and the
+//! compiler's messages see the position in the user's file.
+
+mod arguments;
+mod decisions;
+mod emit;
+mod functions;
+mod insert;
+mod loops;
+mod mark;
+mod module;
+mod table;
+mod text;
+
+use proc_macro::TokenStream;
+
+/// Makes kernels of the functions of an inline module that have `#[kernel]`, and traces every decision of all
+/// its functions.
+///
+/// ```
+/// # use warptrace_device as device;
+/// #[warptrace_macros::kernels(device = warptrace_device)]
+/// pub mod halving {
+///     use warptrace_device::{Global, simt};
+///
+///     /// Halves the even elements.
+///     #[kernel]
+///     pub fn halve(data: Global<u32>) {
+///         let i = u64::from(simt::global_thread_x());
+///         if i >= data.len() {
+///             return;
+///         }
+///         // SAFETY: `i` is below the length, and each thread has its own element.
+///         unsafe {
+///             if data.get(i) % 2 == 0 {
+///                 data.set(i, data.get(i) / 2);
+///             }
+///         }
+///     }
+/// }
+///
+/// let names: Vec<&str> = halving::LOCATIONS.iter().map(|location| location.name).collect();
+/// assert_eq!(names, [
+///     "halve",
+///     "halve: if i >= data.len()",
+///     "halve: else of if i >= data.len()",
+///     "halve: if data.get(i) % 2 == 0",
+///     "halve: else of if data.get(i) % 2 == 0",
+/// ]);
+/// ```
+///
+/// # Kernels
+/// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of the
+/// same arguments that answers a call, ready to be launched. It answers nothing and has no type parameters.
+///
+/// | argument | in the kernel | on the host |
+/// | --- | --- | --- |
+/// | a number | the number | the number |
+/// | `&[T]` | a slice that nobody writes | an array of the device (`&impl DeviceArray<T>`) |
+/// | `DisjointSlice<T>` | each thread writes its own element | the same; no other argument may overlap it |
+/// | `Global<T>` | address and length; reading and writing are `unsafe` | the same |
+///
+/// Without `Global<T>` the call is a `SafeCall`, which can be launched by safe code; else a `KernelCall`.
+///
+/// # What is traced
+/// | construct | locations |
+/// | --- | --- |
+/// | a function | its entry |
+/// | `if`, `if let`, and chains of them | each branch; `else` too where it is not written |
+/// | `let ... else` | the pattern matched, or did not |
+/// | `match` of two arms or more | each arm |
+/// | `while`, `for`, `loop` | each iteration, and the end |
+/// | `return` | it was reached; not where it comes first in a branch, whose own event says so |
+/// | `?` | it had a value, or returned |
+/// | `trace!("name")`, `trace!("name", if condition)` | it was reached (and the condition holds) |
+///
+/// - All functions of the module are traced, methods included, but for: `const fn`, functions with
+///   `#[untraced]`, functions of traits, functions in functions and in modules of the module. A function
+///   without any decision (and without `trace!`) is not traced: its caller's events tell that it ran.
+/// - `#[untraced]` before an expression, such as a loop, leaves all of it out.
+/// - `&&` and `||` are no decisions of their own. Bodies of closures and arguments of macros are not looked
+///   into; `trace!` is an error there.
+/// - A loop without another decision in it, and without a call of a traced function, is *counted*: see
+///   `trace_loop`. So is a `loop` whose one `break` stands in an `if` that does nothing else.
+///
+/// # The table
+/// `LOCATIONS` has all locations, `MODULE` the module as a session takes it. Ids count from 1 in the order of
+/// the source, module by module, so unchanged code before a change keeps them. A location says in which one it
+/// lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet again.
+///
+/// # Errors
+/// More than 65,535 locations; a module that is not written inline; a kernel that cannot be one.
+#[proc_macro_attribute]
+pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
+    module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}

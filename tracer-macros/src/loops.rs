@@ -1,0 +1,136 @@
+//! How a loop is traced.
+
+use syn::visit::{self, Visit};
+use syn::{Block, Expr, ExprBreak, Label, Stmt};
+
+use crate::decisions::{Noisy, in_expression, in_statements};
+
+/// The ways out of a loop by `break`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Breaks {
+    /// How many there are.
+    pub(crate) count: usize,
+    /// Whether one of them has a value.
+    pub(crate) has_value: bool,
+}
+
+impl Breaks {
+    /// Those of `body` that end the loop with this label.
+    pub(crate) fn of(label: Option<&Label>, body: &Block) -> Self {
+        let mut search = Search { label, depth: 0, breaks: Self::default() };
+        search.visit_block(body);
+        search.breaks
+    }
+}
+
+struct Search<'a> {
+    label: Option<&'a Label>,
+    /// Loops around, the searched one aside.
+    depth: usize,
+    breaks: Breaks,
+}
+
+impl Search<'_> {
+    fn ends_loop(&self, found: &ExprBreak) -> bool {
+        match &found.label {
+            Some(label) => self.label.is_some_and(|own| own.name.ident == label.ident),
+            None => self.depth == 0,
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Search<'_> {
+    fn visit_expr(&mut self, expression: &'ast Expr) {
+        match expression {
+            Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => {}
+            Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) => {
+                self.depth += 1;
+                visit::visit_expr(self, expression);
+                self.depth -= 1;
+            }
+            Expr::Break(found) => {
+                if self.ends_loop(found) {
+                    self.breaks.count += 1;
+                    self.breaks.has_value |= found.expr.is_some();
+                }
+                visit::visit_expr(self, expression);
+            }
+            _ => visit::visit_expr(self, expression),
+        }
+    }
+
+    fn visit_item(&mut self, _: &'ast syn::Item) {}
+}
+
+/// Whether the iterations of `while` or `for` can be counted: nothing in the body leaves an event. (A bare
+/// `break` would be a second way out, but stands behind a decision.)
+pub(crate) fn is_plain(body: &Block, noisy: &Noisy) -> bool {
+    !in_statements(&body.stmts, noisy)
+}
+
+/// Whether the iterations of `loop` can be counted: its one `break` stands in an `if` of the body that does
+/// nothing else, and nothing else leaves an event.
+pub(crate) fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
+    let is_exit = |statement: &Stmt| is_exit(statement, noisy);
+    let exits = body.stmts.iter().filter(|statement| is_exit(statement)).count();
+    let is_quiet =
+        |statement: &Stmt| is_exit(statement) || !in_statements(std::slice::from_ref(statement), noisy);
+    exits == 1 && Breaks::of(label, body).count == 1 && body.stmts.iter().all(is_quiet)
+}
+
+/// Whether a statement is `if condition { ...; break }` without a decision in it.
+fn is_exit(statement: &Stmt, noisy: &Noisy) -> bool {
+    let Stmt::Expr(Expr::If(branch), _) = statement else { return false };
+    let Some((last, before)) = branch.then_branch.stmts.split_last() else { return false };
+    let Stmt::Expr(Expr::Break(exit), _) = last else { return false };
+    branch.else_branch.is_none()
+        && !in_expression(&branch.cond, noisy)
+        && !in_statements(before, noisy)
+        && !exit.expr.as_ref().is_some_and(|value| in_expression(value, noisy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> syn::ExprLoop {
+        syn::parse_str(text).unwrap()
+    }
+
+    fn counted(text: &str) -> bool {
+        let found = parsed(text);
+        is_plain_loop(found.label.as_ref(), &found.body, &Noisy::from(["walk".to_owned()]))
+    }
+
+    #[test]
+    fn loops_with_one_way_out_and_no_decision_are_counted() {
+        assert!(counted("loop { x += 1; if x > y || z { break; } }"));
+        assert!(counted("loop { x += 1; if x > y { z = 1; break z } w(); }"));
+        assert!(counted("'a: loop { if x { break 'a } }"));
+        for text in [
+            "loop { x += 1; }",
+            "loop { if x { break } if y { break } }",
+            "loop { if x { break } else { y() } }",
+            "loop { if x { if y { break } } }",
+            "loop { if x { walk(); break } }",
+            "loop { if walk() { break } }",
+            "loop { if x { break 'outer } }",
+            "loop { if x { return } }",
+            "loop { if x { break } match y { 0 => 1, _ => 2 }; }",
+        ] {
+            assert!(!counted(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn breaks_are_those_of_the_loop_itself() {
+        let breaks = |text: &str| {
+            let found = parsed(text);
+            let Breaks { count, has_value } = Breaks::of(found.label.as_ref(), &found.body);
+            (count, has_value)
+        };
+        assert_eq!(breaks("loop { while x { break } }"), (0, false));
+        assert_eq!(breaks("'a: loop { while x { break 'a } break }"), (2, false));
+        assert_eq!(breaks("loop { if x { break 3 } (|| loop { break })(); }"), (1, true));
+    }
+}

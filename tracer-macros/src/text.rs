@@ -1,0 +1,108 @@
+//! Source text of tokens, for names.
+
+use std::fmt::Write;
+
+use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+
+/// Characters of a name's part before it is cut.
+const MAX_CHARACTERS: usize = 60;
+
+/// Answers the source of `node` in one line, with blanks where the user has them, cut where it is long.
+pub(crate) fn source(node: &impl ToTokens) -> String {
+    let mut writer = Writer { text: String::new(), end: None };
+    writer.tokens(node.to_token_stream());
+    let mut cut = writer.text.char_indices().skip(MAX_CHARACTERS);
+    if let (Some((at, _)), Some(_)) = (cut.next(), cut.next()) {
+        writer.text.truncate(at);
+        writer.text.push('…');
+    }
+    writer.text
+}
+
+/// Answers where the last token of `node` ends.
+pub(crate) fn end(node: &impl ToTokens) -> LineColumn {
+    match node.to_token_stream().into_iter().last() {
+        Some(TokenTree::Group(group)) => group.span().end(),
+        Some(token) => token.span().end(),
+        None => Span::call_site().end(),
+    }
+}
+
+/// The position so many columns to the right.
+fn beside(at: LineColumn, columns: usize) -> LineColumn {
+    LineColumn { column: at.column + columns, ..at }
+}
+
+struct Writer {
+    text: String,
+    /// Where the last token ended.
+    end: Option<LineColumn>,
+}
+
+impl Writer {
+    fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => {
+                    let (open, close) = match group.delimiter() {
+                        Delimiter::Parenthesis => ("(", ")"),
+                        Delimiter::Brace => ("{", "}"),
+                        Delimiter::Bracket => ("[", "]"),
+                        Delimiter::None => ("", ""),
+                    };
+                    // The span of the whole: the spans of its ends are lost where the group was parsed.
+                    let (start, end) = (group.span().start(), group.span().end());
+                    self.word(&open, start, beside(start, open.len()));
+                    self.tokens(group.stream());
+                    self.word(
+                        &close,
+                        LineColumn { column: end.column.saturating_sub(close.len()), ..end },
+                        end,
+                    );
+                }
+                token => self.word(&token, token.span().start(), token.span().end()),
+            }
+        }
+    }
+
+    fn word(&mut self, word: &dyn std::fmt::Display, start: LineColumn, end: LineColumn) {
+        if self.end.is_some_and(|before| before != start) {
+            self.text.push(' ');
+        }
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{word}");
+        self.end = Some(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> String {
+        source(&text.parse::<TokenStream>().unwrap())
+    }
+
+    #[test]
+    fn blanks_stay_and_lines_are_joined() {
+        assert_eq!(of("a[i].len()  <\n    b as u64"), "a[i].len() < b as u64");
+        assert_eq!(of("Some((row, out)) = y.own(1.5e3)"), "Some((row, out)) = y.own(1.5e3)");
+        assert_eq!(of("'a: &'static str"), "'a: &'static str");
+        assert_eq!(of(""), "");
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        let long = of(&format!("\"{}\"", "ü".repeat(100)));
+        assert_eq!(long.chars().count(), MAX_CHARACTERS + 1);
+        assert!(long.ends_with('…'));
+        assert_eq!(of(&"a".repeat(MAX_CHARACTERS)).chars().count(), MAX_CHARACTERS);
+    }
+
+    #[test]
+    fn the_end_is_that_of_the_last_token() {
+        let tokens: TokenStream = "if x {\n  y\n }".parse().unwrap();
+        assert_eq!((end(&tokens).line, end(&tokens).column), (3, 2));
+    }
+}

@@ -1,0 +1,185 @@
+//! All that the language has to branch with, in functions that are traced: they compute what the same
+//! functions compute untraced, and all lanes meet behind them.
+#![allow(
+    clippy::needless_return,
+    clippy::manual_is_multiple_of,
+    reason = "it says things in as many ways as there are"
+)]
+
+mod support;
+
+use support::{global, lanes, named};
+use warptrace_macros::kernels;
+
+/// Compiles functions twice: traced, with a kernel that calls the last of them, and not.
+macro_rules! twice {
+    ($($functions:tt)*) => {
+        #[kernels(device = warptrace_device)]
+        mod traced {
+            use warptrace_device::{DisjointSlice, thread};
+
+            #[kernel]
+            pub(crate) fn run(out: DisjointSlice<u32>, seed: u32) {
+                let Some((index, value)) = out.own(thread::index()) else { return };
+                *value = all(seed + index as u32);
+                trace!("met");
+            }
+
+            $($functions)*
+        }
+        mod plain {
+            $($functions)*
+        }
+    };
+}
+
+twice! {
+    #[derive(Clone, Copy, PartialEq)]
+    pub(crate) enum Shape {
+        Point,
+        Circle(u32),
+        Box { width: u32, height: u32 },
+    }
+
+    pub(crate) fn shape(x: u32) -> Shape {
+        match x % 7 {
+            0 => Shape::Point,
+            odd @ (1 | 3 | 5) => Shape::Circle(odd),
+            even if even > 4 => return Shape::Point,
+            width => {
+                let height = if x > 50 { x - 50 } else { x };
+                Shape::Box { width, height }
+            }
+        }
+    }
+
+    impl Shape {
+        fn size(self) -> Option<u32> {
+            Some(match self {
+                Self::Point => None?,
+                Self::Circle(radius) => radius * radius,
+                Self::Box { width, height } if width == height => width.checked_mul(width)?,
+                Self::Box { width, height } => width * height,
+            })
+        }
+    }
+
+    pub(crate) fn parse(x: u32) -> Result<u32, u32> {
+        let Some(size) = shape(x).size() else {
+            return Err(x);
+        };
+        if size > 200 { Err(size) } else { Ok(size) }
+    }
+
+    pub(crate) fn both(x: u32) -> Result<u32, u32> {
+        Ok(parse(x)? + parse(x / 2)?)
+    }
+
+    pub(crate) fn search(x: u32) -> u32 {
+        let mut found = 0;
+        'rows: for row in 0..8 {
+            let mut column = 0;
+            'columns: while column < 8 {
+                column += 1;
+                match (row * column + x) % 11 {
+                    0 => continue 'rows,
+                    1 if row > 2 => continue,
+                    2 => break 'columns,
+                    3 if column > 5 => break 'rows,
+                    _ => found += 1,
+                }
+                if found > 40 { break }
+            }
+            let step = loop {
+                found += 1;
+                if found % 3 == 0 {
+                    break 1;
+                }
+                if found % 5 == 0 {
+                    break 2;
+                }
+            };
+            found += step;
+        }
+        found
+    }
+
+    pub(crate) fn nested(x: u32) -> u32 {
+        let value = 'block: {
+            if x % 3 == 0 {
+                break 'block 1;
+            }
+            if let Ok(sum) = both(x) && sum > 20 {
+                break 'block sum;
+            }
+            let total: u32 = (0..x % 5).map(|k| if k % 2 == 0 { k } else { 1 }).sum();
+            total
+        };
+        let mut count = value;
+        while let Some(less) = count.checked_sub(7) {
+            count = less;
+        }
+        let last = loop {
+            count += 3;
+            if count > 30 {
+                break count;
+            }
+        };
+        unsafe_half(last)
+    }
+
+    fn unsafe_half(x: u32) -> u32 {
+        // SAFETY: nothing is asked for.
+        if x > 4 { unsafe { half(x) } } else { x }
+    }
+
+    unsafe fn half(x: u32) -> u32 {
+        if x & 1 == 1 { x / 2 + 1 } else { x / 2 }
+    }
+
+    pub(crate) fn all(x: u32) -> u32 {
+        let parsed = match both(x) {
+            Ok(value) => value,
+            Err(value) => value + 1000,
+        };
+        parsed * 31 + search(x) * 7 + nested(x)
+    }
+}
+
+/// The host's array, as the device takes it.
+struct Array<'a>(std::cell::RefCell<&'a mut [u32]>);
+
+// SAFETY: the array of numbers that is borrowed.
+unsafe impl warptrace_device::DeviceArray<u32> for Array<'_> {
+    fn global(&self) -> warptrace_device::Global<u32> {
+        global(&mut self.0.borrow_mut())
+    }
+}
+
+#[test]
+fn traced_functions_compute_the_same_and_lanes_meet_behind_them() {
+    for seed in (0..320).step_by(32) {
+        let mut ways = Vec::new();
+        for counted in [false, true] {
+            let mut out = vec![0; 32];
+            let array = Array(std::cell::RefCell::new(&mut out));
+            let call = traced::run(&array, seed);
+            // SAFETY: an element for each lane.
+            let events = unsafe { support::record(&traced::MODULE, call.call(), counted) };
+            let met = named(&events, &traced::MODULE, "run: met");
+            assert_eq!(met, [u32::MAX], "seed {seed}");
+            drop(call);
+            let expected: Vec<u32> = (seed..seed + 32).map(plain::all).collect();
+            assert_eq!(out, expected, "seed {seed}");
+            ways.push(lanes(&events));
+        }
+        assert!(ways[0] == ways[1], "counted loops change no lane's way, seed {seed}");
+    }
+}
+
+#[test]
+fn traced_functions_run_on_the_host_by_themselves() {
+    for x in 0..1000 {
+        assert_eq!(traced::all(x), plain::all(x), "{x}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Recordings of one warp on the simulator.
+#![allow(dead_code, reason = "each test binary uses a part")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use warptrace_decoder::TraceFile;
+use warptrace_device::{Global, KernelCall, KernelModule};
+use warptrace_format::Event;
+use warptrace_format::codec::CodecSpec;
+use warptrace_host::{LaunchShape, Session, SessionOptions, SimDevice, SimOptions};
+
+/// Runs one warp of a kernel of `module`; answers its events in order.
+///
+/// # Safety
+/// The call's arguments name memory that is valid for what the kernel does with it.
+pub(crate) unsafe fn record(module: &KernelModule, call: &KernelCall, counted: bool) -> Vec<Event> {
+    let mut device = SimDevice::new(SimOptions::default());
+    let options =
+        SessionOptions { counted, memory_bytes: Some(64 << 20), ..SessionOptions::new(CodecSpec::Raw) };
+    let mut session = Session::start_module(&mut device, module, &options, Vec::new()).unwrap();
+    // SAFETY: the caller's promise; a session's device takes the host's addresses.
+    unsafe { session.record(call, &LaunchShape::linear(32, 32)) }.unwrap();
+    let (bytes, _, report) = session.finish().unwrap();
+    assert_eq!((report.lost, report.recorded), (0, report.attempted));
+    let file = TraceFile::from_bytes(bytes).unwrap();
+    assert!(file.verify().is_ok(), "{}", file.verify());
+    assert_eq!(file.metadata().locations.len(), module.locations.len());
+    file.decode_warp(0, 0, 0).unwrap().map(|event| event.unwrap()).collect()
+}
+
+/// An array of the host as the simulator's kernels take it.
+pub(crate) fn global(values: &mut [u32]) -> Global<u32> {
+    Global::new(values.as_mut_ptr().expose_provenance() as u64, values.len() as u64)
+}
+
+/// The locations that each lane comes to, in order.
+pub(crate) fn lanes(events: &[Event]) -> Vec<Vec<u16>> {
+    let of = |lane: u32| events.iter().filter(move |event| event.mask >> lane & 1 != 0);
+    (0..32).map(|lane| of(lane).map(|event| event.location).collect()).collect()
+}
+
+/// The masks of the events at the location with this name, in order.
+pub(crate) fn named(events: &[Event], module: &KernelModule, name: &str) -> Vec<u32> {
+    let location = module.locations.iter().find(|location| location.name == name);
+    let id = location.unwrap_or_else(|| panic!("no location is named `{name}`")).id;
+    events.iter().filter(|event| event.location == id).map(|event| event.mask).collect()
+}

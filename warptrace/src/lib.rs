@@ -1,0 +1,76 @@
+//! Traces the control flow of GPU kernels: which decisions each warp took, in order, and which of its lanes
+//! took part.
+//!
+//! A kernel is a Rust function in a module with [`macro@kernels`], which traces its branches, loops and
+//! returns. It runs on a GPU or, from the same source, on the simulator. What it did is in a file, which the
+//! tool `warptrace` and the crate `warptrace-decoder` read.
+//!
+//! ```
+//! #[warptrace::kernels]
+//! mod halving {
+//!     use warptrace::device::{DisjointSlice, thread};
+//!
+//!     /// Counts how often each number can be halved.
+//!     #[kernel]
+//!     pub fn halvings(numbers: &[u32], counts: DisjointSlice<u32>) {
+//!         let Some((index, count)) = counts.own(thread::index()) else { return };
+//!         let mut rest = numbers[index];
+//!         *count = 0;
+//!         while rest > 1 && rest % 2 == 0 {
+//!             rest /= 2;
+//!             *count += 1;
+//!         }
+//!     }
+//! }
+//!
+//! use warptrace::{Device, LaunchConfig};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("halvings.wtrc");
+//! # let path = path.to_str().unwrap();
+//! let device = Device::simulator();
+//! let numbers = device.upload(&[12u32, 7, 64, 1])?;
+//! let counts = device.zeros::<u32>(4)?;
+//! let mut trace = device.trace(path).start(&halving::MODULE)?;
+//! trace.launch(&halving::halvings(&numbers, &counts), &LaunchConfig::for_elements(4))?;
+//! let summary = trace.finish()?;
+//! assert_eq!(counts.download()?, [2, 0, 6, 0]);
+//! assert_eq!(summary.lost, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # On a GPU
+//! `warptrace_build::compile("src/kernels.rs")` in the package's `build.rs` compiles the kernels of that file
+//! for GPUs; [`Device::auto`] takes the first GPU. `docs/own-kernel.md` goes through it from an empty folder.
+//!
+//! # Parts
+//! - [`device`]: what kernels call.
+//! - [`Device`], [`Buffer`], [`Trace`]: the host's side, in a small form. [`host`] is all of it.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+
+pub use warptrace_device as device;
+pub use warptrace_macros::kernels;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod buffer;
+#[cfg(not(target_arch = "nvptx64"))]
+mod device_handle;
+#[cfg(not(target_arch = "nvptx64"))]
+mod error;
+#[cfg(not(target_arch = "nvptx64"))]
+mod launch;
+#[cfg(not(target_arch = "nvptx64"))]
+mod shared;
+#[cfg(not(target_arch = "nvptx64"))]
+mod trace;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use {
+    buffer::Buffer,
+    device_handle::Device,
+    error::Error,
+    launch::LaunchConfig,
+    trace::{Codec, Summary, Trace, TraceBuilder},
+    warptrace_host as host,
+    warptrace_host::Pod,
+};

@@ -1,0 +1,245 @@
+//! A trace: from its options to its summary.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::time::Duration;
+
+use warptrace_device::{KernelCall, KernelModule, SafeCall};
+use warptrace_format::RAW_EVENT_BYTES;
+use warptrace_format::codec::CodecSpec;
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Session, SessionOptions, Window};
+
+use crate::shared::{Handle, Shared};
+use crate::{Error, LaunchConfig};
+
+/// How events are encoded on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Small, for events that follow each other in patterns; ids up to 65,535.
+    #[default]
+    Predict,
+    /// That of the thesis; ids up to 255.
+    Ecl,
+    /// Six bytes an event.
+    Raw,
+}
+
+impl Codec {
+    fn spec(self) -> CodecSpec {
+        match self {
+            Self::Predict => CodecSpec::Predict(DEVICE_PREDICT),
+            Self::Ecl => CodecSpec::Ecl(DEVICE_ECL),
+            Self::Raw => CodecSpec::Raw,
+        }
+    }
+}
+
+/// A trace that has not started: [`Device::trace`](crate::Device::trace).
+#[must_use = "`start` starts the trace"]
+pub struct TraceBuilder {
+    shared: Rc<Shared>,
+    path: PathBuf,
+    options: SessionOptions,
+}
+
+impl fmt::Debug for TraceBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceBuilder").field("path", &self.path).field("options", &self.options).finish()
+    }
+}
+
+impl TraceBuilder {
+    pub(crate) fn new(shared: Rc<Shared>, path: PathBuf) -> Self {
+        let options = SessionOptions { counted: true, ..SessionOptions::new(Codec::default().spec()) };
+        Self { shared, path, options }
+    }
+
+    /// Sets the codec; [`Codec::Predict`] if not asked for.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.options.codec = codec.spec();
+        self
+    }
+
+    /// Sets how many bytes of device memory the trace may take; 1 GiB, or a quarter of the device's memory if
+    /// that is less, if not asked for.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.options.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Has warps wait for memory rather than lose events, each up to `stall` at a time.
+    pub fn streamed(mut self, stall: Duration) -> Self {
+        self.options.policy = Policy::Stream { stall, open_runs: false };
+        self
+    }
+
+    /// Records a part of the program only.
+    pub fn window(mut self, window: Window) -> Self {
+        self.options.window = window;
+        self
+    }
+
+    /// Says whether plain loops count their iterations and record them where they end, which costs the kernel
+    /// less (`true` if not asked for), or record each as it begins.
+    pub fn counted(mut self, counted: bool) -> Self {
+        self.options.counted = counted;
+        self
+    }
+
+    /// Writes a pair of one's own into the file, such as an argument of the program.
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.properties.push((name.into(), value.into()));
+        self
+    }
+
+    /// Creates the file and starts to record the kernels of `module`.
+    ///
+    /// # Errors
+    /// If the file cannot be created, memory is short, the device has no code for the module's kernels (a GPU
+    /// needs a build script that compiles them), or the options contradict each other.
+    pub fn start(self, module: &KernelModule) -> Result<Trace, Error> {
+        let Self { shared, path, options } = self;
+        let is_new = !path.exists();
+        let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let output = BufWriter::with_capacity(1 << 20, file);
+        let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
+        let mut trace = Trace { session: None, handle, shared, path };
+        // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
+        // it.
+        let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
+        match Session::start_module(device, module, &options, output) {
+            Ok(session) => trace.session = Some(session),
+            Err(error) => {
+                if is_new {
+                    // Nothing was recorded; an empty file would only be in the way.
+                    let _ = fs::remove_file(&trace.path);
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(trace)
+    }
+}
+
+/// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
+/// written, but errors are lost.
+pub struct Trace {
+    /// `Some` until it is finished.
+    session: Option<Session<'static, BufWriter<File>>>,
+    /// What the session borrows.
+    handle: NonNull<Handle>,
+    shared: Rc<Shared>,
+    path: PathBuf,
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trace").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Trace {
+    /// Runs a kernel, records it, and waits for it; answers how long the kernel took.
+    ///
+    /// # Errors
+    /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is written
+    /// overlaps another, the kernel fails, or the file cannot be written.
+    pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
+        self.shared.check(call)?;
+        // SAFETY: all memory that the kernel uses was checked.
+        unsafe { self.launch_unchecked(call.call(), config) }
+    }
+
+    /// As [`launch`](Self::launch), for kernels that take `Global<T>`.
+    ///
+    /// # Safety
+    /// The arguments name memory of this device that is valid for what the kernel does with it.
+    ///
+    /// # Errors
+    /// As `launch`, but arguments are not checked.
+    pub unsafe fn launch_unchecked(
+        &mut self,
+        call: &KernelCall,
+        config: &LaunchConfig,
+    ) -> Result<Duration, Error> {
+        let session = self.session.as_mut().ok_or(warptrace_host::SessionError::Unusable)?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { session.record(call, config.shape()) }?.kernel)
+    }
+
+    /// Writes what the device still holds, ends the file, and answers what is in it.
+    ///
+    /// # Errors
+    /// If the device fails, the file cannot be written, or an earlier launch failed.
+    pub fn finish(mut self) -> Result<Summary, Error> {
+        let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
+        let (output, file, report) = session.finish()?;
+        let failed = |source| Error::File { path: self.path.clone(), source };
+        output.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        Ok(Summary {
+            path: self.path.clone(),
+            launches: report.launches,
+            recorded: report.recorded,
+            lost: report.lost,
+            file_bytes: file.bytes,
+            kernel: report.kernel,
+        })
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.session = None;
+        // SAFETY: from `Box::leak`; what borrowed it is gone.
+        drop(unsafe { Box::from_raw(self.handle.as_ptr()) });
+    }
+}
+
+/// What a trace holds. Displays in a few sentences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    path: PathBuf,
+    /// Launches of the program.
+    pub launches: u64,
+    /// Events in the trace.
+    pub recorded: u64,
+    /// Events that found no room in device memory.
+    pub lost: u64,
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Time of the kernels, without what the trace cost.
+    pub kernel: Duration,
+}
+
+impl Summary {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, launches, recorded, lost, file_bytes, kernel } = self;
+        let raw = recorded.saturating_mul(u64::from(RAW_EVENT_BYTES));
+        write!(
+            f,
+            "{}: {recorded} events of {launches} launches in {file_bytes} bytes ({raw} raw); kernels took {kernel:.1?}",
+            path.display()
+        )?;
+        if *lost > 0 {
+            write!(
+                f,
+                ". {lost} events found no room in device memory: allow more (`TraceBuilder::memory`), or have \
+                 warps wait for it (`TraceBuilder::streamed`)"
+            )?;
+        }
+        Ok(())
+    }
+}

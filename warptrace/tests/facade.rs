@@ -1,0 +1,148 @@
+//! The host's side on the simulator: results, traces, and what is refused.
+
+use std::time::Duration;
+
+use warptrace::{Codec, Device, Error, LaunchConfig};
+use warptrace_decoder::TraceFile;
+
+#[warptrace::kernels]
+mod sums {
+    use warptrace::device::{DisjointSlice, Global, atomic, thread};
+
+    /// Sums each row of a table whose rows have different lengths.
+    #[kernel]
+    pub fn rows(offsets: &[u32], values: &[u32], sums: DisjointSlice<u32>) {
+        let Some((row, sum)) = sums.own(thread::index()) else { return };
+        for at in offsets[row]..offsets[row + 1] {
+            *sum += values[at as usize];
+        }
+    }
+
+    /// Counts the odd numbers.
+    #[kernel]
+    pub fn odd(values: &[u32], count: Global<u32>) {
+        let index = thread::index().get() as usize;
+        if values.get(index).is_some_and(|value| value % 2 == 1) {
+            // SAFETY: reached by atomics only.
+            unsafe { atomic::add_u32(count.at(0), 1) };
+        }
+    }
+}
+
+#[warptrace::kernels]
+mod other {
+    #[kernel]
+    pub fn nothing() {}
+}
+
+fn table(rows: u32) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    let offsets: Vec<u32> = (0..=rows).map(|row| row * (row + 1) / 2 % 5000).collect();
+    let offsets: Vec<u32> = offsets
+        .iter()
+        .scan(0, |sum, offset| {
+            *sum += offset % 7;
+            Some(*sum)
+        })
+        .collect();
+    let values: Vec<u32> = (0..offsets[rows as usize]).collect();
+    let sums = offsets.windows(2).map(|ends| (ends[0]..ends[1]).sum()).collect();
+    (offsets, values, sums)
+}
+
+#[test]
+fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let (offsets, values, expected) = table(1000);
+    let device = Device::simulator();
+    let (offsets, values) = (device.upload(&offsets)?, device.upload(&values)?);
+    for (number, codec) in [Codec::Predict, Codec::Ecl, Codec::Raw].into_iter().enumerate() {
+        let path = folder.path().join(format!("{number}.wtrc"));
+        let builder = device.trace(&path).codec(codec).memory(64 << 20).property("rows", "1000");
+        let mut trace = if number == 2 { builder.streamed(Duration::from_secs(10)) } else { builder }
+            .start(&sums::MODULE)?;
+        // Buffers come and go while a trace is open.
+        let results = device.zeros::<u32>(1000)?;
+        trace.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
+        let count = device.zeros::<u32>(1)?;
+        let call = sums::odd(&values, count.global());
+        // SAFETY: a counter, reached by atomics.
+        unsafe { trace.launch_unchecked(&call, &LaunchConfig::for_elements(values.len()))? };
+        let summary = trace.finish()?;
+        assert_eq!(results.download()?, expected);
+        assert_eq!(count.download()?, [values.len() as u32 / 2]);
+
+        let file = TraceFile::open(&path)?;
+        assert!(file.verify().is_ok(), "{}", file.verify());
+        assert_eq!((summary.launches, summary.lost, summary.file_bytes), (2, 0, path.metadata()?.len()));
+        assert!(summary.recorded > 500 && summary.to_string().contains("events of 2 launches"), "{summary}");
+        let metadata = file.metadata();
+        assert_eq!(metadata.kernels[0].name, "rows");
+        assert!(metadata.kernels[0].source_file.ends_with("facade.rs"));
+        let (first, table) = (&metadata.locations[0], &sums::LOCATIONS[0]);
+        assert_eq!((first.name.as_str(), first.line, first.kind), (table.name, table.line, table.kind));
+        let hash = format!("{:016x}", sums::MODULE.source_hash);
+        assert!(metadata.properties.contains(&("source_hash".to_owned(), hash)));
+        // Untraced it computes the same.
+        results.write(&vec![0; 1000])?;
+        device.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
+        assert_eq!(results.download()?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn calls_that_would_be_undefined_are_refused() -> Result<(), Error> {
+    let (device, elsewhere) = (Device::simulator(), Device::simulator());
+    let config = LaunchConfig::for_elements(4);
+    let offsets = device.upload(&[0u32, 1, 2, 3, 4])?;
+    let values = device.upload(&[1u32, 2, 3, 4])?;
+    let refused = |call: &_| device.launch(call, &config).expect_err("it is refused").to_string();
+    assert_eq!(
+        refused(&sums::rows(&offsets, &values, &values)),
+        "argument 2 of kernel `rows`, which it writes, overlaps argument 1: give it a buffer of its own"
+    );
+    let sums = elsewhere.zeros::<u32>(4)?;
+    assert_eq!(
+        refused(&sums::rows(&offsets, &values, &sums)),
+        "argument 2 of kernel `rows` is no memory of this device: launch on the device that made the buffer"
+    );
+    let sums = device.zeros::<u32>(4)?;
+    let call = sums::rows(&offsets, &values, &sums);
+    assert!(device.launch(&call, &config).is_ok());
+    // Row 4 has no end: a panic in the kernel, with its position.
+    let sums = device.zeros::<u32>(5)?;
+    let message = refused(&sums::rows(&offsets, &values, &sums));
+    assert!(message.contains("index out of bounds") && message.contains("facade.rs"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_trace_that_cannot_be_says_why() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let device = Device::simulator();
+    let missing = folder.path().join("no/such/folder.wtrc");
+    let error = device.trace(&missing).start(&sums::MODULE).expect_err("there is no such folder");
+    assert!(error.to_string().starts_with("cannot write the trace "), "{error}");
+
+    let path = folder.path().join("small.wtrc");
+    let error = device.trace(&path).memory(1 << 10).start(&sums::MODULE).expect_err("too little memory");
+    assert!(error.to_string().contains("device memory"), "{error}");
+    assert!(!path.exists(), "nothing is left of it");
+
+    let mut trace = device.trace(folder.path().join("a.wtrc")).memory(64 << 20).start(&sums::MODULE)?;
+    let error = trace.launch(&other::nothing(), &LaunchConfig::for_elements(1)).expect_err("another module");
+    assert!(
+        error.to_string().contains("kernel `nothing` is not one of the session's (rows, odd)"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn auto_finds_a_device_on_every_machine() -> Result<(), Error> {
+    let device = Device::auto()?;
+    let is_simulator = device.info().name.contains("simulator");
+    assert_eq!(device.no_gpu().is_some(), is_simulator, "{device:?}");
+    assert_eq!(device.upload(&[1.5f64, 2.5])?.download()?, [1.5, 2.5]);
+    Ok(())
+}
