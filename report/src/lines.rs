@@ -19,7 +19,7 @@ const CONTEXT: usize = 5;
 const MAX_SOURCE_BYTES: usize = 32 << 20;
 /// Lines that the page begins with.
 const HOTTEST: usize = 6;
-/// Places to which lanes went that are named.
+/// Targets of a location that are named.
 const TARGETS: usize = 4;
 
 /// A file, or the locations of one that was not found.

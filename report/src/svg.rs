@@ -5,13 +5,13 @@ use std::fmt::Write;
 use warptrace_analysis::share;
 use warptrace_analysis::words::count;
 
-/// Height of a histogram, in units of its own.
+/// Height of a histogram, in coordinates of its viewBox.
 const HEIGHT: f64 = 20.0;
 
 /// A picture with a sentence for those who do not see it.
 #[derive(Debug)]
 pub(crate) struct Histogram {
-    /// Width in units of the path.
+    /// Width of the viewBox.
     pub(crate) width: usize,
     /// The bars, as an SVG path.
     pub(crate) path: String,
@@ -19,7 +19,7 @@ pub(crate) struct Histogram {
     pub(crate) label: String,
 }
 
-/// Bars of 2 units each; a bar that is not 0 can be seen.
+/// Draws bars `step` wide, with a gap of 1; a bar that is not 0 can be seen.
 fn bars(numbers: &[u64], step: usize) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0);
     let mut path = String::new();
@@ -53,8 +53,8 @@ pub(crate) fn power_histogram(powers: &[u64], what: &str) -> Histogram {
     Histogram { width: shown.len().max(1) * 8, path: bars(shown, 8), label }
 }
 
-/// A step for each number, as an area from the bottom of a box, `most` high.
-pub(crate) fn area(numbers: impl ExactSizeIterator<Item = f64>, most: f64, size: [f64; 2]) -> String {
+/// Draws a step for each number, filled from the bottom of a box, `most` high.
+pub(crate) fn steps(numbers: impl ExactSizeIterator<Item = f64>, most: f64, size: [f64; 2]) -> String {
     let [width, height] = size;
     let step = width / numbers.len().max(1) as f64;
     let mut path = format!("M0 {height}");

@@ -7,9 +7,9 @@ use warptrace_analysis::{Analysis, PathGroup, WarpFigures};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
-use crate::svg::{Histogram, area, lane_histogram};
+use crate::svg::{Histogram, lane_histogram, steps};
 
-/// Size of the curve, in units of its own.
+/// Size of the curve, in coordinates of its viewBox.
 pub(crate) const CURVE: [f64; 2] = [600.0, 140.0];
 
 /// Everything about warps, in words.
@@ -69,7 +69,7 @@ pub(crate) fn warps(trace: &TraceFile, analysis: &Analysis, limits: Limits) -> W
     let curve = curve(analysis, limits);
     let most = analysis.warp_events.max();
     let values =
-        |value: fn(&WarpFigures) -> f64| area(curve.iter().map(move |warp| value(warp)), most as f64, CURVE);
+        |value: fn(&WarpFigures) -> f64| steps(curve.iter().map(move |warp| value(warp)), most as f64, CURVE);
     let all = analysis.warps.len();
     let path = |group: &PathGroup| Path {
         digest: format!("{:08x}", group.path >> 29),

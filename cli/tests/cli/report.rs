@@ -106,7 +106,7 @@ fn figures_are_those_of_the_commands() {
 }
 
 #[test]
-fn the_page_stands_alone_and_shows_the_source() {
+fn the_page_loads_nothing_and_shows_the_source() {
     let folder = Folder::new();
     let path = folder.record_program("fractal", "a.wtrc", PROGRAMS[0].1).0;
     let html = page(&path, &[]);

@@ -9,9 +9,9 @@ use super::layout::{Layout, layout};
 use super::{Drawn, Graph, Node, beginning, line_width, said};
 
 const NODE_HEIGHT: f64 = 40.0;
-/// Height of the free stripe between layers, in which edges turn.
+/// Height of the stripe between layers, in which edges turn.
 const STRIPE: f64 = 56.0;
-/// Free space around the layers; edges that go back run there.
+/// Margin around the layers; edges that go back run there.
 const MARGIN: f64 = 34.0;
 /// Distance between edges that go back.
 const TRACK: f64 = 12.0;

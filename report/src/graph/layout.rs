@@ -1,4 +1,4 @@
-//! Places nodes in layers: after Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System
+//! Lays nodes out in layers, as in Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System
 //! Structures" (1981). Edges that go back are left out of the layers and routed beside them.
 
 /// Distance between items of a layer.
@@ -29,7 +29,7 @@ struct Item {
     near: [Vec<usize>; 2],
 }
 
-/// Places nodes of these widths. `edges` are pairs of different nodes. Nodes come in the order in which the search for
+/// Lays out nodes of these widths. `edges` are pairs of different nodes. Nodes come in the order in which the search for
 /// edges that go back begins.
 pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let is_back = back_edges(widths.len(), edges);
@@ -61,7 +61,7 @@ pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
     (0..items.len()).for_each(|at| rows[items[at].layer].push(at));
     order(&mut rows, &items);
-    place(&rows, &mut items);
+    align(&rows, &mut items);
     let left = items.iter().map(|item| item.middle - item.width / 2.0).fold(f64::INFINITY, f64::min);
     let right = items.iter().map(|item| item.middle + item.width / 2.0).fold(f64::NEG_INFINITY, f64::max);
     let left = if left.is_finite() { left } else { 0.0 };
@@ -159,7 +159,7 @@ fn mean(near: &[usize], values: &[f64]) -> Option<f64> {
 }
 
 /// Moves items towards their neighbours and keeps them in order, without overlaps.
-fn place(rows: &[Vec<usize>], items: &mut [Item]) {
+fn align(rows: &[Vec<usize>], items: &mut [Item]) {
     for row in rows {
         let mut left = 0.0;
         for &at in row {
