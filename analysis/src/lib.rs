@@ -34,6 +34,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod transitions;
+pub mod words;
 
 pub use analyse::analyse;
 pub use compare::{Comparison, LocationChange, Parting, compare};

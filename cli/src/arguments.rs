@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::answers::{
-    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Rows, WarpColumn,
+    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
@@ -32,6 +32,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
     after_help = "First steps:\n  \
         warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
         warptrace top fractal.wtrc                   what did its warps do\n  \
+        warptrace report fractal.wtrc                the same and more, as a page to look at\n  \
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Stats(Page),
     /// Compare two traces
     Diff(Diff),
+    /// Write one HTML page that says what warps did
+    Report(Report),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files

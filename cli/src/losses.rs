@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use warptrace_decoder::{LaunchEnd, LaunchLosses, Loss, LossyWarps, TraceFile};
+use warptrace_analysis::words::early_end;
+use warptrace_decoder::{LaunchLosses, Loss, LossyWarps, TraceFile};
 use warptrace_format::file::LossReason;
 
-use crate::output::{count, visible};
+use crate::output::count;
 
 /// Warps of a launch and track that lack events for one reason.
 #[derive(Debug, Serialize)]
@@ -86,19 +87,6 @@ impl Losses {
             lines.push(format!("  in all: {totals}"));
         }
         lines
-    }
-}
-
-/// Says why a launch did not run to its end; `None` if it did, or nobody knows.
-pub(crate) fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
-    let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
-    let kernel = visible(kernel.map_or("?", |kernel| &kernel.name));
-    match trace.launch_end(launch)? {
-        LaunchEnd::Failed { message } => {
-            Some(format!("launch {launch} of kernel `{kernel}` failed: {}", visible(&message)))
-        }
-        LaunchEnd::Interrupted => Some(format!("launch {launch} of kernel `{kernel}` was interrupted")),
-        _ => None,
     }
 }
 

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Edges(command) => commands::answers::edges(&command),
         Command::Stats(command) => commands::answers::stats(&command),
         Command::Diff(command) => commands::answers::diff(&command),
+        Command::Report(command) => commands::report::run(&command),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),
         Command::Verify(command) => commands::verify::run(&command),

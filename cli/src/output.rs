@@ -46,16 +46,6 @@ pub(crate) fn codec(codec: CodecSpec) -> String {
     }
 }
 
-/// A text on one line, in which nothing moves the cursor: for names and messages that a file holds.
-pub(crate) fn visible(text: &str) -> String {
-    let line = |line: &str| match line.contains(char::is_control) {
-        true => line.escape_debug().to_string(),
-        false => line.to_owned(),
-    };
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(line).collect::<Vec<_>>().join("; ")
-}
-
 /// Prints a line on standard output and answers how that went. A reader that has seen enough (`warptrace info
 /// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
 macro_rules! say {

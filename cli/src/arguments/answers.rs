@@ -163,6 +163,28 @@ pub(crate) struct Diff {
     pub(crate) json: bool,
 }
 
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The trace
+    pub(crate) file: PathBuf,
+
+    /// Where to write the page; `-` is standard output. By default the trace's name with `.html`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Where sources are looked for, before the current directory; can be given several times
+    #[arg(long = "source", value_name = "FOLDER")]
+    pub(crate) sources: Vec<PathBuf>,
+
+    /// Show what is different from this trace
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) selected: Selected,
+}
+
 fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.trim_end_matches('%').parse::<f64>().ok();
     percent.filter(|percent| *percent >= 0.0).ok_or_else(|| "a percentage is 0 or more, as in 2.5".to_owned())

@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use warptrace_analysis::words;
 use warptrace_decoder::{EventBlock, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
 use crate::arguments::{self, Format};
 use crate::output::count;
-use crate::{losses, progress};
+use crate::progress;
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
@@ -144,7 +145,7 @@ fn print(
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         result?;
-        if let Some(words) = losses::early_end(trace, info.number()) {
+        if let Some(words) = words::early_end(trace, info.number()) {
             match command.format {
                 Format::Text => writeln!(out, "{words}")?,
                 // Lines of the other formats are events, or belong to a warp.

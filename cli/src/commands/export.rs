@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use warptrace_analysis::words::on_one_line;
 use warptrace_decoder::TraceFile;
 use warptrace_exports::{ExportError, Source, Weight, timeline};
 
 use crate::arguments::{Export, ExportFormat, SampleWeight};
-use crate::output::{bytes, count, say, visible};
+use crate::output::{bytes, count, say};
 use crate::progress;
 
 /// Slices from which on tools that draw timelines take long, or fail.
@@ -48,7 +49,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
 fn warn(source: &Source<'_>) {
     let lacks = source.lacks();
     for line in lacks.describe() {
-        eprintln!("warning: the trace is incomplete, so the export is: {}", visible(&line));
+        eprintln!("warning: the trace is incomplete, so the export is: {}", on_one_line(&line));
     }
     if lacks.unchosen_warps > 0 {
         eprintln!(

@@ -8,4 +8,5 @@ pub(crate) mod info;
 mod interrupt;
 pub(crate) mod new;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod verify;

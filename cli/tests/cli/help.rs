@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 25] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -22,6 +22,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["edges"],
     &["stats"],
     &["diff"],
+    &["report"],
     &["decode"],
     &["export"],
     &["verify"],
@@ -75,6 +76,7 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
         "info",
         "top",
         "diff",
+        "report",
         "decode",
         "export",
         "verify",

@@ -16,6 +16,8 @@ mod marks;
 mod new;
 mod programs;
 mod record;
+mod report;
+mod report_browser;
 mod support;
 mod unreadable;
 mod window;

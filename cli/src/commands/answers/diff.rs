@@ -8,7 +8,7 @@ use serde_json::json;
 use warptrace_analysis::{Comparison, Counts, LocationChange, Parting, compare};
 use warptrace_decoder::TraceFile;
 
-use super::words::{Names, losses, many, warp};
+use super::words::{Names, changes, losses, warp};
 use super::{Column, first, open, print_rows, table};
 use crate::arguments::Diff;
 use crate::exit;
@@ -85,17 +85,7 @@ fn text(
     percent: f64,
 ) -> anyhow::Result<()> {
     let names = traces.map(Names::new);
-    let Comparison { common_warps, single_warps, changed, .. } = comparison;
-    let mut finding = format!(
-        "{} of {} in both traces took another path",
-        count(changed.len() as u64),
-        many(*common_warps, "warp")
-    );
-    for (single, which) in single_warps.iter().zip(["first", "second"]) {
-        if *single > 0 {
-            finding += &format!("; {} only in the {which}", count(*single));
-        }
-    }
+    let finding = changes(comparison);
     let are_whole = comparison.analyses.iter().all(|analysis| analysis.losses.is_whole());
     if are_whole {
         say!("{finding}")?;
@@ -107,7 +97,7 @@ fn text(
         say!("{finding}")?;
     }
     let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
-    let mut changes: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
+    let mut rows: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
     let weight = |[before, after]: [Counts; 2]| {
         (
             before.idle.abs_diff(after.idle),
@@ -115,14 +105,14 @@ fn text(
             before.visits.abs_diff(after.visits),
         )
     };
-    changes.sort_by_key(|change| Reverse(weight(change.counts)));
-    if changes.is_empty() {
+    rows.sort_by_key(|change| Reverse(weight(change.counts)));
+    if rows.is_empty() {
         say!("no location was visited more or less often, or by other numbers of lanes")?;
     } else {
         say!("greatest change of a location: {}", said(percent))?;
         let sum = comparison.analyses.each_ref().map(|analysis| analysis.counts);
-        let (changes, more) = first(changes, command.limit, ROWS);
-        print_rows(&change_table(&names, &changes, sum), more)?;
+        let (rows, more) = first(rows, command.limit, ROWS);
+        print_rows(&change_table(&names, &rows, sum), more)?;
     }
     let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
     if !partings.is_empty() {

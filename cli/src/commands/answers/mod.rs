@@ -8,7 +8,6 @@ mod paths;
 mod stats;
 mod top;
 mod warps;
-mod words;
 
 pub(crate) use self::diff::run as diff;
 pub(crate) use self::edges::run as edges;
@@ -25,10 +24,10 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
+use warptrace_analysis::words::{self, Names, losses};
 use warptrace_analysis::{Analysis, Selection, analyse};
 use warptrace_decoder::TraceFile;
 
-use self::words::{Names, losses};
 use crate::arguments::{Page, Rows};
 use crate::output::{count, say};
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use warptrace_analysis::PathGroup;
 
-use super::words::{many, percent, ratio, warp};
-use super::{Answer, Column, ROWS, analysed, first, print_rows, table};
+use super::words::{percent, ratio, warp};
+use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
 use crate::arguments::{PathColumn, Rows};
 use crate::output::{count, say};
 
@@ -27,25 +27,10 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
-    say!("{}", groups(&answer))?;
+    say!("{}", words::groups(&answer.analysis))?;
     let (paths, more) = first(paths, command.limit, ROWS);
     print_rows(&path_table(&answer, &paths), more)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// How many paths there are, and how many warps took the most common one.
-pub(super) fn groups(answer: &Answer) -> String {
-    let paths = &answer.analysis.paths;
-    let Some(common) = paths.first() else { return "no path".to_owned() };
-    let warps = answer.analysis.warps.len() as u64;
-    let single = paths.iter().filter(|group| group.warps == 1).count() as u64;
-    format!(
-        "{}: {} of {} took the most common one, {} one of their own",
-        many(paths.len() as u64, "path"),
-        count(common.warps),
-        many(warps, "warp"),
-        count(single),
-    )
 }
 
 fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {

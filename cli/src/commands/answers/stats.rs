@@ -6,7 +6,7 @@ use serde_json::json;
 use warptrace_analysis::{Counts, KernelFigures, share};
 
 use super::words::{lane_bars, percent, plain, ratio};
-use super::{Column, analysed, paths, table, warps};
+use super::{Column, analysed, table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         percent(idle, analysis.counts.slots()),
         ratio(analysis.counts.mean_lanes())
     )?;
-    say!("{}\n{}", warps::work(&answer), paths::groups(&answer))?;
+    say!("{}\n{}", words::work(analysis), words::groups(analysis))?;
     say!("\n{}", kernel_table(&analysis.kernels))?;
     let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);

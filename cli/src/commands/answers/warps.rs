@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use warptrace_analysis::{WarpEnd, WarpFigures, share};
 
-use super::words::{many, percent, ratio};
+use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
 use crate::arguments::{Rows, WarpColumn};
 use crate::output::{count, say};
@@ -28,24 +28,10 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
-    say!("{}", work(&answer))?;
+    say!("{}", words::work(&answer.analysis))?;
     let (warps, more) = first(warps, command.limit, ROWS);
     print_rows(&warp_table(&answer, &warps), more)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// How work is spread over warps.
-pub(super) fn work(answer: &Answer) -> String {
-    let events = &answer.analysis.warp_events;
-    format!(
-        "{}: {} to {} events, median {}, p95 {}; most over mean {}",
-        many(events.count(), "warp"),
-        count(events.min()),
-        count(events.max()),
-        count(events.percentile(50)),
-        count(events.percentile(95)),
-        ratio(events.imbalance())
-    )
 }
 
 fn json_row(answer: &Answer, warp: &WarpFigures) -> Value {

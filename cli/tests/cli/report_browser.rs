@@ -1,0 +1,66 @@
+//! The page of `warptrace report` in a browser: no message on the console, keys and clicks, numbers.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::report::{PROGRAMS, SOURCES};
+use crate::support::{Folder, run, text};
+
+/// Names of browsers that understand the arguments below.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// What the test does on the page.
+const ON_THE_PAGE: &str = include_str!("report_browser.js");
+
+/// `WARPTRACE_BROWSER`, or the first browser in `PATH`.
+fn browser() -> Option<PathBuf> {
+    if let Some(given) = std::env::var_os("WARPTRACE_BROWSER") {
+        return Some(given.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    let files = BROWSERS.iter().flat_map(|name| std::env::split_paths(&path).map(move |at| at.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no Chromium in PATH; WARPTRACE_BROWSER can name one");
+        return;
+    };
+    let folder = Folder::new();
+    for (program, arguments) in PROGRAMS {
+        let path = folder.record_program(program, &format!("{program}.wtrc"), arguments).0;
+        let page = folder.at("page.html");
+        let (code, _, errors) = run(&["report", text(&path), "--source", SOURCES, "-o", text(&page)]);
+        assert_eq!((code, errors.as_str()), (0, ""));
+        let html = std::fs::read_to_string(&page).unwrap();
+        let tested = html.replace("</body>", &format!("<script>{ON_THE_PAGE}</script></body>"));
+        assert_ne!(tested, html);
+        std::fs::write(&page, tested).unwrap();
+        for size in ["400,800", "1280,800"] {
+            let profile = folder.at("profile");
+            let output = Command::new(&browser)
+                // No sandbox: tests run as root in containers. The page is our own.
+                .args([
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--enable-logging=stderr",
+                    "--dump-dom",
+                ])
+                .args(["--virtual-time-budget=10000", "--no-first-run"])
+                .arg(format!("--window-size={size}"))
+                .arg(format!("--user-data-dir={}", text(&profile)))
+                .arg(format!("file://{}", text(&page)))
+                .output()
+                .unwrap();
+            let (dom, told) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let said: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
+            assert!(said.is_empty(), "{program}: {said:?}");
+            let result = dom.split("data-tested=\"").nth(1).and_then(|rest| rest.split('"').next());
+            assert_eq!(result, Some("passed"), "{program} at {size}: {told}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! From a trace to its page.
+
+use std::path::PathBuf;
+
+use askama::Template;
+use warptrace_analysis::words::{self, Names, plain};
+use warptrace_analysis::{Analysis, Selection, analyse};
+use warptrace_decoder::TraceFile;
+
+use crate::changes::{Compared, changes, compared};
+use crate::error::ReportError;
+use crate::figures::{figures, in_html};
+use crate::limits::{Limits, MAX_BYTES};
+use crate::lines::{self, Files};
+use crate::page::{Page, cut};
+use crate::{graph, loops, strips, warps};
+
+/// Launches that ended early that are named.
+const ENDS: usize = 5;
+
+/// What goes onto a page.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// What the page calls the trace: the name of its file.
+    pub name: String,
+    /// Which warps to look at.
+    pub selection: Selection,
+    /// Folders in which sources are looked for before the current directory.
+    pub sources: Vec<PathBuf>,
+}
+
+impl Options {
+    /// Options for the whole of a trace that is called `name`.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+/// A trace to compare with.
+#[derive(Clone, Copy, Debug)]
+pub struct Base<'a> {
+    /// The trace.
+    pub trace: &'a TraceFile,
+    /// What the page calls it.
+    pub name: &'a str,
+}
+
+/// A page.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The page: HTML with everything that it needs, at most [`MAX_BYTES`] bytes.
+    pub html: String,
+    /// What could not be shown and why, a sentence each. The page says it, too.
+    pub notes: Vec<String>,
+}
+
+/// What the page is made of, whatever its limits.
+struct Parts<'a> {
+    trace: &'a TraceFile,
+    options: &'a Options,
+    analysis: Analysis,
+    names: Names,
+    files: Files,
+    compared: Option<Compared<'a>>,
+}
+
+/// Makes the page of a trace, with a section that compares it with `base` if there is one.
+///
+/// Goes once over the trace for its figures, and once more over three of its warps; with a base once more over both
+/// traces. Reads the source files that the table of locations names if they lie in the current directory or in one
+/// of the options' folders.
+///
+/// # Errors
+/// Something was selected that the trace does not have; a trace is damaged; the two have no location in common.
+pub fn report<'a>(
+    trace: &'a TraceFile,
+    options: &'a Options,
+    base: Option<Base<'a>>,
+) -> Result<Report, ReportError> {
+    let compared = base.map(|base| compared(trace, options, &base)).transpose()?;
+    let analysis = analyse(trace, &options.selection)?;
+    let files = lines::read_files(&analysis, &options.sources, Limits::FULL);
+    let names = Names::new(trace);
+    let parts = Parts { trace, options, analysis, names, files, compared };
+    let mut limits = Limits::FULL;
+    loop {
+        let page = parts.page(limits)?;
+        if page.html.len() <= MAX_BYTES {
+            return Ok(page);
+        }
+        limits = limits.smaller().ok_or(ReportError::TooLarge { bytes: page.html.len() })?;
+    }
+}
+
+impl Parts<'_> {
+    fn page(&self, limits: Limits) -> Result<Report, ReportError> {
+        let Self { trace, options, analysis, names, files, .. } = self;
+        let strips = strips::strips(trace, analysis, names, limits)?;
+        let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
+        let json = in_html(&figures(analysis, names, strips.as_ref(), changes.as_ref(), limits))?;
+        let source = lines::source(trace, analysis, names, files, limits);
+        let mut notes = source.notes;
+        let has_events = analysis.counts.visits > 0;
+        if has_events && trace.metadata().locations.is_empty() {
+            notes
+                .insert(0, "The trace has no table of locations, so they are shown by their ids.".to_owned());
+        }
+        let ends = trace.launches().filter_map(|info| words::early_end(trace, info.number()));
+        let page = Page {
+            css: include_str!("../assets/page.css"),
+            js: include_str!("../assets/page.js"),
+            name: &cut(&plain(&options.name), limits.text),
+            recorded: self.recorded(limits),
+            is_whole: analysis.losses.is_whole(),
+            has_events,
+            finding: words::finding(analysis, names),
+            holds: words::losses(analysis).lines().map(|line| cut(line, 2 * limits.text)).collect(),
+            ends: ends.take(ENDS).map(|end| cut(&end, 2 * limits.text)).collect(),
+            standing: warps::standing(trace, analysis, names, limits),
+            notes: notes.clone(),
+            hot_lines: analysis.lines.len().min(limits.lines),
+            hottest: lines::hottest(analysis, names, limits),
+            files: source.files,
+            kernels: warps::kernels(analysis, limits),
+            loops: loops::loops(analysis, names, limits),
+            more_loops: analysis.loops().count().saturating_sub(limits.loops),
+            warps: warps::warps(trace, analysis, limits),
+            strips,
+            graphs: graph::graphs(analysis, names, limits),
+            changes,
+            json,
+        };
+        Ok(Report { html: page.render()?, notes })
+    }
+
+    /// How the trace was recorded, and what of it is shown.
+    fn recorded(&self, limits: Limits) -> String {
+        let metadata = self.trace.metadata();
+        let mut text = format!("recorded by {} on {}", plain(&metadata.tool), plain(&metadata.device.name));
+        let Selection { kernel, launch, block, warp, .. } = &self.options.selection;
+        let chosen = [
+            kernel.as_ref().map(|kernel| format!("kernel {}", plain(kernel))),
+            launch.map(|launch| format!("launch {launch}")),
+            block.map(|[x, y, z]| format!("block {x},{y},{z}")),
+            warp.map(|warp| format!("warp {warp} of each block")),
+        ];
+        let chosen: Vec<String> = chosen.into_iter().flatten().collect();
+        if !chosen.is_empty() {
+            text += &format!("; shown is only {}", chosen.join(", "));
+        }
+        cut(&text, 2 * limits.text)
+    }
+}

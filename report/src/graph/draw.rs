@@ -1,0 +1,176 @@
+//! From a layout to a drawing.
+
+use std::fmt::Write;
+
+use warptrace_analysis::words::{Names, count, percent};
+use warptrace_analysis::{Analysis, Edge, share};
+
+use super::layout::{Layout, layout};
+use super::{Drawn, Graph, Node, beginning, line_width, said};
+
+const NODE_HEIGHT: f64 = 40.0;
+/// Height of the stripe between layers, in which edges turn.
+const STRIPE: f64 = 56.0;
+/// Margin around the layers; edges that go back run there.
+const MARGIN: f64 = 34.0;
+/// Distance between edges that go back.
+const TRACK: f64 = 12.0;
+/// Width of a character.
+const CHARACTER: f64 = 7.4;
+
+/// Draws these locations and the edges between them.
+pub(super) fn draw(analysis: &Analysis, names: &Names, ids: &[u16], edges: &[&Edge]) -> Graph {
+    let at = |id: Option<u16>| ids.iter().position(|&own| Some(own) == id);
+    let own: Vec<(usize, usize, &Edge)> =
+        edges.iter().filter_map(|edge| Some((at(edge.from)?, at(edge.to)?, *edge))).collect();
+    let most = own.iter().map(|edge| edge.2.lanes).max().unwrap_or(0);
+    let texts: Vec<[String; 2]> = ids.iter().map(|&id| texts(analysis, names, id)).collect();
+    let width = |texts: &[String; 2]| {
+        let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        longest as f64 * CHARACTER + 18.0
+    };
+    let widths: Vec<f64> = texts.iter().map(width).collect();
+    let pairs: Vec<(usize, usize)> =
+        own.iter().filter(|edge| edge.0 != edge.1).map(|edge| (edge.0, edge.1)).collect();
+    let layout = layout(&widths, &pairs);
+    let back = layout.routes.iter().filter(|route| route.is_none()).count() as f64;
+    let pen = Pen { layout: &layout, widths: &widths, left: MARGIN + back * TRACK };
+    let mut drawn = Vec::new();
+    let (mut route, mut track) = (0, 0.0);
+    for (from, to, edge) in &own {
+        let path = if from == to {
+            pen.again(*from)
+        } else {
+            route += 1;
+            match &layout.routes[route - 1] {
+                Some(through) => pen.down(*from, *to, through),
+                None => {
+                    track += 1.0;
+                    pen.back(*from, *to, track)
+                }
+            }
+        };
+        let width = format!("{:.1}", line_width(edge.lanes, most));
+        drawn.push(Drawn { path, width, label: said(analysis, names, edge) });
+    }
+    let joins = |node: usize| {
+        let down = pairs.iter().zip(&layout.routes).filter(|(pair, route)| pair.1 == node && route.is_some());
+        down.count() > 1
+    };
+    let nodes = (0..ids.len()).map(|node| {
+        let [name, line] = texts[node].clone();
+        pen.node(analysis, ids[node], node, joins(node), [name, line])
+    });
+    let total = own.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.2.lanes));
+    Graph {
+        width: format!("{:.0}", pen.left + layout.width + MARGIN),
+        height: format!("{:.0}", layout.layers as f64 * (NODE_HEIGHT + STRIPE) + STRIPE),
+        label: format!(
+            "Control flow of {} locations: {} steps of lanes along {} edges; the table below has them",
+            count(ids.len() as u64),
+            count(total),
+            count(own.len() as u64)
+        ),
+        edges: drawn,
+        nodes: nodes.collect(),
+    }
+}
+
+/// Name and line of a location.
+fn texts(analysis: &Analysis, names: &Names, id: u16) -> [String; 2] {
+    let line = analysis.location(id).map(|location| names.line_of(&location.point));
+    [names.name(id), line.filter(|line| line != "-").unwrap_or_default()]
+}
+
+/// Knows where things are.
+struct Pen<'a> {
+    layout: &'a Layout,
+    widths: &'a [f64],
+    /// Where the layers begin.
+    left: f64,
+}
+
+impl Pen<'_> {
+    fn x(&self, node: usize) -> f64 {
+        self.left + self.layout.nodes[node].0
+    }
+
+    fn top(&self, node: usize) -> f64 {
+        top(self.layout.nodes[node].1)
+    }
+
+    /// An edge to a lower layer, through the layers between.
+    fn down(&self, from: usize, to: usize, through: &[f64]) -> String {
+        let mut path = format!("M{:.1} {:.1}", self.x(from), self.top(from) + NODE_HEIGHT);
+        let (mut x, mut layer) = (self.x(from), self.layout.nodes[from].1);
+        let mut turn = |next: f64, path: &mut String, is_last: bool| {
+            let (above, below) = (top(layer) + NODE_HEIGHT, top(layer + 1));
+            // The arrow's head ends at the node.
+            let end = if is_last { below - 6.0 } else { below };
+            let middle = (above + below) / 2.0;
+            // Writing to a string does not fail.
+            let _ = write!(path, "C{x:.1} {middle:.1} {next:.1} {middle:.1} {next:.1} {end:.1}");
+            if !is_last {
+                let _ = write!(path, "V{:.1}", below + NODE_HEIGHT);
+            }
+            (x, layer) = (next, layer + 1);
+        };
+        through.iter().for_each(|&next| turn(self.left + next, &mut path, false));
+        turn(self.x(to), &mut path, true);
+        path
+    }
+
+    /// An edge to a higher layer, on a track of its own at the left.
+    fn back(&self, from: usize, to: usize, track: f64) -> String {
+        let outside = self.left - 14.0 - track * TRACK;
+        let (start, end) = (self.top(from) + NODE_HEIGHT, self.top(to));
+        let below = start + 8.0 + (track * 5.0) % (STRIPE / 2.0 - 10.0);
+        let above = end - 14.0 - (track * 5.0) % (STRIPE / 2.0 - 10.0);
+        let (x, to_x) = (self.x(from) - self.widths[from] / 4.0, self.x(to) - self.widths[to] / 4.0);
+        format!("M{x:.1} {start:.1}V{below:.1}H{outside:.1}V{above:.1}H{to_x:.1}V{:.1}", end - 6.0)
+    }
+
+    /// An edge from a location to itself.
+    fn again(&self, node: usize) -> String {
+        let (right, top) = (self.x(node) + self.widths[node] / 2.0, self.top(node));
+        format!("M{right:.1} {:.1}c22 0 22 -20 6 -20", top + NODE_HEIGHT * 0.75)
+    }
+
+    fn node(
+        &self,
+        analysis: &Analysis,
+        id: u16,
+        node: usize,
+        is_join: bool,
+        [name, line]: [String; 2],
+    ) -> Node {
+        let found = analysis.location(id);
+        let (visits, splits) = found.map_or((0, 0), |found| (found.counts.visits, found.splits));
+        let idle = found.map_or(0, |found| found.counts.idle);
+        let hottest = analysis.locations.iter().map(|location| location.counts.idle).max().unwrap_or(0);
+        let splits_text = if splits > 0 { percent(splits, visits) } else { String::new() };
+        Node {
+            x: format!("{:.1}", self.x(node) - self.widths[node] / 2.0),
+            y: format!("{:.1}", self.top(node)),
+            width: format!("{:.1}", self.widths[node]),
+            heat: format!("{:.3}", share(idle, hottest)),
+            label: format!(
+                "{name} {line}: {} visits, {} idle lane slots, lanes split after {} of the visits",
+                count(visits),
+                count(idle),
+                percent(splits, visits)
+            ),
+            name,
+            line,
+            splits: splits_text,
+            is_join,
+            begins: beginning(analysis).iter().any(|edge| edge.to == Some(id)),
+            ends: analysis.edges_from(id).iter().any(|edge| edge.to.is_none()),
+        }
+    }
+}
+
+/// Top of the nodes of a layer.
+fn top(layer: usize) -> f64 {
+    STRIPE + layer as f64 * (NODE_HEIGHT + STRIPE)
+}

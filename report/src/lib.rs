@@ -1,0 +1,40 @@
+//! One HTML page that answers "what did my warps do?", of a `.wtrc` trace.
+//!
+//! ```text
+//! TraceFile ── analyse ──┬─ figures   JSON on the page: what the commands print with `--json`
+//!              decode ───┼─ source    each line with its heat           ┐
+//!                        ├─ loops     trips over lanes and over warps   │
+//!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
+//!                        ├─ strips    three warps, lane by lane         │
+//!                        ├─ graph     where lanes went                  │
+//!                        └─ changes   what is different in another trace┘
+//! ```
+//!
+//! The page needs no server and loads nothing. It has at most [`MAX_BYTES`], however large the trace is: what it
+//! leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/answers.md` defines them.
+//!
+//! ```no_run
+//! use warptrace_report::{Options, report};
+//! let trace = warptrace_decoder::TraceFile::open("run.wtrc")?;
+//! let page = report(&trace, &Options::named("run.wtrc"), None)?;
+//! std::fs::write("run.html", page.html)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
+mod changes;
+mod error;
+mod figures;
+mod graph;
+mod limits;
+mod lines;
+mod loops;
+mod page;
+mod source;
+mod strips;
+mod svg;
+mod warps;
+
+pub use build::{Base, Options, Report, report};
+pub use error::ReportError;
+pub use limits::MAX_BYTES;

@@ -1,0 +1,69 @@
+//! How much a page shows, so that it stays small.
+
+use serde::Serialize;
+
+/// Most bytes of a page.
+pub const MAX_BYTES: usize = 2_000_000;
+
+/// Most rows of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Limits {
+    /// Lines with figures, hottest first.
+    pub(crate) lines: usize,
+    /// Lines of source, with context.
+    pub(crate) source_lines: usize,
+    /// Heads of loops.
+    pub(crate) loops: usize,
+    /// Groups of warps with the same path.
+    pub(crate) paths: usize,
+    /// Groups of unfinished warps.
+    pub(crate) standing: usize,
+    /// Points of the curve of work.
+    pub(crate) curve: usize,
+    /// Runs of each strip.
+    pub(crate) runs: usize,
+    /// Edges, those of most lanes first.
+    pub(crate) edges: usize,
+    /// Locations of the graph.
+    pub(crate) nodes: usize,
+    /// Locations and warps that changed.
+    pub(crate) changes: usize,
+    /// Characters of a name, a path or a line of source.
+    pub(crate) text: usize,
+}
+
+impl Limits {
+    /// What a page shows if it is small enough.
+    pub(crate) const FULL: Self = Self {
+        lines: 400,
+        source_lines: 4_000,
+        loops: 40,
+        paths: 12,
+        standing: 20,
+        curve: 300,
+        runs: 3_000,
+        edges: 400,
+        nodes: 120,
+        changes: 20,
+        text: 240,
+    };
+
+    /// The next smaller page; `None` if this one is the smallest.
+    pub(crate) fn smaller(self) -> Option<Self> {
+        let less = |number: usize| (number / 4).max(3);
+        let smaller = Self {
+            lines: less(self.lines),
+            source_lines: less(self.source_lines),
+            loops: less(self.loops),
+            paths: less(self.paths),
+            standing: less(self.standing),
+            curve: less(self.curve),
+            runs: less(self.runs),
+            edges: less(self.edges),
+            nodes: less(self.nodes),
+            changes: less(self.changes),
+            text: less(self.text).max(40),
+        };
+        (smaller != self).then_some(smaller)
+    }
+}

@@ -1,0 +1,309 @@
+//! The source, each line with its heat.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
+use warptrace_analysis::{Analysis, LineFigures, share};
+use warptrace_decoder::TraceFile;
+
+use crate::limits::Limits;
+use crate::page::cut;
+use crate::source;
+use crate::svg::{Histogram, lane_histogram};
+
+/// Lines of context before and after each trace point.
+const CONTEXT: usize = 5;
+/// Bytes of source after which no more files are read.
+const MAX_SOURCE_BYTES: usize = 32 << 20;
+/// Lines that the page begins with.
+const HOTTEST: usize = 6;
+/// Targets of a location that are named.
+const TARGETS: usize = 4;
+
+/// A file, or the locations of one that was not found.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    /// Its path in the trace; empty if the locations name none.
+    pub(crate) path: String,
+    /// Whether the source is shown.
+    pub(crate) is_found: bool,
+    /// Idle lane slots of its lines, in words.
+    pub(crate) idle: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Row {
+    /// Lines that are left out.
+    Gap(String),
+    Line(Box<Line>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// Number of the line; empty if it is not known.
+    pub(crate) number: String,
+    pub(crate) code: String,
+    pub(crate) heat: Option<Heat>,
+    /// Trace points here to which no warp came.
+    pub(crate) unvisited: String,
+}
+
+/// What happened at a line, in words.
+#[derive(Debug)]
+pub(crate) struct Heat {
+    /// 1 for the hottest line of the page.
+    pub(crate) rank: usize,
+    /// Idle lane slots over those of the hottest line.
+    pub(crate) heat: String,
+    pub(crate) names: String,
+    pub(crate) descriptions: String,
+    pub(crate) idle: String,
+    pub(crate) part_of_all: String,
+    pub(crate) part_of_slots: String,
+    pub(crate) visits: String,
+    pub(crate) warps: String,
+    pub(crate) lanes: String,
+    pub(crate) histogram: Histogram,
+    pub(crate) splits: String,
+    pub(crate) split_visits: String,
+    /// Where lanes went from here.
+    pub(crate) went: String,
+}
+
+/// The files, those with the most idle lane slots first, and what could not be shown.
+pub(crate) struct Source {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A line at the top of the page.
+#[derive(Debug)]
+pub(crate) struct Hottest {
+    pub(crate) rank: usize,
+    pub(crate) line: String,
+    pub(crate) names: String,
+    pub(crate) idle: String,
+    pub(crate) part_of_all: String,
+}
+
+/// The lines that the page begins with: those with the most idle lane slots.
+pub(crate) fn hottest(analysis: &Analysis, names: &Names, limits: Limits) -> Vec<Hottest> {
+    let order = (1..).zip(words::hottest(analysis)).filter(|(_, line)| line.counts.idle > 0);
+    let of = |(rank, line): (usize, &LineFigures)| Hottest {
+        rank,
+        line: names.line(&line.file, line.line),
+        names: names.names(&line.locations),
+        idle: count(line.counts.idle),
+        part_of_all: percent(line.counts.idle, analysis.counts.idle),
+    };
+    order.take(HOTTEST.min(limits.lines)).map(of).collect()
+}
+
+/// What is needed to describe lines.
+struct Lines<'a> {
+    trace: &'a TraceFile,
+    analysis: &'a Analysis,
+    names: &'a Names,
+    limits: Limits,
+    hottest: u64,
+}
+
+/// Source files by their paths in the trace; `None`: not found.
+pub(crate) type Files = BTreeMap<String, Option<Vec<String>>>;
+
+/// Reads the files in which warps came to trace points.
+pub(crate) fn read_files(analysis: &Analysis, folders: &[PathBuf], limits: Limits) -> Files {
+    let (mut files, mut bytes) = (Files::new(), 0);
+    for line in words::hottest(analysis).into_iter().take(limits.lines) {
+        if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
+            let lines = if bytes < MAX_SOURCE_BYTES { source::read(&line.file, folders) } else { None };
+            bytes += lines.iter().flatten().map(String::len).sum::<usize>();
+            files.insert(line.file.clone(), lines);
+        }
+    }
+    files
+}
+
+/// Shows the lines that `limits` allow, hottest first, with the source around them.
+pub(crate) fn source(
+    trace: &TraceFile,
+    analysis: &Analysis,
+    names: &Names,
+    sources: &Files,
+    limits: Limits,
+) -> Source {
+    let order = words::hottest(analysis);
+    let hottest = order.first().map_or(0, |line| line.counts.idle);
+    let lines = Lines { trace, analysis, names, limits, hottest };
+    let mut notes = Vec::new();
+    if order.len() > limits.lines {
+        notes.push(format!(
+            "The {} hottest of {} lines are shown; warptrace lines --limit 0 prints all.",
+            count(limits.lines as u64),
+            count(order.len() as u64)
+        ));
+    }
+    let mut by_file: BTreeMap<&str, Vec<(usize, &LineFigures)>> = BTreeMap::new();
+    for (rank, line) in (1..).zip(order).take(limits.lines) {
+        by_file.entry(&line.file).or_default().push((rank, line));
+    }
+    let idle = |lines: &[(usize, &LineFigures)]| -> u64 {
+        lines.iter().fold(0, |sum, (_, line)| sum.saturating_add(line.counts.idle))
+    };
+    let mut by_file: Vec<_> = by_file.into_iter().collect();
+    by_file.sort_by_key(|(_, lines)| Reverse(idle(lines)));
+    let (mut files, mut missing, mut budget) = (Vec::new(), Vec::new(), limits.source_lines);
+    for (file, mut of_file) in by_file {
+        of_file.sort_by_key(|(_, line)| line.line);
+        let code = sources.get(file).and_then(Option::as_ref);
+        if code.is_none() && of_file.iter().any(|(_, line)| line.line > 0) {
+            missing.push(file);
+        }
+        let idle = count(idle(&of_file));
+        let rows = match code {
+            Some(code) => lines.with_code(file, &of_file, code, &mut budget, &mut notes),
+            None => {
+                of_file.sort_by_key(|(rank, _)| *rank);
+                lines.without_code(&of_file)
+            }
+        };
+        files.push(SourceFile { path: cut(&plain(file), limits.text), is_found: code.is_some(), idle, rows });
+    }
+    if let Some(first) = missing.first() {
+        let others = match missing.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        notes.push(format!(
+            "Source not found: {}{others}. Run the command in the folder from which the kernel was compiled, or name \
+             one that has the file with --source FOLDER.",
+            cut(&plain(first), limits.text)
+        ));
+    }
+    Source { files, notes }
+}
+
+impl Lines<'_> {
+    fn without_code(&self, lines: &[(usize, &LineFigures)]) -> Vec<Row> {
+        let row = |(rank, line): &(usize, &LineFigures)| {
+            let number = if line.line == 0 { String::new() } else { line.line.to_string() };
+            let heat = Some(self.heat(*rank, line));
+            Row::Line(Box::new(Line { number, code: String::new(), heat, unvisited: String::new() }))
+        };
+        lines.iter().map(row).collect()
+    }
+
+    /// The lines with their source and some lines before and after, while `budget` lasts.
+    fn with_code(
+        &self,
+        file: &str,
+        lines: &[(usize, &LineFigures)],
+        code: &[String],
+        budget: &mut usize,
+        notes: &mut Vec<String>,
+    ) -> Vec<Row> {
+        let points = self.trace.metadata().locations.iter().filter(|info| info.file == file);
+        let mut unvisited: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for info in points.filter(|info| self.analysis.location(info.id).is_none()) {
+            unvisited.entry(info.line as usize).or_default().push(self.names.name(info.id));
+        }
+        let of_line: BTreeMap<usize, _> =
+            lines.iter().map(|(rank, line)| (line.line as usize, (*rank, *line))).collect();
+        let mut shown: BTreeSet<usize> = BTreeSet::new();
+        for &number in of_line.keys().chain(unvisited.keys()).filter(|number| **number > 0) {
+            let near = number.saturating_sub(CONTEXT).max(1)..=(number + CONTEXT).min(code.len());
+            if shown.len() < *budget {
+                shown.extend(near);
+            }
+            // Heat is shown even if the line is not.
+            if of_line.contains_key(&number) {
+                shown.insert(number);
+            }
+        }
+        *budget = budget.saturating_sub(shown.len());
+        if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
+            notes.push(format!(
+                "{} has {} lines now, and a trace point at line {last}: it is not the source that was recorded.",
+                cut(&plain(file), self.limits.text),
+                code.len()
+            ));
+        }
+        let indent = |number: &usize| {
+            let text = code.get(number - 1)?;
+            let indent = text.len() - text.trim_start().len();
+            (indent < text.len()).then_some(indent)
+        };
+        // What all lines begin with says nothing, and screens are narrow.
+        let common = shown.iter().filter_map(indent).min().unwrap_or(0);
+        let (mut rows, mut before) = (Vec::new(), 0);
+        for number in shown {
+            if number > before + 1 {
+                rows.push(gap(number - before - 1));
+            }
+            before = number;
+            let text = code
+                .get(number - 1)
+                .map_or("(the file has no such line)", |text| text.get(common..).unwrap_or_default());
+            let line = Line {
+                number: number.to_string(),
+                code: cut(text, self.limits.text),
+                heat: of_line.get(&number).map(|(rank, line)| self.heat(*rank, line)),
+                unvisited: unvisited
+                    .get(&number)
+                    .map_or_else(String::new, |names| cut(&names.join(", "), self.limits.text)),
+            };
+            rows.push(Row::Line(Box::new(line)));
+        }
+        if code.len() > before {
+            rows.push(gap(code.len() - before));
+        }
+        rows
+    }
+
+    fn heat(&self, rank: usize, line: &LineFigures) -> Heat {
+        let LineFigures { locations, counts, warps, active, splits, .. } = line;
+        let described = locations.iter().filter_map(|&id| self.trace.metadata().location(id));
+        let descriptions: Vec<&str> = described.map(|info| info.description.as_str()).collect();
+        let went: Vec<String> = locations.iter().take(TARGETS).filter_map(|&id| self.went(id)).collect();
+        Heat {
+            rank,
+            heat: format!("{:.3}", share(counts.idle, self.hottest)),
+            names: self.names.names(locations),
+            descriptions: cut(&plain(&descriptions.join("; ")), self.limits.text),
+            idle: count(counts.idle),
+            part_of_all: percent(counts.idle, self.analysis.counts.idle),
+            part_of_slots: percent(counts.idle, counts.slots()),
+            visits: count(counts.visits),
+            warps: count(*warps),
+            lanes: ratio(counts.mean_lanes()),
+            histogram: lane_histogram(active),
+            splits: percent(*splits, counts.visits),
+            split_visits: count(*splits),
+            went: went.join("; "),
+        }
+    }
+
+    /// Where lanes went from a location; `None` if all went to the same.
+    fn went(&self, id: u16) -> Option<String> {
+        let mut edges = self.analysis.edges_from(id).to_vec();
+        let all = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
+        if edges.len() < 2 {
+            return None;
+        }
+        edges.sort_by_key(|edge| Reverse(edge.lanes));
+        let more = if edges.len() > TARGETS { ", …" } else { "" };
+        let name = |to: Option<u16>| to.map_or_else(|| "(end)".to_owned(), |to| self.names.name(to));
+        let to = edges
+            .iter()
+            .take(TARGETS)
+            .map(|edge| format!("{} {}", name(edge.to), words::about(edge.lanes, all)));
+        Some(format!("{} → {}{more}", self.names.name(id), to.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+fn gap(lines: usize) -> Row {
+    Row::Gap(words::many(lines as u64, "line"))
+}

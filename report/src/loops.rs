@@ -1,0 +1,67 @@
+//! Loops: trips of lanes, visits of warps.
+
+use std::cmp::Reverse;
+
+use warptrace_analysis::words::{Names, count, ratio};
+use warptrace_analysis::{Analysis, Distribution, LocationFigures};
+
+use crate::limits::Limits;
+use crate::svg::{Histogram, power_histogram};
+
+/// A loop, in words.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub(crate) name: String,
+    pub(crate) line: String,
+    /// Of the trips of lanes, and of the visits of warps.
+    pub(crate) spreads: [Spread; 2],
+}
+
+/// A distribution, in words.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    /// Of what.
+    pub(crate) of: &'static str,
+    pub(crate) min: String,
+    pub(crate) median: String,
+    pub(crate) p95: String,
+    pub(crate) max: String,
+    pub(crate) mean: String,
+    pub(crate) imbalance: String,
+    pub(crate) histogram: Histogram,
+}
+
+impl Spread {
+    fn of(of: &'static str, numbers: &Distribution, what: &str) -> Self {
+        Self {
+            of,
+            min: count(numbers.min()),
+            median: count(numbers.percentile(50)),
+            p95: count(numbers.percentile(95)),
+            max: count(numbers.max()),
+            mean: ratio(numbers.mean()),
+            imbalance: ratio(numbers.imbalance()),
+            histogram: power_histogram(&numbers.powers_of_two(), what),
+        }
+    }
+}
+
+/// The heads of loops in the order of `warptrace loops`: most idle lane slots first.
+pub(crate) fn heads(analysis: &Analysis) -> Vec<&LocationFigures> {
+    let mut heads: Vec<&LocationFigures> = analysis.loops().collect();
+    heads.sort_by_key(|head| Reverse(head.counts.idle));
+    heads
+}
+
+/// The loops that are shown.
+pub(crate) fn loops(analysis: &Analysis, names: &Names, limits: Limits) -> Vec<Loop> {
+    let of = |head: &LocationFigures| Loop {
+        name: names.name(head.point.location),
+        line: names.line_of(&head.point),
+        spreads: [
+            Spread::of("trips of lanes", &head.trips, "how many times a lane made so many trips"),
+            Spread::of("visits of warps", &head.warp_visits, "how many warps came so many times"),
+        ],
+    };
+    heads(analysis).into_iter().take(limits.loops).map(of).collect()
+}

@@ -1,0 +1,96 @@
+//! Finds the source files that a table of locations names.
+
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+/// Largest source file that is read.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most parts of a path that is looked for; real ones have fewer.
+const MAX_PARTS: usize = 64;
+
+/// Reads the lines of a source file that a trace names.
+///
+/// The path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
+/// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
+/// whatever `..`, links and absolute paths say.
+pub(crate) fn read(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
+    let path = Path::new(file);
+    let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
+    let here = Path::new(".").canonicalize().ok();
+    if path.is_absolute() {
+        let inside: Vec<PathBuf> = here.iter().cloned().chain(folders.clone()).collect();
+        if let Some(lines) = inside.iter().find_map(|folder| read_inside(folder, path)) {
+            return Some(lines);
+        }
+    }
+    let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    let parts: Vec<Component<'_>> = path.components().filter(normal).collect();
+    if parts.len() > MAX_PARTS {
+        return None;
+    }
+    let from = |folder: &Path, skip: usize| {
+        read_inside(folder, &folder.join(parts[skip..].iter().collect::<PathBuf>()))
+    };
+    for folder in folders {
+        if let Some(lines) = (0..parts.len()).find_map(|skip| from(&folder, skip)) {
+            return Some(lines);
+        }
+    }
+    let here = here.filter(|_| path.is_relative() && !parts.is_empty())?;
+    read_inside(&here, &here.join(path))
+}
+
+/// Reads a file if it lies in `folder`, which is canonical.
+fn read_inside(folder: &Path, path: &Path) -> Option<Vec<String>> {
+    let path = path.canonicalize().ok().filter(|path| path.starts_with(folder))?;
+    // Opening a pipe could wait for ever.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(&path).ok()?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return None;
+    }
+    Some(String::from_utf8_lossy(&bytes).lines().map(|line| line.replace('\t', "    ")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_below_the_folders_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let below = folder.path().join("kernels/src");
+        std::fs::create_dir_all(&below).expect("a folder below");
+        std::fs::write(below.join("k.rs"), "one\n\ttwo\n").expect("a file");
+        std::fs::write(folder.path().join("secret"), "key\n").expect("a file");
+        let found = |file: &str, from: &Path| read(file, &[from.to_owned()]);
+        let lines = Some(vec!["one".to_owned(), "    two".to_owned()]);
+        assert_eq!(found("kernels/src/k.rs", folder.path()), lines);
+        assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
+        assert_eq!(found("k.rs", &below), lines);
+        assert_eq!(found(&below.join("k.rs").display().to_string(), folder.path()), lines);
+        // Not outside: by parents, by absolute paths, by links.
+        assert_eq!(found("../../secret", &below), None);
+        assert_eq!(found(&folder.path().join("secret").display().to_string(), &below), None);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(folder.path().join("secret"), below.join("link")).expect("a link");
+            assert_eq!(found("link", &below), None);
+        }
+        let deep = "a/".repeat(30_000) + "k.rs";
+        for odd in ["", "/", ".", "..", "kernels", "kernels/src/k.rs/x", "k\0.rs", &deep] {
+            assert_eq!(found(odd, folder.path()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_current_directory_is_looked_in() {
+        // Tests run in the package's folder.
+        assert!(read("src/source.rs", &[]).is_some());
+        assert_eq!(read("elsewhere/src/source.rs", &[]), None);
+    }
+}

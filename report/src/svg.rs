@@ -1,0 +1,93 @@
+//! Small pictures: histograms and the curve of work.
+
+use std::fmt::Write;
+
+use warptrace_analysis::share;
+use warptrace_analysis::words::count;
+
+/// Height of a histogram, in coordinates of its viewBox.
+const HEIGHT: f64 = 20.0;
+
+/// A picture with a sentence for those who do not see it.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    /// Width of the viewBox.
+    pub(crate) width: usize,
+    /// The bars, as an SVG path.
+    pub(crate) path: String,
+    /// What it shows.
+    pub(crate) label: String,
+}
+
+/// Draws bars `step` wide, with a gap of 1; a bar that is not 0 can be seen.
+fn bars(numbers: &[u64], step: usize) -> String {
+    let most = numbers.iter().copied().max().unwrap_or(0);
+    let mut path = String::new();
+    for (at, &number) in numbers.iter().enumerate().filter(|(_, number)| **number > 0) {
+        let height = (HEIGHT * share(number, most)).max(1.0);
+        // Writing to a string does not fail.
+        let _ = write!(path, "M{} 20v-{height:.1}h{}V20z", at * step, step - 1);
+    }
+    path
+}
+
+/// Visits by 0 to 32 lanes: 33 bars.
+pub(crate) fn lane_histogram(active: &[u64]) -> Histogram {
+    let mut order: Vec<usize> = (0..active.len()).filter(|&lanes| active[lanes] > 0).collect();
+    order.sort_by_key(|&lanes| std::cmp::Reverse(active[lanes]));
+    let said: Vec<String> =
+        order.iter().take(6).map(|&lanes| format!("{} with {lanes}", count(active[lanes]))).collect();
+    let more = if order.len() > 6 { ", and other numbers" } else { "" };
+    let label = format!("visits by number of active lanes: {}{more}", said.join(", "));
+    Histogram { width: active.len() * 3, path: bars(active, 3), label }
+}
+
+/// How many numbers are 1, 2 to 3, 4 to 7 and so on; the first of `powers`, for 0, has no bar.
+pub(crate) fn power_histogram(powers: &[u64], what: &str) -> Histogram {
+    let shown = powers.get(1..).unwrap_or(&[]);
+    let said = shown.iter().enumerate().filter(|(_, number)| **number > 0).map(|(at, &number)| match at {
+        0 => format!("1: {}", count(number)),
+        at => format!("{} to {}: {}", count(1 << at), count((1_u64 << at) - 1 + (1 << at)), count(number)),
+    });
+    let label = format!("{what}: {}", said.collect::<Vec<_>>().join(", "));
+    Histogram { width: shown.len().max(1) * 8, path: bars(shown, 8), label }
+}
+
+/// Draws a step for each number, filled from the bottom of a box, `most` high.
+pub(crate) fn steps(numbers: impl ExactSizeIterator<Item = f64>, most: f64, size: [f64; 2]) -> String {
+    let [width, height] = size;
+    let step = width / numbers.len().max(1) as f64;
+    let mut path = format!("M0 {height}");
+    for (at, number) in numbers.enumerate() {
+        let top = height - height * (number / most.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let _ = write!(path, "V{top:.1}H{:.1}", step * (at + 1) as f64);
+    }
+    let _ = write!(path, "V{height}z");
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_high_as_numbers() {
+        assert_eq!(bars(&[0, 10, 5, 0], 3), "M3 20v-20.0h2V20zM6 20v-10.0h2V20z");
+        // What happened once among many can be seen.
+        assert!(bars(&[1, 1_000_000], 2).starts_with("M0 20v-1.0h"));
+    }
+
+    #[test]
+    fn labels_say_what_bars_show() {
+        let mut active = vec![0; 33];
+        (active[1], active[32]) = (1_000, 5);
+        assert_eq!(
+            lane_histogram(&active).label,
+            "visits by number of active lanes: 1,000 with 1, 5 with 32"
+        );
+        assert_eq!(power_histogram(&[0, 3, 0, 7], "trips").label, "trips: 1: 3, 4 to 7: 7");
+        let mut widest = vec![0; 65];
+        widest[64] = 1;
+        assert!(power_histogram(&widest, "trips").label.contains("to 18,446,744,073,709,551,615: 1"));
+    }
+}
