@@ -178,7 +178,8 @@ impl CudaDevice {
 
     /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
     /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels. `ptx` may be empty; [`Device::add_code`] gives the device kernels.
+    /// given to kernels. `ptx` may be empty; [`Device::add_code`] gives the device kernels. While the stream is
+    /// captured into a graph, launches are refused.
     ///
     /// # Errors
     /// Without a driver, or if the driver fails, as it does for a context that is none.
@@ -239,6 +240,25 @@ impl CudaDevice {
             end: event()?,
             counted: event()?,
         })
+    }
+
+    /// Checks that the stream runs what it is given, and does not put it into a graph.
+    fn check_no_capture(&self, kernel: &str) -> Result<(), DeviceError> {
+        if self.stream.is_null() {
+            return Ok(());
+        }
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is alive.
+        unsafe { sys::cuStreamIsCapturing(self.stream, &raw mut status) }
+            .result()
+            .called_for("cuStreamIsCapturing", kernel)?;
+        if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+            return Ok(());
+        }
+        let problem = format!(
+            "the stream of kernel `{kernel}` is being captured into a graph, whose launches cannot be recorded: launch it outside of the capture"
+        );
+        Err(DeviceError::Unsupported { problem })
     }
 
     /// Makes the device's context the thread's current one: another device may have taken its place since.
@@ -325,6 +345,7 @@ impl CudaDevice {
         let [gx, gy, gz] = shape.grid;
         let [bx, by, bz] = shape.block;
         let stream = self.stream;
+        self.check_no_capture(kernel)?;
         // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
         // else's, and read after the event behind their copy.
         unsafe {
