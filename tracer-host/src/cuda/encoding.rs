@@ -13,7 +13,8 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
-use super::{CudaDevice, Launched, code, driver, pointers};
+use super::launch::{Launched, pointers};
+use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, Recording};
 
 /// The kernels as PTX; empty if this was built without a device compiler.

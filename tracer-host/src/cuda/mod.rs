@@ -1,40 +1,34 @@
 //! A GPU through the CUDA driver, which is loaded at run time.
 //!
 //! Memory comes from plain allocations, never managed ones; one stream (the default one) is used, and every
-//! call of [`Device`] has finished when it returns.
+//! call of [`Device`](crate::Device) has finished when it returns.
 
 mod code;
+mod device;
 mod driver;
 mod encoding;
 mod gather;
+mod launch;
 mod live;
 mod pinned;
 mod staging;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
-use warptrace_device::KernelCall;
-use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
-use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::{Claims, PoolDescriptor};
+use warptrace_format::pool::Claims;
 
-use self::code::{Code, Way};
+use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
 use self::gather::Gather;
-use self::live::{Beside, Live};
+use self::live::Live;
 use self::pinned::Pinned;
 use self::staging::Staging;
-use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
-    Serve, Streaming, Tracing,
-};
+use crate::DeviceError;
 
 /// One GPU of this machine.
 pub struct CudaDevice {
@@ -153,7 +147,7 @@ impl CudaDevice {
         Self::open_with(ordinal, ptx)
     }
 
-    /// Opens GPU `ordinal`; [`Device::add_code`] gives it kernels.
+    /// Opens GPU `ordinal`; [`Device::add_code`](crate::Device::add_code) gives it kernels.
     ///
     /// # Errors
     /// Without a driver, without such a device, or if the driver fails.
@@ -178,7 +172,7 @@ impl CudaDevice {
 
     /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
     /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels. `ptx` may be empty; [`Device::add_code`] gives the device kernels. While the stream is
+    /// given to kernels. `ptx` may be empty; [`Device::add_code`](crate::Device::add_code) gives the device kernels. While the stream is
     /// captured into a graph, launches are refused.
     ///
     /// # Errors
@@ -242,25 +236,6 @@ impl CudaDevice {
         })
     }
 
-    /// Checks that the stream runs what it is given, and does not put it into a graph.
-    fn check_no_capture(&self, kernel: &str) -> Result<(), DeviceError> {
-        if self.stream.is_null() {
-            return Ok(());
-        }
-        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: the stream is alive.
-        unsafe { sys::cuStreamIsCapturing(self.stream, &raw mut status) }
-            .result()
-            .called_for("cuStreamIsCapturing", kernel)?;
-        if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-            return Ok(());
-        }
-        let problem = format!(
-            "the stream of kernel `{kernel}` is being captured into a graph, whose launches cannot be recorded: launch it outside of the capture"
-        );
-        Err(DeviceError::Unsupported { problem })
-    }
-
     /// Makes the device's context the thread's current one: another device may have taken its place since.
     fn enter(&self) -> Result<(), DeviceError> {
         // SAFETY: the context is alive as long as `self`.
@@ -272,385 +247,6 @@ impl CudaDevice {
             return Ok(());
         }
         live::check_inside(&self.allocations, address, bytes)
-    }
-}
-
-/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some
-/// for a kernel's own static part.
-const ASKED_FOR_ABOVE: i32 = 16 << 10;
-
-/// Whether compiled kernels encode so.
-fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
-    let compiled = match codec {
-        CodecSpec::Ecl(_) => CodecSpec::Ecl(DEVICE_ECL),
-        CodecSpec::Predict(_) => CodecSpec::Predict(DEVICE_PREDICT),
-        other => other,
-    };
-    if codec == compiled {
-        return Ok(());
-    }
-    Err(DeviceError::Unsupported {
-        problem: format!(
-            "compiled kernels encode with {compiled:?}, not with {codec:?}; other parameters run on the simulator"
-        ),
-    })
-}
-
-/// What a launch is given beyond the kernel's own arguments.
-struct Launched<'a> {
-    function: sys::CUfunction,
-    kernel: &'a str,
-    arguments: Vec<*mut c_void>,
-    shape: &'a LaunchShape,
-    /// Bytes of dynamic shared memory, all together.
-    dynamic_shared: u64,
-    /// Address of the counters of claims, if they are asked for.
-    claims: Option<u64>,
-}
-
-/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether
-/// it has ended.
-const FIRST_LOOK: Duration = Duration::from_micros(300);
-
-impl CudaDevice {
-    /// Runs a kernel and waits for it.
-    ///
-    /// # Safety
-    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does
-    /// with it.
-    unsafe fn run(
-        &mut self,
-        launched: Launched<'_>,
-        serve: Option<&mut Serve<'_>>,
-    ) -> Result<LaunchTime, DeviceError> {
-        let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
-        let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
-        if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
-            return Err(problem(format!(
-                "a grid of {:?} blocks of {:?} threads cannot run: no dimension is 0, and a block has at most 1,024 threads",
-                shape.grid, shape.block
-            )));
-        }
-        // The static part, a page that the system keeps, and this must fit together; the driver has the last
-        // word.
-        let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
-            problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
-        })?;
-        if dynamic_shared > ASKED_FOR_ABOVE {
-            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is loaded.
-            unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
-                .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)?;
-        }
-        let [gx, gy, gz] = shape.grid;
-        let [bx, by, bz] = shape.block;
-        let stream = self.stream;
-        self.check_no_capture(kernel)?;
-        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
-        // else's, and read after the event behind their copy.
-        unsafe {
-            result::event::record(self.start, stream).called("cuEventRecord")?;
-            result::launch_kernel(
-                function,
-                (gx, gy, gz),
-                (bx, by, bz),
-                dynamic_shared as u32,
-                stream,
-                &mut arguments,
-            )
-            .called_for("cuLaunchKernel", kernel)?;
-            result::event::record(self.end, stream).called("cuEventRecord")?;
-            let mut last = self.end;
-            if let Some(claims) = claims {
-                let words = std::slice::from_raw_parts_mut(self.claims.cast::<Claims>(), 1);
-                result::memcpy_dtoh_async(words, claims, stream).called("cuMemcpyDtoHAsync(claims)")?;
-                last = self.counted;
-                result::event::record(last, stream).called("cuEventRecord")?;
-            }
-            let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
-            result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
-            served?;
-            let milliseconds =
-                result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
-            let claims =
-                if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
-            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
-        }
-    }
-}
-
-impl CudaDevice {
-    /// Serves the logs of a kernel until the event behind it has come.
-    fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
-        let started = Instant::now();
-        loop {
-            // SAFETY: the event is alive.
-            match unsafe { sys::cuEventQuery(end) } {
-                sys::CUresult::CUDA_ERROR_NOT_READY => {}
-                answer => return answer.result().called_for("cuEventQuery", kernel),
-            }
-            if started.elapsed() < FIRST_LOOK {
-                std::hint::spin_loop();
-                continue;
-            }
-            serve(&mut self.beside()?)?;
-        }
-    }
-}
-
-/// Pointers to a call's arguments, as the driver takes them.
-fn pointers(call: &KernelCall) -> Vec<*mut c_void> {
-    call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
-}
-
-impl CudaDevice {
-    /// Makes what a drain needs, which takes milliseconds.
-    fn prepare_drains(&mut self, recording: Recording) -> Result<(), DeviceError> {
-        check_codec(recording.codec)?;
-        if self.staging.is_none() {
-            self.staging = Some(Staging::new()?);
-        }
-        if self.gather.is_none() {
-            self.gather = Some(Gather::new()?);
-        }
-        if self.encoding.is_none() {
-            self.encoding = Some(Encoding::load(self.architecture)?);
-        }
-        Ok(())
-    }
-}
-
-impl Device for CudaDevice {
-    fn info(&self) -> DeviceInfo {
-        self.info.clone()
-    }
-
-    fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
-    }
-
-    fn resident_threads(&self) -> u64 {
-        u64::from(self.multiprocessors) * u64::from(self.threads_each)
-    }
-
-    fn memory(&self) -> u64 {
-        self.memory
-    }
-
-    fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        self.code.add(ptx);
-        Ok(())
-    }
-
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        self.enter()?;
-        let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
-        let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
-        // SAFETY: a plain allocation, given back by `free` or `drop`.
-        let address = unsafe { result::malloc_sync(length) }.map_err(|error| {
-            let (name, description) = driver::words(error);
-            let free = result::mem_get_info()
-                .map_or_else(|_| String::new(), |(free, _)| format!("; {free} bytes are free"));
-            out_of_memory(format!("cuMemAlloc: {name} ({description}){free}"))
-        })?;
-        self.allocations.insert(address, bytes.max(1));
-        Ok(Allocation { address, bytes })
-    }
-
-    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        self.enter()?;
-        Ok(Allocation { address: self.pinned.allocate(bytes)?, bytes })
-    }
-
-    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        self.enter()?;
-        if let Some(freed) = self.pinned.free(allocation.address) {
-            return freed;
-        }
-        if self.allocations.remove(&allocation.address).is_none() {
-            return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
-        }
-        // SAFETY: it was allocated here and is no longer listed.
-        unsafe { result::free_sync(allocation.address) }.called("cuMemFree")
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.enter()?;
-        self.check_inside(address, bytes.len() as u64)?;
-        // SAFETY: inside an allocation; the call is synchronous.
-        unsafe { result::memcpy_htod_sync(address, bytes) }.called("cuMemcpyHtoD")
-    }
-
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.enter()?;
-        self.check_inside(address, bytes.len() as u64)?;
-        staging::read(&mut self.staging, address, bytes)
-    }
-
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        scratch: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError> {
-        self.enter()?;
-        self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
-        self.check_inside(scratch.address, scratch.bytes)?;
-        let gather = match &mut self.gather {
-            Some(gather) => gather,
-            None => self.gather.insert(Gather::new()?),
-        };
-        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, to)
-    }
-
-    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
-        self.enter()?;
-        self.check_inside(address, bytes)?;
-        // SAFETY: inside an allocation.
-        unsafe { result::memset_d8_sync(address, value, bytes as usize) }.called("cuMemsetD8")?;
-        result::ctx::synchronize().called("cuCtxSynchronize")
-    }
-
-    fn prepare(
-        &mut self,
-        kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
-    ) -> Result<(), DeviceError> {
-        self.enter()?;
-        let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
-        self.prepare_drains(recording)?;
-        self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
-    }
-
-    fn prepare_ring(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: bool,
-    ) -> Result<(), DeviceError> {
-        self.prepare_drains(recording)?;
-        self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
-    }
-
-    fn encode(
-        &mut self,
-        recording: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        table: Allocation,
-    ) -> Result<Encoded, DeviceError> {
-        self.enter()?;
-        check_codec(recording.codec)?;
-        encoding::encode(self, recording, pool, launches, table)
-    }
-
-    unsafe fn launch(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        tracing: Option<&Tracing>,
-    ) -> Result<LaunchTime, DeviceError> {
-        self.enter()?;
-        let kernel = call.name();
-        let mut arguments = pointers(call);
-        let mut dynamic_shared = u64::from(shape.dynamic_shared);
-        let (function, claims) = match tracing {
-            None => (self.code.untraced(kernel)?, None),
-            Some(tracing) => {
-                let &Tracing { recording, placement, chooses, .. } = tracing;
-                let way = match tracing.logs.ring {
-                    0 => Way::of(recording, placement, chooses),
-                    _ => Way::ring(recording, placement, chooses),
-                };
-                let traced = self.code.traced(kernel, way)?;
-                arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
-                dynamic_shared = traced.dynamic_shared(shape);
-                (traced.function, Some(tracing.logs.claims))
-            }
-        };
-        let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with;
-        // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
-        // promises the memory behind them.
-        unsafe { self.run(launched, None) }
-    }
-
-    fn prepare_streamed(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: bool,
-        open_runs: bool,
-    ) -> Result<(), DeviceError> {
-        self.enter()?;
-        self.beside()?;
-        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
-    }
-
-    /// Of a device that has failed, too: then memory of the host can be read.
-    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
-        let _ = self.enter();
-        Ok(self)
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-        serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        self.enter()?;
-        self.beside()?;
-        let kernel = call.name();
-        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
-        let mut arguments = pointers(call);
-        arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
-        let launched = Launched {
-            function: traced.function,
-            kernel,
-            arguments,
-            shape,
-            dynamic_shared: traced.dynamic_shared(shape),
-            claims: None,
-        };
-        // SAFETY: as in `launch`.
-        unsafe { self.run(launched, Some(serve)) }
-    }
-}
-
-impl CudaDevice {
-    /// Device memory beside a kernel.
-    fn beside(&mut self) -> Result<Beside<'_>, DeviceError> {
-        let live = match &mut self.live {
-            Some(live) => live,
-            none => none.insert(Live::new()?),
-        };
-        Ok(Beside { allocations: &self.allocations, pinned: &self.pinned, live })
-    }
-}
-
-impl LiveMemory for CudaDevice {
-    fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
-        self.beside()?.start_read(ranges)
-    }
-
-    fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
-        match &mut self.live {
-            Some(live) => live.finish_read(),
-            None => {
-                Err(DeviceError::Unsupported { problem: "no read beside a kernel is under way".to_owned() })
-            }
-        }
-    }
-
-    fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.beside()?.write_live(address, bytes)
     }
 }
 

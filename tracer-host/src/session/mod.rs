@@ -4,6 +4,8 @@ mod drain;
 mod error;
 mod interrupt;
 mod memory;
+mod metadata;
+mod options;
 mod pool;
 mod stream;
 mod streamed;
@@ -12,184 +14,27 @@ mod worker;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use warptrace_device::{KernelCall, KernelModule, TracePoint, TracePoints};
-use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{
-    EarlyEnd, LaunchInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
-};
+use warptrace_device::{KernelCall, KernelModule};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
 use warptrace_format::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
+pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK, SOURCE_HASH};
+use self::metadata::{locations, metadata};
+pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
 use self::pool::Pool;
 use self::stream::Streams;
 use self::worker::{Drained, Worker};
-use crate::writer::{self, Compression, Summary, TraceWriter, WriterOptions};
+use crate::writer::{self, Summary, TraceWriter, WriterOptions};
 use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
-
-/// Names the property of a file that tells how much device memory the session might take, in bytes.
-pub const MEMORY_LIMIT: &str = "memory_limit";
-/// Names the property of a file that tells how much of it the session took at most, in bytes.
-pub const MEMORY_PEAK: &str = "memory_peak";
-/// Names the property of a file that tells which source a module of kernels had
-/// ([`KernelModule::source_hash`]), 16 hexadecimal digits.
-pub const SOURCE_HASH: &str = "source_hash";
-
-/// The program that a session traces, for the file's metadata.
-#[derive(Clone, Copy, Debug)]
-pub struct TracedProgram<'a> {
-    /// Each kernel's name and source file.
-    pub kernels: &'a [(&'a str, &'a str)],
-    /// The trace points of all kernels; ids are unique in the program.
-    pub points: &'a [TracePoints],
-}
-
-/// What happens where events do not fit into device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
-    Stop,
-    /// Each lane writes over its oldest ones, which are lost, and counted: of each warp an end is kept.
-    /// Nobody waits.
-    Ring,
-    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the
-    /// trace is. A warp that has waited for `stall` in vain counts what it would have recorded as lost, and
-    /// goes on.
-    Stream {
-        /// How long a warp waits for memory.
-        stall: Duration,
-        /// Write runs into the logs when they begin, not only when they end: where a kernel hangs or fails,
-        /// what its lanes are in is known then, and in the trace. Each run costs a store more, and a
-        /// repetition some instructions.
-        open_runs: bool,
-    },
-}
-
-impl Policy {
-    /// How long a warp waits for memory if nothing else is asked for.
-    pub const STALL: Duration = Duration::from_secs(10);
-}
-
-/// In whose memory the logs of kernels are that [the host empties](Policy::Stream).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolMemory {
-    /// The device's own.
-    #[default]
-    Device,
-    /// The host's, which kernels write by way of the link between them. It stays when a kernel fails: all that
-    /// was recorded up to then is in the trace. It is slower by far.
-    Host,
-}
-
-/// What to record and how.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// Codec of the trace.
-    pub codec: CodecSpec,
-    /// Record every event raw as well, on track 1.
-    pub dual: bool,
-    /// Count the iterations of loops, and record them where the loop ends.
-    pub counted: bool,
-    /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
-    pub placement: Option<Placement>,
-    /// Which part of the program is recorded.
-    pub window: Window,
-    /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
-    pub chunk_bytes: u32,
-    /// Bytes of device memory that the tracer takes at most, all together: for logs, chunks, accounts, tables
-    /// and scratch. `None`: 1 GiB, or a quarter of the device's memory if that is less. (Not counted is what
-    /// the driver takes: for code, and for records in local memory.)
-    pub memory_bytes: Option<u64>,
-    /// What happens where events do not fit into device memory.
-    pub policy: Policy,
-    /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
-    pub pool: PoolMemory,
-    /// Compression of the file's frames.
-    pub compression: Compression,
-    /// Name and version of the tool, for the file.
-    pub tool: String,
-    /// Free-form pairs for the file, such as the program's arguments.
-    pub properties: Vec<(String, String)>,
-}
-
-impl SessionOptions {
-    /// The defaults: everything, no raw twin, 4 KiB chunks, the usual memory, zstd.
-    pub fn new(codec: CodecSpec) -> Self {
-        Self {
-            codec,
-            dual: false,
-            counted: false,
-            placement: None,
-            window: Window::default(),
-            chunk_bytes: DEFAULT_CHUNK_BYTES,
-            memory_bytes: None,
-            policy: Policy::Stop,
-            pool: PoolMemory::Device,
-            compression: Compression::default(),
-            tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
-            properties: Vec::new(),
-        }
-    }
-}
-
-/// What traced launches cost and yielded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaunchReport {
-    /// Launches of the program.
-    pub launches: u64,
-    /// Of these, with warps that were chosen to be recorded.
-    pub recorded_launches: u64,
-    /// Events that reached a trace point.
-    pub attempted: u64,
-    /// Of these, in the trace.
-    pub recorded: u64,
-    /// Of these, without room in device memory.
-    pub lost: u64,
-    /// In a dual recording: events without room in device memory on the raw twin's track.
-    pub twin_lost: u64,
-    /// Chunks written, all tracks together.
-    pub chunks: u64,
-    /// Payload bytes of track 0: what the codec made of the events.
-    pub payload_bytes: u64,
-    /// The program's kernels alone.
-    pub kernel: Duration,
-    /// The kernels that bring what they have left into chunks, between them (see `warptrace_device`).
-    pub encoding: Duration,
-    /// Copying from the device, while the program waits.
-    pub copy: Duration,
-    /// Sorting, compressing and writing, on a thread of its own while the program goes on.
-    pub write: Duration,
-    /// Device memory of the session.
-    pub memory: MemoryUse,
-}
-
-/// Device memory that a session may take, has taken, and has filled, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryUse {
-    /// What it may take: [`SessionOptions::memory_bytes`], or the default.
-    pub limit: u64,
-    /// The most that was allocated at once. A session allocates all that it will have when it starts.
-    pub peak: u64,
-    /// Of that, the most that held accounts, logs, merged runs and chunks at once. A first segment counts as
-    /// filled.
-    pub filled: u64,
-}
-
-impl LaunchReport {
-    /// Takes over what the writer counts; launches, kernel, copy and memory are counted by the session.
-    fn written(&mut self, writer: &Self) {
-        let Self { launches, recorded_launches, kernel, encoding, copy, memory, .. } = *self;
-        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, ..*writer };
-    }
-}
 
 /// Device memory of a session.
 enum Logs {
@@ -594,46 +439,5 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
         unsafe { self.record(call, shape) }
     }
 }
-
-/// Describes hand-placed trace points for a file.
-fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
-    let describe = |points: &TracePoints, point: &TracePoint| {
-        let (line, column) = points.position(point).unwrap_or((0, 0));
-        let location = LocationInfo::new(point.id, point.name, point.what);
-        LocationInfo { file: points.file.to_owned(), line, column, ..location }
-    };
-    points.iter().flat_map(|points| points.points.iter().map(|point| describe(points, point))).collect()
-}
-
-fn metadata(
-    device: &dyn Device,
-    kernels: &[(&str, &str)],
-    locations: Vec<LocationInfo>,
-    options: &SessionOptions,
-    division: &Division,
-) -> Metadata {
-    let mut tracks = vec![options.codec];
-    if options.dual {
-        tracks.push(CodecSpec::Raw);
-    }
-    let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
-        .with_pool(options.chunk_bytes, division.chunk_count);
-    metadata.policy = match options.policy {
-        Policy::Stop => POLICY_STOP,
-        Policy::Ring => POLICY_RING,
-        Policy::Stream { .. } => POLICY_STREAM,
-    }
-    .to_owned();
-    for (name, source) in kernels {
-        metadata = metadata.with_kernel(*name, *source);
-    }
-    metadata.locations = locations;
-    metadata.properties = options.properties.clone();
-    for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {
-        metadata.properties.push((name.to_owned(), bytes.to_string()));
-    }
-    metadata
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,142 @@
+//! Runs kernels, and serves their logs meanwhile.
+
+use std::ffi::c_void;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{result, sys};
+use warptrace_device::KernelCall;
+use warptrace_format::pool::Claims;
+
+use super::CudaDevice;
+use super::driver::Called;
+use crate::{DeviceError, LaunchShape, LaunchTime, Serve};
+
+/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some
+/// for a kernel's own static part.
+const ASKED_FOR_ABOVE: i32 = 16 << 10;
+
+/// What a launch is given beyond the kernel's own arguments.
+pub(super) struct Launched<'a> {
+    pub(super) function: sys::CUfunction,
+    pub(super) kernel: &'a str,
+    pub(super) arguments: Vec<*mut c_void>,
+    pub(super) shape: &'a LaunchShape,
+    /// Bytes of dynamic shared memory, all together.
+    pub(super) dynamic_shared: u64,
+    /// Address of the counters of claims, if they are asked for.
+    pub(super) claims: Option<u64>,
+}
+
+/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether
+/// it has ended.
+const FIRST_LOOK: Duration = Duration::from_micros(300);
+
+impl CudaDevice {
+    /// Runs a kernel and waits for it.
+    ///
+    /// # Safety
+    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does
+    /// with it.
+    pub(super) unsafe fn run(
+        &mut self,
+        launched: Launched<'_>,
+        serve: Option<&mut Serve<'_>>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let Launched { function, kernel, mut arguments, shape, dynamic_shared, claims } = launched;
+        let problem = |problem: String| DeviceError::Shape { kernel: kernel.to_owned(), problem };
+        if shape.block_threads() == 0 || shape.block_threads() > 1024 || shape.grid.contains(&0) {
+            return Err(problem(format!(
+                "a grid of {:?} blocks of {:?} threads cannot run: no dimension is 0, and a block has at most 1,024 threads",
+                shape.grid, shape.block
+            )));
+        }
+        // The static part, a page that the system keeps, and this must fit together; the driver has the last
+        // word.
+        let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
+            problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
+        })?;
+        if dynamic_shared > ASKED_FOR_ABOVE {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is loaded.
+            unsafe { result::function::set_function_attribute(function, attribute, dynamic_shared) }
+                .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)?;
+        }
+        let [gx, gy, gz] = shape.grid;
+        let [bx, by, bz] = shape.block;
+        let stream = self.stream;
+        self.check_no_capture(kernel)?;
+        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
+        // else's, and read after the event behind their copy.
+        unsafe {
+            result::event::record(self.start, stream).called("cuEventRecord")?;
+            result::launch_kernel(
+                function,
+                (gx, gy, gz),
+                (bx, by, bz),
+                dynamic_shared as u32,
+                stream,
+                &mut arguments,
+            )
+            .called_for("cuLaunchKernel", kernel)?;
+            result::event::record(self.end, stream).called("cuEventRecord")?;
+            let mut last = self.end;
+            if let Some(claims) = claims {
+                let words = std::slice::from_raw_parts_mut(self.claims.cast::<Claims>(), 1);
+                result::memcpy_dtoh_async(words, claims, stream).called("cuMemcpyDtoHAsync(claims)")?;
+                last = self.counted;
+                result::event::record(last, stream).called("cuEventRecord")?;
+            }
+            let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
+            result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
+            served?;
+            let milliseconds =
+                result::event::elapsed(self.start, self.end).called_for("cuEventElapsedTime", kernel)?;
+            let claims =
+                if claims.is_some() { self.claims.cast::<Claims>().read() } else { Claims::default() };
+            Ok(LaunchTime { kernel: Duration::from_secs_f64(f64::from(milliseconds) / 1e3), claims })
+        }
+    }
+}
+
+impl CudaDevice {
+    /// Checks that the stream runs what it is given, and does not put it into a graph.
+    fn check_no_capture(&self, kernel: &str) -> Result<(), DeviceError> {
+        if self.stream.is_null() {
+            return Ok(());
+        }
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is alive.
+        unsafe { sys::cuStreamIsCapturing(self.stream, &raw mut status) }
+            .result()
+            .called_for("cuStreamIsCapturing", kernel)?;
+        if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+            return Ok(());
+        }
+        let problem = format!(
+            "the stream of kernel `{kernel}` is being captured into a graph, whose launches cannot be recorded: launch it outside of the capture"
+        );
+        Err(DeviceError::Unsupported { problem })
+    }
+
+    /// Serves the logs of a kernel until the event behind it has come.
+    fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
+        let started = Instant::now();
+        loop {
+            // SAFETY: the event is alive.
+            match unsafe { sys::cuEventQuery(end) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                answer => return answer.result().called_for("cuEventQuery", kernel),
+            }
+            if started.elapsed() < FIRST_LOOK {
+                std::hint::spin_loop();
+                continue;
+            }
+            serve(&mut self.beside()?)?;
+        }
+    }
+}
+
+/// Pointers to a call's arguments, as the driver takes them.
+pub(super) fn pointers(call: &KernelCall) -> Vec<*mut c_void> {
+    call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
+}

@@ -1,0 +1,58 @@
+//! What a file says of a recording before the first launch.
+
+use warptrace_device::{TracePoint, TracePoints};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM};
+
+use super::memory::Division;
+use super::{Policy, SessionOptions};
+use crate::Device;
+
+/// Names the property of a file that tells how much device memory the session might take, in bytes.
+pub const MEMORY_LIMIT: &str = "memory_limit";
+/// Names the property of a file that tells how much of it the session took at most, in bytes.
+pub const MEMORY_PEAK: &str = "memory_peak";
+/// Names the property of a file that tells which source a module of kernels had
+/// ([`KernelModule::source_hash`](warptrace_device::KernelModule::source_hash)), 16 hexadecimal digits.
+pub const SOURCE_HASH: &str = "source_hash";
+
+/// Describes hand-placed trace points for a file.
+pub(super) fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
+    let describe = |points: &TracePoints, point: &TracePoint| {
+        let (line, column) = points.position(point).unwrap_or((0, 0));
+        let location = LocationInfo::new(point.id, point.name, point.what);
+        LocationInfo { file: points.file.to_owned(), line, column, ..location }
+    };
+    points.iter().flat_map(|points| points.points.iter().map(|point| describe(points, point))).collect()
+}
+
+/// Makes the metadata of a file.
+pub(super) fn metadata(
+    device: &dyn Device,
+    kernels: &[(&str, &str)],
+    locations: Vec<LocationInfo>,
+    options: &SessionOptions,
+    division: &Division,
+) -> Metadata {
+    let mut tracks = vec![options.codec];
+    if options.dual {
+        tracks.push(CodecSpec::Raw);
+    }
+    let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
+        .with_pool(options.chunk_bytes, division.chunk_count);
+    metadata.policy = match options.policy {
+        Policy::Stop => POLICY_STOP,
+        Policy::Ring => POLICY_RING,
+        Policy::Stream { .. } => POLICY_STREAM,
+    }
+    .to_owned();
+    for (name, source) in kernels {
+        metadata = metadata.with_kernel(*name, *source);
+    }
+    metadata.locations = locations;
+    metadata.properties = options.properties.clone();
+    for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {
+        metadata.properties.push((name.to_owned(), bytes.to_string()));
+    }
+    metadata
+}
