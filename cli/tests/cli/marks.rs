@@ -169,7 +169,10 @@ fn all_views_of_a_recording_agree() {
     for (name, more, why) in
         [("stop", &[][..], "memory"), ("stream", &["--policy", "stream", "--stall-limit", "0"], "timeout")]
     {
-        let (path, (code, _, errors)) = folder.record_program("stress", name, &[&walks[..], more].concat());
+        let record = || folder.record_program("stress", name, &[&walks[..], more].concat());
+        // Now and then the host is never too slow.
+        let lossy = (0..20).map(|_| record()).find(|(_, (code, ..))| *code != 0);
+        let (path, (code, _, errors)) = lossy.expect("each recording kept everything");
         assert_eq!(code, 3, "{errors}");
         assert!(lost_in_views(&path) > 0);
         let info = json(&["info", text(&path), "--json"]);
