@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use warptrace_decoder::TraceFile;
 
 /// Lines of the list of codecs.
-const CODECS: usize = 8;
+const CODECS: usize = 9;
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
@@ -58,7 +58,7 @@ fn stress_is_checked_lane_by_lane() {
     assert_eq!(rows("stress", "lanes in all masks, as on the CPU"), CODECS, "{table}");
     assert_eq!(rows("matmul", "events, as the formula says"), CODECS, "{table}");
     for program in ["stress", "matmul"] {
-        assert_eq!(rows(program, "decoded = raw"), 4, "{table}");
+        assert_eq!(rows(program, "decoded = raw"), 5, "{table}");
         assert!(rows(program, "lanes as on the CPU") > 0, "{table}");
         assert!(rows(program, "lanes in two orders") > 0, "{table}");
     }
