@@ -119,6 +119,10 @@ impl Streams {
         let address = self.memory.address + partition.segments;
         let mut in_use = std::mem::take(&mut self.in_use);
         threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        if is_over {
+            // Once, before slots are written again: what is read below was given before.
+            self.supply.nobody_looks();
+        }
         let mut rest = &mut in_use[..];
         let mut piece = Piece::first_of(rest, address, bytes_each);
         memory.start_read(&piece.ranges)?;
@@ -142,7 +146,7 @@ impl Streams {
                         free.push(segment.given.segment);
                         segment.taken = u32::MAX;
                     }
-                    if !was_seen && segment.owner.is_some() {
+                    if !is_over && !was_seen && segment.owner.is_some() {
                         looked.push(segment.given.slot);
                     }
                 }
@@ -152,9 +156,6 @@ impl Streams {
             for (free, looked) in found {
                 self.supply.free(&free);
                 looked.into_iter().for_each(|slot| self.supply.looked(slot));
-            }
-            if is_over {
-                self.supply.nobody_looks();
             }
             if gives {
                 self.give(memory)?;
