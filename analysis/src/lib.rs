@@ -8,7 +8,7 @@
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
 //!
-//! `docs/answers.md` defines each figure.
+//! `docs/users/answers.md` defines each figure.
 //!
 //! ```no_run
 //! use warptrace_analysis::{Selection, analyse};

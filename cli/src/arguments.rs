@@ -9,6 +9,7 @@ mod window;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 pub(crate) use self::answers::{
     Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
@@ -81,6 +82,26 @@ pub(crate) enum Command {
     Devices,
     /// Make a package with a kernel of your own to trace
     New(New),
+    /// Print a script that completes this tool's commands and options in a shell
+    Completions(Completions),
+    /// Write manual pages of all commands
+    Man(Man),
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Folder for the pages; it is made if it is not there
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
 }
 
 /// Arguments of `new`.

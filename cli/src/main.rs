@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         Command::Verify(command) => commands::verify::run(&command),
         Command::Devices => commands::devices::run(),
         Command::New(command) => commands::new::run(&command),
+        Command::Completions(command) => commands::manual::completions(&command),
+        Command::Man(command) => commands::manual::man(&command),
     };
     match result {
         Ok(code) => code,

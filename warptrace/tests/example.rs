@@ -78,7 +78,7 @@ fn the_example_builds_runs_and_traces() {
 
 #[test]
 fn the_page_has_the_files_as_they_are() {
-    let page = fs::read_to_string(root().join("docs/own-kernel.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/users/own-kernel.md")).unwrap();
     for file in FILES {
         let at = page.find(&format!("`{file}`")).unwrap_or_else(|| panic!("{file} is not on the page"));
         let block = page[at..].split("```").nth(1).unwrap();

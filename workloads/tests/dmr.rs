@@ -287,10 +287,11 @@ fn trace_points_stand_at_one_place_each() {
 #[test]
 fn the_page_lists_every_trace_point() {
     let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/programs-dmr.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/evaluation/programs-dmr.md"))
+            .unwrap();
     for point in dmr::PROGRAM.points.iter().flat_map(|table| table.points) {
         let row = format!("| {} | `{}` | {} |", point.id, point.name, point.what);
-        assert!(page.contains(&row), "docs/programs-dmr.md lacks: {row}");
+        assert!(page.contains(&row), "docs/evaluation/programs-dmr.md lacks: {row}");
     }
 }
 

@@ -88,7 +88,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     }
 }
 
-/// Lane counts that hold for every interleaving, as docs/programs.md lists them.
+/// Lane counts that hold for every interleaving, as docs/evaluation/programs.md lists them.
 fn adds_up(graph: &Graph, outcome: &MisOutcome, lanes: &LaneCounts) {
     let nodes = u64::from(graph.nodes());
     let isolated = (0..graph.nodes()).filter(|&node| graph.degree(node) == 0).count() as u64;

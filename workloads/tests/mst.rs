@@ -125,7 +125,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     }
 }
 
-/// Lane counts that hold for every interleaving, as docs/programs.md lists them.
+/// Lane counts that hold for every interleaving, as docs/evaluation/programs.md lists them.
 fn adds_up(graph: &Graph, outcome: &MstOutcome, lanes: &LaneCounts) {
     let edges = u64::from(graph.arcs() / 2);
     let forest = outcome.arcs.len() as u64;

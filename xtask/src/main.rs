@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask help`.
 
+mod book;
 mod demo;
 mod evaluation;
 mod fuzz;
@@ -34,6 +35,8 @@ enum Chore {
     Demo,
     /// What CI runs: format, lints, docs, all tests, PTX for five architectures
     Test(test::Options),
+    /// Build the documentation as a book, and check that no link leads nowhere
+    Book,
     /// Rewrite the golden files from what the code writes now
     Golden,
     /// Run the fuzz targets (nightly Rust and cargo-fuzz)
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::Setup => setup::run(),
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
+        Chore::Book => book::run(),
         Chore::Golden => golden::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(forwarded) => evaluation::run("bench", &forwarded.arguments),

@@ -3,7 +3,7 @@
 use std::process::{Command, ExitCode};
 
 use crate::steps::{Outcome, Steps};
-use crate::{process, setup, workspace};
+use crate::{book, process, setup, workspace};
 
 /// Arguments of `test`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         // Clippy runs build scripts of its own, which would compile all kernels once more.
         process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
     });
+    steps.step("links", book::check_links);
+    let mdbook = if options.no_setup { book::find() } else { book::set_up() };
+    match mdbook {
+        Ok(()) => steps.step("book", || book::build().map(drop)),
+        Err(error) => steps.step("book", || Outcome::Skipped(format!("{error:#}"))),
+    };
     steps.step("docs", || {
         process::run(workspace_wide("doc", &["--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });

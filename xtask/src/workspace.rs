@@ -1,5 +1,6 @@
 //! Where things are, and cargo.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,6 +30,24 @@ pub(crate) fn target() -> anyhow::Result<PathBuf> {
     let target =
         program.parent().and_then(Path::parent).context("this program lies outside a target folder")?;
     Ok(target.to_owned())
+}
+
+/// The repository's files, relative to its root: all that git tracks, and new ones that it does not ignore.
+///
+/// # Errors
+/// If git cannot be run here.
+pub(crate) fn files() -> anyhow::Result<BTreeSet<String>> {
+    let mut command = Command::new("git");
+    command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
+    let output = command.output().context("cannot run git")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
+    // Git still lists a file that was just removed.
+    Ok(names.split_terminator('\0').filter(|name| root().join(name).is_file()).map(str::to_owned).collect())
 }
 
 /// `path` as a person in the workspace's root would type it.

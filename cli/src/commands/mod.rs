@@ -6,6 +6,7 @@ pub(crate) mod devices;
 pub(crate) mod export;
 pub(crate) mod info;
 mod interrupt;
+pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-const COMMANDS: [&[&str]; 25] = [
+pub(crate) const COMMANDS: [&[&str]; 27] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -28,6 +28,8 @@ const COMMANDS: [&[&str]; 25] = [
     &["verify"],
     &["devices"],
     &["new"],
+    &["completions"],
+    &["man"],
 ];
 
 #[test]

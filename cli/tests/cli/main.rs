@@ -3,7 +3,6 @@
 
 mod answers;
 mod answers_figures;
-mod answers_page;
 mod arguments;
 mod decode;
 mod export;
@@ -12,8 +11,10 @@ mod help;
 mod info;
 mod interrupted;
 mod losses;
+mod manual;
 mod marks;
 mod new;
+mod pages;
 mod programs;
 mod record;
 mod report;

@@ -200,7 +200,7 @@ impl Measurements {
             text += "\n**From the simulator: sizes are real, times are not performance.**\n";
         }
         text += "\nMade by `warptrace-evaluation bench`; every run is in `bench.csv`. What the columns mean, and how it was \
-                 measured, is in `docs/evaluation.md`.\n";
+                 measured, is in `docs/evaluation/method.md`.\n";
         text +=
             &format!("\n## Ratios beside the thesis's\n\n{}\n{}", self.ratios().markdown(), self.prefixes());
         text += &format!("\n## Overview\n\n{}\n{}", overview::HEAD, overview::table(self).markdown());

@@ -79,7 +79,7 @@ struct Expected {
 }
 
 /// Share of a trace's events by which exits of a loop may come apart: a warp that claims an area for its logs
-/// while it is diverged lets waiting lanes go ahead (see `docs/device.md`).
+/// while it is diverged lets waiting lanes go ahead (see `docs/contributors/recording.md`).
 const MOST_EARLY_EXITS: f64 = 0.003;
 
 impl Expected {

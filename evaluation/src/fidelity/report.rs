@@ -13,7 +13,7 @@ const HEAD: &str = "Events are warp executions of trace points. *Untraced* and *
     kernel without and with recording, *decoded* is what the trace of that same traced run says. *Difference* is the sum over \
     all trace points of |untraced - decoded| events, over the untraced kernel's events; trace points whose events are an upper \
     bound (\u{2264}) are left out of it. How it is measured is in \
-    `docs/evaluation.md`; every location of every recording is in `fidelity-locations.csv`.\n";
+    `docs/evaluation/method.md`; every location of every recording is in `fidelity-locations.csv`.\n";
 
 /// A program's findings, with its trace points.
 pub(super) struct Subject {

@@ -6,7 +6,7 @@
 //!      2     4  mask      bit i is lane i, lowest byte first; not 0
 //! ```
 //!
-//! A payload is exactly six times its chunk's events long. `docs/codec-raw.md` is the specification.
+//! A payload is exactly six times its chunk's events long. `docs/contributors/codec-raw.md` is the specification.
 
 use crate::event::Event;
 use crate::memory::Memory;

@@ -12,7 +12,7 @@
 //!                                 └──> miss: [hits] [location] [relation] [lanes] ──bits──> payload
 //! ```
 //!
-//! The exact rules, the code's tables and what else was tried are in `docs/codec-predict.md`.
+//! The exact rules, the code's tables and what else was tried are in `docs/contributors/codec-predict.md`.
 //!
 //! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store
 //!   of 16.

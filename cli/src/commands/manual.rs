@@ -1,0 +1,30 @@
+//! `warptrace completions` and `warptrace man`: what shells and `man` know of the tool.
+
+use std::fs;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use crate::arguments::{Arguments, Completions, Man};
+use crate::output::say;
+
+/// Prints a shell's script.
+pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
+    // Made in memory first: clap panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(command.shell, &mut Arguments::command(), "warptrace", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for each command.
+pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
+    let folder = &command.output;
+    fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
+        .with_context(|| format!("cannot write manual pages to {}", folder.display()))?;
+    say!("wrote manual pages to {}", folder.display())?;
+    Ok(ExitCode::SUCCESS)
+}

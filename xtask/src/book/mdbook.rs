@@ -1,0 +1,57 @@
+//! mdBook: found, or installed into the target folder.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::process::quietly;
+use crate::workspace;
+
+/// The version that the book is built with: its settings and its HTML differ from one to the next.
+const VERSION: &str = "0.5.4";
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// Finds mdBook, or installs it.
+///
+/// It lies in the target folder, not in `.toolchain/`, whose changes have kernels compiled anew. It is built
+/// without optimisation: that takes a third of the time, and the book is small.
+///
+/// # Errors
+/// Says why it cannot be installed.
+pub(super) fn set_up() -> anyhow::Result<()> {
+    if find().is_ok() {
+        return Ok(());
+    }
+    let program = program()?;
+    println!("installing mdbook {VERSION} with cargo, which takes some minutes ...");
+    let root = program.parent().and_then(|bin| bin.parent()).context("the target folder has no parent")?;
+    let mut command = workspace::cargo();
+    command
+        .args(["install", "mdbook", "--version", &format!("={VERSION}"), "--locked", "--debug", "--quiet"])
+        .args(["--no-default-features", "--features", "search", "--root"])
+        .arg(root);
+    let ended = quietly(&mut command, LIMIT).context("cannot run cargo")?;
+    if !ended.success {
+        bail!("`cargo install mdbook` failed: {}", ended.said);
+    }
+    Ok(())
+}
+
+/// Looks whether mdBook is there.
+///
+/// # Errors
+/// Says how to install it.
+pub(super) fn find() -> anyhow::Result<()> {
+    let program = program()?;
+    if program.is_file() {
+        return Ok(());
+    }
+    bail!("there is no mdBook at {}: `cargo xtask book` installs it", workspace::shown(&program))
+}
+
+/// Where the program is once it is installed.
+pub(super) fn program() -> anyhow::Result<PathBuf> {
+    let name = format!("mdbook{}", std::env::consts::EXE_SUFFIX);
+    Ok(workspace::target()?.join("tools").join(format!("mdbook-{VERSION}")).join("bin").join(name))
+}
