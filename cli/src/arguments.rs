@@ -136,7 +136,7 @@ pub(crate) enum Program {
     Dmr(Recorded<Dmr>),
     /// Multiplication of square matrices in single precision
     Matmul(Recorded<Matmul>),
-    /// Walks that lead the lanes of a warp apart, to try the tracer
+    /// Walks on which the lanes of a warp diverge, to try the tracer
     Stress(Recorded<Stress>),
     /// A kernel that fails or hangs, to see what a trace has of it
     Fault(Recorded<Fault>),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// A file that is emptied with its first byte, so that a recording that cannot start leaves an earlier trace
-/// alone.
+/// as it is.
 #[derive(Debug)]
 pub(crate) struct TraceOutput {
     file: File,

@@ -39,9 +39,9 @@ impl<'a> AccountCursor<'a> {
         Self { file, sections, first: 0, loaded: Vec::new() }
     }
 
-    /// What there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps. Every
-    /// answer covers at least one warp and none beyond `warps`; where sections overlap, the one that begins
-    /// first counts.
+    /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
+    /// Every answer covers at least one warp and none beyond `warps`; where sections overlap, the one that
+    /// begins first counts.
     pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted<'_> {
         let (from, to) = (warps.start, warps.end);
         if !self.covers(from) {

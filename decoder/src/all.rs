@@ -220,7 +220,7 @@ impl TraceFile {
     }
 }
 
-/// Consecutive chunks of together at most [`SHARED_JOB_EVENTS`] events, or one chunk of more.
+/// Consecutive chunks with at most [`SHARED_JOB_EVENTS`] events in all, or one chunk with more.
 fn cut_into_jobs<'i, 'c>(items: &'i [Item<'c>]) -> Vec<&'i [Item<'c>]> {
     let mut jobs = Vec::new();
     let (mut from, mut events) = (0, 0);

@@ -108,17 +108,17 @@ fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     let whole = trace.decode_all(launch, track, &WarpFilter::all(), &mut sink);
     let last = warps.len();
     for (number, &(warp, events, digests)) in warps.iter().enumerate().take(64) {
-        let alone: Result<Vec<_>, _> =
+        let single: Result<Vec<_>, _> =
             trace.decode_warp(launch, warp, track).expect("the warp has events").collect();
-        match alone {
-            Ok(alone) => {
+        match single {
+            Ok(single) => {
                 // The last warp may have been cut off by the error that ended the run.
                 if whole.is_ok() || number + 1 < last {
-                    assert_eq!(alone.len() as u64, events);
-                    assert_eq!(alone.into_iter().collect::<LaneDigests>(), digests);
+                    assert_eq!(single.len() as u64, events);
+                    assert_eq!(single.into_iter().collect::<LaneDigests>(), digests);
                 }
             }
-            Err(error) => assert!(whole.is_err(), "warp {warp} alone: {error}"),
+            Err(error) => assert!(whole.is_err(), "warp {warp} by itself: {error}"),
         }
     }
     for stream in trace.streams(launch, track).expect("the launch and the track exist").take(1 << 16) {

@@ -29,9 +29,9 @@ pub struct WarpItem<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocationCount {
-    /// Events: groups of lanes that passed it together.
+    /// Events: groups of lanes that passed it at the same time.
     pub events: u64,
-    /// Lanes in these groups, all together.
+    /// Lanes in these groups, in all.
     pub lanes: u64,
 }
 

@@ -55,5 +55,5 @@ pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};
 pub use missing::{Missing, Piece};
 pub use source::{ByteSource, SeekSource};
 pub use streams::{StreamSummary, Streams};
-pub use verify::{LanesNext, LossTotal, Place, Problem, TwinReport, VerifyReport};
+pub use verify::{EventPosition, LanesNext, LossTotal, Problem, TwinReport, VerifyReport};
 pub use warp::WarpEvents;

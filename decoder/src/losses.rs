@@ -115,7 +115,7 @@ impl Reasons {
         }
     }
 
-    /// What a warp with this account, or with none, lacks: the reasons, and the numbers of events.
+    /// Lists what a warp with this account, or with none, lacks: the reasons, and the numbers of events.
     pub(crate) fn missing(
         self,
         account: Option<&WarpAccount>,

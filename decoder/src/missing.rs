@@ -64,9 +64,9 @@ impl Piece<'_> {
 }
 
 impl TraceFile {
-    /// As [`decode_all`](Self::decode_all), with marks where events are missing: before the first event of a
-    /// warp if its earlier events were overwritten or some are missing anywhere, behind the last one if later
-    /// events are missing.
+    /// Decodes like [`decode_all`](Self::decode_all), and marks where events are missing: before the first
+    /// event of a warp if its earlier events were overwritten or some are missing anywhere, behind the last
+    /// one if later events are missing.
     ///
     /// Every loss that was counted has a mark, also of warps without events. A warp that did not finish, or
     /// has no account, has one if it has events or counted losses; [`lossy_warps`](Self::lossy_warps) gives
@@ -90,7 +90,7 @@ impl TraceFile {
         Ok(if flow.is_break() { flow } else { marks.finish(sink) })
     }
 
-    /// As [`items_in_order`](Self::items_in_order), with the marks of
+    /// Decodes like [`items_in_order`](Self::items_in_order), with the marks of
     /// [`decode_with_losses`](Self::decode_with_losses).
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl TraceFile {
         })
     }
 
-    /// What one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
+    /// Lists what one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
     /// nothing.
     ///
     /// # Errors

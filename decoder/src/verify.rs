@@ -15,7 +15,7 @@ use warptrace_format::file::limits::MAX_LOCATIONS;
 
 use crate::file::{Completeness, TraceFile};
 use launch::LaunchCheck;
-pub use problem::{Place, Problem};
+pub use problem::{EventPosition, Problem};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
@@ -38,8 +38,8 @@ impl TraceFile {
         self.verify_with_progress(&mut |_, _| {})
     }
 
-    /// As [`TraceFile::verify`]; `progress` is called now and then with the events checked so far and the
-    /// events that the index announces, over all tracks.
+    /// Verifies like [`TraceFile::verify`]; `progress` is called now and then with the events checked so far
+    /// and the events that the index announces, over all tracks.
     pub fn verify_with_progress(&self, progress: &mut dyn FnMut(u64, u64)) -> VerifyReport {
         let tracks = self.metadata().tracks.len() as u32;
         let total = (self.launches())

@@ -69,7 +69,7 @@ impl<'a> Windows<'a> {
         Self { file, tracks, frames, rest: warps, window_bytes: WINDOW_BYTES }
     }
 
-    /// The same with another bound, so that small traces reach it in tests.
+    /// Sets another bound, so that small traces reach it in tests.
     #[cfg(test)]
     pub(crate) fn with_window_bytes(mut self, window_bytes: usize) -> Self {
         self.window_bytes = window_bytes;
@@ -163,7 +163,7 @@ impl Gathered {
             let Some((warp, held)) = self.held.pop_last() else { return };
             self.bytes -= held_bytes(&held);
             if self.held.is_empty() {
-                // The lowest warp so far, and it does not fit alone.
+                // The lowest warp so far, and it does not fit by itself.
                 self.held.insert(warp, Held::Huge);
                 self.warps.end = warp + 1;
             } else {

@@ -47,11 +47,11 @@ fn assert_honest(trace: &TraceFile, recording: &Recording, what: &str) {
                 assert_eq!(&streams, recorded, "{what}: a whole file without some events");
             }
             for (&warp, expected) in recorded {
-                let alone: Result<Vec<_>, _> =
+                let single: Result<Vec<_>, _> =
                     trace.decode_warp(launch.number(), warp, track).unwrap().collect();
-                let Ok(alone) = alone else { continue };
-                assert!(expected.starts_with(&alone), "{what}: other events for warp {warp} alone");
-                assert!(!whole || alone == *expected, "{what}: warp {warp} alone lacks events");
+                let Ok(single) = single else { continue };
+                assert!(expected.starts_with(&single), "{what}: other events for warp {warp} by itself");
+                assert!(!whole || single == *expected, "{what}: warp {warp} by itself lacks events");
             }
         }
     }

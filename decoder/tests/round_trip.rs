@@ -28,9 +28,9 @@ fn a_small_trace_is_whole_and_gives_everything_back() {
         for track in 0..2 {
             assert_eq!(&decode(&trace, launch, track).unwrap(), streams);
             for warp in 0..trace.launch(launch).unwrap().warps() {
-                let alone: Vec<Event> =
+                let single: Vec<Event> =
                     trace.decode_warp(launch, warp, track).unwrap().map(Result::unwrap).collect();
-                assert_eq!(alone, streams.get(&warp).cloned().unwrap_or_default());
+                assert_eq!(single, streams.get(&warp).cloned().unwrap_or_default());
             }
             let events: u64 = streams.values().map(|events| events.len() as u64).sum();
             assert_eq!(trace.totals(launch, track).events, events);
@@ -187,8 +187,8 @@ fn a_chunk_of_more_events_than_any_buffer_comes_back() {
     let trace = TraceFile::from_bytes(recorder.record(&[(launch, streams.clone())])).unwrap();
     assert_eq!(trace.totals(0, 0).chunks, 2, "the long warp is one chunk");
     assert_eq!(decode(&trace, 0, 0).unwrap(), streams);
-    let alone: Vec<Event> = trace.decode_warp(0, 1, 0).unwrap().map(Result::unwrap).collect();
-    assert_eq!(alone, streams[&1]);
+    let single: Vec<Event> = trace.decode_warp(0, 1, 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(single, streams[&1]);
     let report = trace.verify();
     assert!(report.is_ok(), "{report}");
     assert_eq!(report.twin.unwrap().events, 2_500_001);
@@ -225,9 +225,9 @@ proptest! {
         for track in 0..2 {
             prop_assert_eq!(&decode(&trace, 1, track).unwrap(), &streams);
             for (&warp, events) in &streams {
-                let alone: Vec<Event> =
+                let single: Vec<Event> =
                     trace.decode_warp(1, warp, track).unwrap().map(Result::unwrap).collect();
-                prop_assert_eq!(&alone, events);
+                prop_assert_eq!(&single, events);
             }
         }
         let report = trace.verify();

@@ -205,9 +205,9 @@ fn tracks_of_other_lengths_differ_unless_events_were_lost() {
     );
 }
 
-/// A warp's events in two groups of lanes that are apart: the trace's runs where they began, and as it
+/// A warp's events in two groups of lanes that have diverged: the trace's runs where they began, and as it
 /// happened.
-fn apart() -> (Streams, Streams) {
+fn diverged() -> (Streams, Streams) {
     let (low, high) = (0x0000_ffff, 0xffff_0000);
     let mut trace = vec![event(1, low); 300];
     trace.extend((0..300).map(|number| event(2 + number % 3, high)));
@@ -220,7 +220,7 @@ fn apart() -> (Streams, Streams) {
 
 #[test]
 fn events_that_share_no_lane_may_change_places() {
-    let (trace, twin) = apart();
+    let (trace, twin) = diverged();
     for codec in [ecl(), CodecSpec::Predict(PredictParams::DEFAULT)] {
         let recorder = Recorder::new(vec![codec, CodecSpec::Raw]);
         for tracks in [vec![&trace, &twin], vec![&twin, &trace]] {
@@ -262,7 +262,7 @@ fn as_many_events_of_other_lanes_are_a_difference() {
 #[test]
 fn a_loss_excuses_what_its_own_track_lacks() {
     let mut recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
-    let (trace, twin) = apart();
+    let (trace, twin) = diverged();
     let mut part = trace.clone();
     part.get_mut(&1).unwrap().truncate(400);
     // The trace lost its end: every run where it began, so that 300 events of one half and 100 of the other

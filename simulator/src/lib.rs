@@ -30,8 +30,8 @@
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
-//! `docs/contributors/simulator.md` tells what the order of execution is, what counts as misuse, and how fast it runs.
-//! Unix only: the stacks come from `mmap`.
+//! `docs/contributors/simulator.md` tells what the order of execution is, what counts as misuse, and how fast
+//! it runs. Unix only: the stacks come from `mmap`.
 //!
 //! [`WarpOp`]: warptrace_device::simt::host::WarpOp
 

@@ -79,9 +79,9 @@ impl ChosenWarps {
             return None;
         }
         let (blocks, warp) = (block - self.first_block, warp_in_block - self.first_warp);
-        let place = blocks / self.block_step;
-        if place * self.block_step == blocks && place < self.blocks && warp < self.block_warps {
-            Some(place * self.block_warps + warp)
+        let step_number = blocks / self.block_step;
+        if step_number * self.block_step == blocks && step_number < self.blocks && warp < self.block_warps {
+            Some(step_number * self.block_warps + warp)
         } else {
             None
         }
@@ -122,15 +122,15 @@ impl ChosenWarps {
             return 0;
         }
         let blocks = block - self.first_block;
-        let place = blocks / self.block_step;
-        if place >= self.blocks {
+        let step_number = blocks / self.block_step;
+        if step_number >= self.blocks {
             return self.count();
         }
-        if place * self.block_step != blocks {
-            return (place + 1) * self.block_warps;
+        if step_number * self.block_step != blocks {
+            return (step_number + 1) * self.block_warps;
         }
         let warps = warp_in_block.saturating_sub(self.first_warp);
-        place * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
+        step_number * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
     }
 
     /// Threads of the chosen warps of a block of so many threads. A launch of such blocks has the chosen

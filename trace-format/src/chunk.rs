@@ -14,9 +14,9 @@
 //!     32     …  payload
 //! ```
 //!
-//! All little-endian. A chunk starts from a fresh codec state, so each decodes alone. A chunk with no events
-//! and length 0 was claimed and not used; the host passes it over. A warp's chunks lie in the pool in the
-//! order of their sequence.
+//! All little-endian. A chunk starts from a fresh codec state, so each decodes without the others. A chunk
+//! with no events and length 0 was claimed and not used; the host passes it over. A warp's chunks lie in the
+//! pool in the order of their sequence.
 
 /// Bytes of a chunk's header in device memory.
 pub const CHUNK_HEADER_BYTES: u32 = 32;

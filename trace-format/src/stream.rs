@@ -72,8 +72,8 @@
 //! So what was in log memory at one time has all its predecessors in log memory at any later time: each run
 //! of its lanes that began before had been left by them, and been appended, before it began. Runs that share
 //! the lowest lane of their mask began at different times: of two with the same lane and time one is a copy.
-//! Only runs that lanes append alone, as those of a counted loop, are marked as [`SOLE`]: each of them is an
-//! original, whoever has appended it, and several may be of one time.
+//! Only runs that lanes append without copies, such as those of a counted loop, are marked as [`SOLE`]: each
+//! of them is an original, whoever has appended it, and several may be of one time.
 //!
 //! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and
 //! the number there make up all events that there were; those that no original and no copy tells of are lost.

@@ -22,18 +22,18 @@ fn encode_runs(spec: CodecSpec, runs: &[(Event, u32)], capacity: u32) -> Vec<(u3
             let mut events = 0;
             $begin(&mut state, &mut work);
             for (event, count) in runs {
-                let mut left = *count;
-                while left != 0 {
+                let mut remaining = *count;
+                while remaining != 0 {
                     if !state.has_room(capacity) {
                         let length: u32 = $finish(&mut state, &mut work, &mut out);
                         chunks.push((events, out.0[..length as usize].to_vec()));
                         events = 0;
                         $begin(&mut state, &mut work);
                     }
-                    let taken: u32 = $run(&mut state, &mut work, &mut out, *event, left);
-                    assert!((1..=left).contains(&taken));
+                    let taken: u32 = $run(&mut state, &mut work, &mut out, *event, remaining);
+                    assert!((1..=remaining).contains(&taken));
                     events += taken;
-                    left -= taken;
+                    remaining -= taken;
                 }
             }
             if events != 0 {
@@ -47,16 +47,16 @@ fn encode_runs(spec: CodecSpec, runs: &[(Event, u32)], capacity: u32) -> Vec<(u3
         CodecSpec::Raw => encode!(
             RawState::new(),
             |state: &mut RawState, _: Slice<'_, '_>| state.begin_chunk(),
-            |state: &mut RawState, _: Slice<'_, '_>, out: Slice<'_, '_>, event, left| {
-                state.push_run(out, event, left, capacity)
+            |state: &mut RawState, _: Slice<'_, '_>, out: Slice<'_, '_>, event, remaining| {
+                state.push_run(out, event, remaining, capacity)
             },
             |state: &mut RawState, _: Slice<'_, '_>, _: Slice<'_, '_>| state.finish_chunk()
         ),
         CodecSpec::Ecl(params) => encode!(
             EclState::new(),
             |state: &mut EclState, work: Slice<'_, '_>| state.begin_chunk(&params, work),
-            |state: &mut EclState, work: Slice<'_, '_>, out: Slice<'_, '_>, event, left| {
-                state.push_run(&params, work, out, event, left, capacity)
+            |state: &mut EclState, work: Slice<'_, '_>, out: Slice<'_, '_>, event, remaining| {
+                state.push_run(&params, work, out, event, remaining, capacity)
             },
             |state: &mut EclState, work: Slice<'_, '_>, out: Slice<'_, '_>| state
                 .finish_chunk(&params, work, out)
@@ -64,8 +64,8 @@ fn encode_runs(spec: CodecSpec, runs: &[(Event, u32)], capacity: u32) -> Vec<(u3
         CodecSpec::Predict(params) => encode!(
             PredictState::new(),
             |state: &mut PredictState, work: Slice<'_, '_>| state.begin_chunk(&params, work),
-            |state: &mut PredictState, work: Slice<'_, '_>, out: Slice<'_, '_>, event, left| {
-                state.push_run(&params, work, out, event, left)
+            |state: &mut PredictState, work: Slice<'_, '_>, out: Slice<'_, '_>, event, remaining| {
+                state.push_run(&params, work, out, event, remaining)
             },
             |state: &mut PredictState, work: Slice<'_, '_>, out: Slice<'_, '_>| state
                 .finish_chunk(&params, work, out)

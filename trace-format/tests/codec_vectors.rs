@@ -1,4 +1,5 @@
-//! Bytes worked out by hand from the rules in `docs/contributors/codec-ecl.md`, for each stage and for whole chunks.
+//! Bytes worked out by hand from the rules in `docs/contributors/codec-ecl.md`, for each stage and for whole
+//! chunks.
 
 use warptrace_format::codec::ecl::lza2::{Emitted, Lza2State};
 use warptrace_format::codec::ecl::reference;

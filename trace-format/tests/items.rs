@@ -67,7 +67,7 @@ fn at(locations: impl IntoIterator<Item = u16>) -> Vec<Event> {
 
 #[test]
 fn a_loop_is_one_item_however_often_it_runs() {
-    for (codec, most_items, longest) in [
+    for (codec, max_items, longest) in [
         (CodecSpec::Predict(PredictParams::DEFAULT), 100, 25),
         (CodecSpec::Raw, 40, 16),
         (CodecSpec::Ecl(EclParams::DEFAULT), 40, 16),
@@ -80,7 +80,7 @@ fn a_loop_is_one_item_however_often_it_runs() {
             assert_eq!(chunks.len(), 1);
             let items = items(codec, &chunks);
             assert_eq!(expanded(&items), events);
-            assert!(items.len() <= most_items, "{codec:?}, body of {length}: {} items", items.len());
+            assert!(items.len() <= max_items, "{codec:?}, body of {length}: {} items", items.len());
             let most = items.iter().max_by_key(|(_, times)| times).expect("there are items");
             assert_eq!(most.0.len(), usize::from(length), "{codec:?}");
             assert!(most.1 as usize > times - 20, "{codec:?}: {} times in one item", most.1);

@@ -1,4 +1,5 @@
-//! Payloads of `predict` worked out by hand from the tables in `docs/contributors/codec-predict.md`, and the faults of others.
+//! Payloads of `predict` worked out by hand from the tables in `docs/contributors/codec-predict.md`, and the
+//! faults of others.
 //!
 //! Bits stand in the order in which they are written, each byte's lowest first.
 
@@ -45,7 +46,7 @@ fn a_loop_between_two_locations() {
 fn a_branch_with_two_sides() {
     // (7)        01, 5 as 10100
     // (8, f)     1; +1 1; not the same 0; last mask 1; a bit a lane 1, then 1111 and 28 zeros
-    // (9, rest)  1; +1 1; 0; level 1 01, apart 1; all lanes 01
+    // (9, rest)  1; +1 1; 0; level 1 01, disjoint 1; all lanes 01
     // (10)       1; +1 1; 0; level 1 01, with them 0; all lanes 01
     // 01 10100 1 | 1 0 1 1 1111 | 0… | 0… | 0… | 0000 1 1 0 0 | 1 1 0 1 1 1 0 0 | 1 0 0 1
     check(&[0x96, 0xfd, 0x00, 0x00, 0x00, 0x30, 0x3b, 0x09], &[(7, ALL), (8, 0xf), (9, !0xf), (10, ALL)]);

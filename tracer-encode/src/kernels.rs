@@ -94,7 +94,7 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_raw_serial(
     encode_all::<RawState>(&pool, Launches { table, count: launches }, count, Codec::Raw, ());
 }
 
-/// As [`warptrace_encode_raw_serial`], with `ecl`.
+/// Encodes like [`warptrace_encode_raw_serial`], with `ecl`.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -108,7 +108,7 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_ecl_serial(
     encode_all::<EclState>(&pool, Launches { table, count: launches }, count, Codec::Ecl, DEVICE_ECL);
 }
 
-/// As [`warptrace_encode_raw_serial`], with `predict`.
+/// Encodes like [`warptrace_encode_raw_serial`], with `predict`.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].

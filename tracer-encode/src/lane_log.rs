@@ -65,7 +65,7 @@ pub(crate) struct StreamLogs {
 }
 
 impl StreamLogs {
-    /// Those of a launch's stream: `track * warps + warp`.
+    /// Gives the logs of a launch's stream: `track * warps + warp`.
     #[inline(always)]
     pub(crate) fn of(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Cursor {
         self.seek_words(memory, logs).map(Entry::from_words)
     }
 
-    /// The same; answers the words of the run's entry.
+    /// Moves to the next run; answers the words of its entry.
     #[inline(always)]
     fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {

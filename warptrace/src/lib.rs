@@ -41,7 +41,8 @@
 //!
 //! # On a GPU
 //! `warptrace_build::compile("src/kernels.rs")` in the package's `build.rs` compiles the kernels of that file
-//! for GPUs; [`Device::auto`] takes the first GPU. `docs/users/own-kernel.md` goes through it from an empty folder.
+//! for GPUs; [`Device::auto`] takes the first GPU. `docs/users/own-kernel.md` goes through it from an empty
+//! folder.
 //!
 //! # Parts
 //! - [`device`]: what kernels call.

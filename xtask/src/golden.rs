@@ -12,7 +12,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let arguments = ["test", "--package", "warptrace-decoder", "--test", "golden"];
     process::run(workspace::cargo().args(arguments).env(OVERWRITE, "1"))?;
     println!(
-        "\nGolden files written. A change in them is a change of the format: see \"Evolution\" in docs/contributors/format.md."
+        "\nGolden files written. A change in them is a change of the format: see \"Evolution\" in \
+         docs/contributors/format.md."
     );
     process::run(std::process::Command::new("git").current_dir(workspace::root()).args([
         "status",

@@ -28,7 +28,7 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// As the analysis takes it.
+    /// Converts it to what the analysis takes.
     pub(crate) fn selection(&self) -> Selection {
         let Self { kernel, launch, block, warp } = self;
         Selection { kernel: kernel.clone(), launch: *launch, block: *block, warp: *warp, focus: None }

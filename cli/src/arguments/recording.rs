@@ -47,7 +47,7 @@ pub(crate) struct Recording {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) records: Records,
 
-    /// Device memory that the tracer takes at most, all together, as in 64MiB, 1GiB, 512M or plain bytes
+    /// Device memory that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
     /// [default: 1GiB, or a quarter of the device's memory if that is less]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,
@@ -174,7 +174,7 @@ impl Recording {
         }
     }
 
-    /// As a session takes it.
+    /// Converts it to options of a session.
     pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
         let mut options = SessionOptions::new(self.codec()?);
         options.dual = self.dual;

@@ -32,7 +32,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// As a session takes it.
+    /// Converts it to a window of a session.
     pub(crate) fn window(&self) -> Window {
         let Self { kernels, launches, blocks, warps, max_events } = self;
         let (launches, blocks, warps) = (*launches, *blocks, *warps);

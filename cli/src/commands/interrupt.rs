@@ -16,7 +16,7 @@ use crate::{exit, output};
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
 /// Places that are named.
-const PLACES: usize = 12;
+const MAX_POSITIONS: usize = 12;
 
 /// From now on the first SIGINT or SIGTERM sets the flag, and a second one ends the process at once.
 ///
@@ -41,7 +41,7 @@ pub(super) fn end(interrupted: &Interrupted, program: &TracedProgram<'_>, file: 
 
 /// Where a warp is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Position {
     /// Lanes of it are in a run at this location.
     In(u16),
     /// The last run that lanes of it have left was at this location.
@@ -49,7 +49,7 @@ enum Place {
     Unknown,
 }
 
-/// Warps that are at a place.
+/// Warps that are at a position.
 struct Warps {
     number: u64,
     /// The first of them.
@@ -74,54 +74,55 @@ impl Warps {
 fn describe(interrupted: &Interrupted, program: &TracedProgram<'_>, file: &str) -> String {
     let Interrupted { kernel, launch, warps, running, .. } = interrupted;
     let all = output::count(u64::from(*warps));
-    let left = output::count(running.len() as u64);
-    let mut text =
-        format!("interrupted: kernel `{kernel}`, launch {launch}: {left} of {all} warps have not ended\n");
-    let places = places_of(running);
-    for (at, Warps { number, first, least, most }) in places.iter().take(PLACES) {
+    let remaining = output::count(running.len() as u64);
+    let mut text = format!(
+        "interrupted: kernel `{kernel}`, launch {launch}: {remaining} of {all} warps have not ended\n"
+    );
+    let positions = positions_of(running);
+    for (at, Warps { number, first, least, most }) in positions.iter().take(MAX_POSITIONS) {
         let warp_word = if *number == 1 { "warp" } else { "warps" };
         let words = match at {
-            Place::In(id) => {
+            Position::In(id) => {
                 let is = if *number == 1 { "is" } else { "are" };
                 let (least, most) = (output::count((*least).into()), output::count((*most).into()));
                 let times = if least == most { least } else { format!("{least} to {most}") };
-                format!("{is} in {}, {times} times or more", place(*id, program))
+                format!("{is} in {}, {times} times or more", name_of(*id, program))
             }
-            Place::Past(id) => format!("last came past {}", place(*id, program)),
-            Place::Unknown => "have not begun, or are still where they came first".to_owned(),
+            Position::Past(id) => format!("last came past {}", name_of(*id, program)),
+            Position::Unknown => "have not begun, or are still where they came first".to_owned(),
         };
         text += &format!("  {} {warp_word} {words}; the first is warp {first}\n", output::count(*number));
     }
-    if places.len() > PLACES {
-        text += &format!("  and others at {} further places\n", places.len() - PLACES);
+    if positions.len() > MAX_POSITIONS {
+        text += &format!("  and others at {} further trace points\n", positions.len() - MAX_POSITIONS);
     }
     text + &format!("the trace up to here is in {file}\n")
 }
 
-/// The places at which warps are, those of the most warps first.
-fn places_of(running: &[Standing]) -> Vec<(Place, Warps)> {
-    let mut places: BTreeMap<Place, Warps> = BTreeMap::new();
+/// The positions at which warps are, those of the most warps first.
+fn positions_of(running: &[Standing]) -> Vec<(Position, Warps)> {
+    let mut positions: BTreeMap<Position, Warps> = BTreeMap::new();
     for standing in running {
-        // Groups of a warp that have parted are at several places, or at the same one in runs of their own.
-        let mut at: BTreeMap<Place, u32> = BTreeMap::new();
+        // Diverged groups of a warp are at several positions, or at the same one in runs of their own.
+        let mut at: BTreeMap<Position, u32> = BTreeMap::new();
         for run in &standing.open {
-            let count = at.entry(Place::In(run.location)).or_default();
+            let count = at.entry(Position::In(run.location)).or_default();
             *count = (*count).max(run.count);
         }
         if at.is_empty() {
-            at.insert(standing.last.map_or(Place::Unknown, |(location, _)| Place::Past(location)), 0);
+            at.insert(standing.last.map_or(Position::Unknown, |(location, _)| Position::Past(location)), 0);
         }
-        for (place, count) in at {
-            places.entry(place).or_insert_with(|| Warps::first(standing.warp)).add(count);
+        for (position, count) in at {
+            positions.entry(position).or_insert_with(|| Warps::first(standing.warp)).add(count);
         }
     }
-    let mut places: Vec<(Place, Warps)> = places.into_iter().collect();
-    places.sort_by_key(|(_, warps)| Reverse(warps.number));
-    places
+    let mut positions: Vec<(Position, Warps)> = positions.into_iter().collect();
+    positions.sort_by_key(|(_, warps)| Reverse(warps.number));
+    positions
 }
 
 /// A location as a person names it.
-fn place(id: u16, program: &TracedProgram<'_>) -> String {
+fn name_of(id: u16, program: &TracedProgram<'_>) -> String {
     for points in program.points {
         if let Some(point) = points.points.iter().find(|point| point.id == id) {
             let (line, _) = points.position(point).unwrap_or((0, 0));
@@ -147,16 +148,16 @@ mod tests {
             standing(4, Some((5, 1)), &[open(7, 1024), open(6, 1), open(7, 2)]),
             standing(5, None, &[open(7, 64)]),
         ];
-        let places = places_of(&running);
-        let found: Vec<_> = places
+        let positions = positions_of(&running);
+        let found: Vec<_> = positions
             .iter()
             .map(|(at, warps)| (*at, warps.number, warps.first, warps.least, warps.most))
             .collect();
         let expected = [
-            (Place::In(7), 2, 4, 64, 1024),
-            (Place::In(6), 1, 4, 1, 1),
-            (Place::Past(5), 1, 3, 0, 0),
-            (Place::Unknown, 1, 2, 0, 0),
+            (Position::In(7), 2, 4, 64, 1024),
+            (Position::In(6), 1, 4, 1, 1),
+            (Position::Past(5), 1, 3, 0, 0),
+            (Position::Unknown, 1, 2, 0, 0),
         ];
         assert_eq!(found, expected);
     }

@@ -68,19 +68,19 @@ struct Scan<'a> {
 impl Scan<'_> {
     /// Reads the section at `at`.
     fn step(&mut self, at: u64) -> Result<Step, OpenError> {
-        let left = self.bytes.length.saturating_sub(at);
-        if left == 0 {
+        let remaining = self.bytes.length.saturating_sub(at);
+        if remaining == 0 {
             return Ok(Step::End(End::Because(PrefixReason::Unfinished)));
         }
-        if left < SECTION_HEADER_BYTES as u64 {
-            let missing = SECTION_HEADER_BYTES as u64 - left;
+        if remaining < SECTION_HEADER_BYTES as u64 {
+            let missing = SECTION_HEADER_BYTES as u64 - remaining;
             let reason = PrefixReason::CutShort { section: None, offset: at, missing };
             return Ok(Step::End(End::Because(reason)));
         }
         let header = self.bytes.header(at)?;
         let kind = header.kind(at)?;
-        if header.total_bytes() > left {
-            let missing = header.total_bytes() - left;
+        if header.total_bytes() > remaining {
+            let missing = header.total_bytes() - remaining;
             let reason = PrefixReason::CutShort { section: Some(header.tag), offset: at, missing };
             return Ok(Step::End(End::Because(reason)));
         }

@@ -9,7 +9,7 @@ use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_RING, PO
 use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
-use super::problem::{Place, Problem};
+use super::problem::{EventPosition, Problem};
 use super::report::VerifyReport;
 use super::stream::{Comparison, Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
@@ -22,8 +22,8 @@ use crate::window::{Window, Windows};
 /// Sums over one track of the launch.
 #[derive(Debug, Default)]
 struct TrackSums {
-    unknown: BTreeMap<u16, (u64, Place)>,
-    outside: Option<(u64, Place, u32, u32)>,
+    unknown: BTreeMap<u16, (u64, EventPosition)>,
+    outside: Option<(u64, EventPosition, u32, u32)>,
     /// Warps that hold something although they were not chosen, and the first of them.
     not_chosen: u64,
     first_not_chosen: u32,
@@ -135,12 +135,12 @@ impl<'a> LaunchCheck<'a> {
         let (launch, warp) = (self.rules.launch, check.warp);
         let lanes = self.rules.lanes(warp);
         for ((track, found), sums) in (0..).zip(&check.tracks).zip(&mut self.sums) {
-            let place = |event| Place { launch, track, warp, event };
+            let position = |event| EventPosition { launch, track, warp, event };
             for (&location, count) in &found.unknown {
-                sums.unknown.entry(location).or_insert((0, place(count.first))).0 += count.events;
+                sums.unknown.entry(location).or_insert((0, position(count.first))).0 += count.events;
             }
             if let Some((count, mask)) = found.outside {
-                sums.outside.get_or_insert((0, place(count.first), mask, lanes)).0 += count.events;
+                sums.outside.get_or_insert((0, position(count.first), mask, lanes)).0 += count.events;
             }
         }
     }

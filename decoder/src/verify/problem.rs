@@ -9,10 +9,10 @@ use super::twin::LanesNext;
 use crate::error::DecodeError;
 use crate::file::Completeness;
 
-/// An event's place in a trace.
+/// Where an event is in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct EventPosition {
     /// Launch number.
     pub launch: u32,
     /// Track.
@@ -23,14 +23,14 @@ pub struct Place {
     pub event: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EventPosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { launch, track, warp, event } = self;
         write!(out, "launch {launch}, track {track}, warp {warp}, event {event}")
     }
 }
 
-/// What lanes come to next, in words.
+/// Says in words what lanes come to next.
 fn all_next(expected: &[LanesNext]) -> String {
     let words = expected.iter().map(|LanesNext { lanes, event }| match event {
         Some(Event { location, mask }) => {
@@ -67,7 +67,7 @@ fn named(first: &[u32], warps: u64) -> String {
     }
 }
 
-/// What to do against a loss, behind a semicolon.
+/// Says what to do against a loss, behind a semicolon.
 pub(super) fn remedy(reason: LossReason) -> String {
     reason.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"))
 }
@@ -92,7 +92,7 @@ pub enum Problem {
         /// Events that name it, in this launch and track.
         events: u64,
         /// The first of them, in order of warp.
-        first: Place,
+        first: EventPosition,
     },
     /// Events by lanes that their warp does not have.
     #[error(
@@ -103,7 +103,7 @@ pub enum Problem {
         /// Such events in this launch and track.
         events: u64,
         /// The first of them, in order of warp.
-        first: Place,
+        first: EventPosition,
         /// Its mask.
         mask: u32,
         /// The lanes that the warp has.

@@ -153,8 +153,8 @@ fn check_stream<F: ChunkFeed>(
         let mut number = check.events;
         let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
             let times = u64::from(item.times());
-            for (place, &event) in (number..).zip(item.body()) {
-                let first = Count { events: 0, first: place };
+            for (number, &event) in (number..).zip(item.body()) {
+                let first = Count { events: 0, first: number };
                 if !rules.known[usize::from(event.location)] {
                     check.unknown.entry(event.location).or_insert(first).events += times;
                 }

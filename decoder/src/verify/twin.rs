@@ -20,7 +20,7 @@ pub(super) use ends::{LaneEvents, Surplus};
 use waiting::Waiting;
 
 /// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs
-/// one for each group of lanes that are apart, and the few that it had begun behind them.
+/// one for each group of lanes that has diverged, and the few that it had begun behind them.
 const MAX_WAITING: usize = 1 << 16;
 
 /// An event, so many times in a row.
@@ -132,13 +132,13 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
 
     /// Takes the trace's next run.
     #[inline]
-    pub(super) fn push(&mut self, Run { event, times: mut left }: Run) {
+    pub(super) fn push(&mut self, Run { event, times: mut remaining }: Run) {
         if self.verdict.is_some() {
             return;
         }
         let [surplus, _] = &mut self.surplus;
-        left -= surplus.take(Run { event, times: left });
-        while left > 0 {
+        remaining -= surplus.take(Run { event, times: remaining });
+        while remaining > 0 {
             let Some(next) = self.next else {
                 self.trace_left = true;
                 return;
@@ -148,12 +148,12 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
                     return;
                 }
             } else if next.event == event {
-                let taken = left.min(next.times);
-                left -= taken;
+                let taken = remaining.min(next.times);
+                remaining -= taken;
                 self.matched += u64::from(taken);
                 self.advance(taken);
             } else {
-                self.wait(Run { event, times: left }, next);
+                self.wait(Run { event, times: remaining }, next);
                 return;
             }
         }
@@ -169,7 +169,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
             if next.event.mask & self.waiting.lanes() != 0 {
                 self.take_waiting(next);
             } else {
-                // No lane of it has an event left in the trace. What other lanes have may still be compared.
+                // No lane of it has another event in the trace. What other lanes have may still be compared.
                 twin_left.get_or_insert_with(|| self.misfit(next.event));
                 self.advance(next.times);
             }

@@ -60,7 +60,7 @@ impl Decoder {
         }
     }
 
-    /// As [`decode`](Self::decode), but gives runs and cycles of events as one item each: expanded
+    /// Decodes like [`decode`](Self::decode), but gives runs and cycles of events as one item each: expanded
     /// ([`Item::for_each`]), they are the same events.
     ///
     /// For `predict` the cost is that of the compressed bytes: what repeats is found in the decoder's state,
@@ -85,8 +85,8 @@ impl Decoder {
         result
     }
 
-    /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
-    /// tracers recorded.
+    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
+    /// that other tracers recorded.
     ///
     /// # Errors
     /// As [`EclDecoder::decode_any`].
@@ -143,8 +143,8 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
         );
     }
     // The largest growth of all codecs: the words of `predict`.
-    let most_bytes = events.len().saturating_mul(MAX_PUSH_GROWTH as usize);
-    let mut out = vec![0; most_bytes.min(chunk_capacity as usize)];
+    let max_bytes = events.len().saturating_mul(MAX_PUSH_GROWTH as usize);
+    let mut out = vec![0; max_bytes.min(chunk_capacity as usize)];
     let mut out = SliceMemory(&mut out);
     let mut work = vec![0; spec.work_bytes() as usize];
     let mut work = SliceMemory(&mut work);

@@ -83,11 +83,11 @@ impl<'a> Item<'a> {
 }
 
 /// Longest body that a [`Coalescer`] looks for.
-const MOST_PERIOD: usize = 16;
+const MAX_PERIOD: usize = 16;
 /// Events that wait for what follows them.
 const PENDING: usize = 64;
-/// Entries of the table of last places.
-const PLACES: usize = 32;
+/// Entries of the table of last positions.
+const HASHES: usize = 32;
 
 /// Finds runs and short cycles among events that come one by one, in constant time an event.
 ///
@@ -98,7 +98,7 @@ pub(crate) struct Coalescer {
     /// Events that were not given on, the oldest first. In a repetition they end with one body.
     pending: Vec<Event>,
     /// Where in `pending` an event with some hash was last.
-    places: [u8; PLACES],
+    positions: [u8; HASHES],
     /// Distance of the last event to the one before that is like it, and how many events in a row had it.
     distance: usize,
     streak: usize,
@@ -114,7 +114,7 @@ impl Coalescer {
     pub(crate) fn new() -> Self {
         Self {
             pending: Vec::with_capacity(PENDING),
-            places: [0; PLACES],
+            positions: [0; HASHES],
             distance: 0,
             streak: 0,
             period: 0,
@@ -143,13 +143,13 @@ impl Coalescer {
 
     fn push_single(&mut self, event: Event, sink: &mut impl FnMut(Item<'_>)) {
         if self.pending.len() == PENDING {
-            self.give(PENDING - MOST_PERIOD, sink);
+            self.give(PENDING - MAX_PERIOD, sink);
         }
         let at = self.pending.len();
-        let hash = (u32::from(event.location) ^ event.mask.wrapping_mul(0x9e37_79b1) >> 27) as usize % PLACES;
-        let before = usize::from(std::mem::replace(&mut self.places[hash], at as u8));
+        let hash = (u32::from(event.location) ^ event.mask.wrapping_mul(0x9e37_79b1) >> 27) as usize % HASHES;
+        let before = usize::from(std::mem::replace(&mut self.positions[hash], at as u8));
         self.pending.push(event);
-        let known = before < at && at - before <= MOST_PERIOD && self.pending[before] == event;
+        let known = before < at && at - before <= MAX_PERIOD && self.pending[before] == event;
         if !known {
             self.streak = 0;
             return;
@@ -169,9 +169,9 @@ impl Coalescer {
         for event in self.pending.drain(..count) {
             sink(Item::Run { event, times: 1 });
         }
-        // Places of events that are gone point at others now, which are compared anyway.
-        for place in &mut self.places {
-            *place = place.saturating_sub(count as u8);
+        // Positions of events that are gone point at others now, which are compared anyway.
+        for position in &mut self.positions {
+            *position = position.saturating_sub(count as u8);
         }
         // A body may have gone in part.
         self.streak = 0;
@@ -188,7 +188,7 @@ impl Coalescer {
         let rest = self.phase;
         self.pending.drain(..body_at);
         self.pending.truncate(rest);
-        self.places = [0; PLACES];
+        self.positions = [0; HASHES];
         (self.period, self.matched, self.phase, self.streak) = (0, 0, 0, 0);
     }
 

@@ -6,7 +6,8 @@
 //!      2     4  mask      bit i is lane i, lowest byte first; not 0
 //! ```
 //!
-//! A payload is exactly six times its chunk's events long. `docs/contributors/codec-raw.md` is the specification.
+//! A payload is exactly six times its chunk's events long. `docs/contributors/codec-raw.md` is the
+//! specification.
 
 use crate::event::Event;
 use crate::memory::Memory;
@@ -155,7 +156,7 @@ impl RawDecoder {
         Ok(())
     }
 
-    /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass.
+    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass.
     ///
     /// # Errors
     /// [`CodecError`](super::CodecError) where the payload is not exactly `events` events.

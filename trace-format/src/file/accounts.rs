@@ -34,9 +34,9 @@ use crate::pool::WarpAccount;
 /// Bytes of the fixed part of an accounting section's body.
 pub const ACCOUNTS_HEADER_BYTES: usize = 24;
 /// Most bytes of one warp's account before compression: three numbers of 64 bits, one of 32 and one of 1.
-const MOST_ACCOUNT_BYTES: usize = 3 * 10 + 5 + 1;
+const MAX_ACCOUNT_BYTES: usize = 3 * 10 + 5 + 1;
 /// Most bytes of the columns' beginnings.
-const MOST_COLUMN_BYTES: usize = 5 * 11;
+const MAX_COLUMN_BYTES: usize = 5 * 11;
 /// The value of all warps follows once.
 const ALL_EQUAL: u8 = 0;
 /// The value of each warp follows.
@@ -108,7 +108,7 @@ pub fn encode_accounts(
     compression: Compression,
 ) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(accounts.len()).unwrap_or(u32::MAX);
-    let mut plain = Vec::with_capacity(accounts.len() * 2 + MOST_COLUMN_BYTES);
+    let mut plain = Vec::with_capacity(accounts.len() * 2 + MAX_COLUMN_BYTES);
     for column in COLUMNS {
         push_column(&mut plain, accounts.iter().map(column.value));
     }
@@ -144,7 +144,7 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<(AccountsHeader, Vec<Warp
     let header = AccountsHeader::parse(body, at)?;
     let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
     let stored_at = at.saturating_add(ACCOUNTS_HEADER_BYTES as u64);
-    let most = header.warps as usize * MOST_ACCOUNT_BYTES + MOST_COLUMN_BYTES;
+    let most = header.warps as usize * MAX_ACCOUNT_BYTES + MAX_COLUMN_BYTES;
     let plain = decompress(SECTION, header.stored_as, stored, most, stored_at)?;
     let mut fields = Fields::new(SECTION, &plain, stored_at);
     let mut accounts = vec![WarpAccount::default(); header.warps as usize];

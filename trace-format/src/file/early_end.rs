@@ -41,7 +41,7 @@ impl EarlyEnd {
         Self::Failed { message }
     }
 
-    /// What is said of the launch: "failed" or "was interrupted".
+    /// Says what became of the launch: "failed" or "was interrupted".
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::Failed { .. } => "failed",

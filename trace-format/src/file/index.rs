@@ -35,7 +35,7 @@ use super::section::SectionKind;
 pub const INDEX_HEADER_BYTES: usize = 16;
 /// Most bytes of an entry before compression: three numbers of 64 bits, one of 2 and five of 32 (one of them
 /// with a sign).
-const MOST_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
+const MAX_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
 const KINDS: [SectionKind; 4] =
     [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts, SectionKind::EarlyEnd];
@@ -180,7 +180,7 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
     let (first, count, stored_as) = parse_header(&mut Fields::new(section, header, at))?;
     let stored = body.get(INDEX_HEADER_BYTES..).unwrap_or_default();
     let stored_at = at.saturating_add(INDEX_HEADER_BYTES as u64);
-    let plain = decompress(section, stored_as, stored, count as usize * MOST_ENTRY_BYTES, stored_at)?;
+    let plain = decompress(section, stored_as, stored, count as usize * MAX_ENTRY_BYTES, stored_at)?;
     let mut fields = Fields::new(section, &plain, stored_at);
     let none = IndexEntry {
         kind: SectionKind::Launch,

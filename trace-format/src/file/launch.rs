@@ -170,7 +170,7 @@ impl LaunchInfo {
         Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
     }
 
-    /// The same launch, of which only these warps were chosen to be recorded. Of a launch without chosen
+    /// Gives the same launch, of which only these warps were chosen to be recorded. Of a launch without chosen
     /// warps the program's own kernel ran, untraced.
     ///
     /// # Errors

@@ -218,7 +218,7 @@ impl SectionHeader {
         self.length + SECTION_HEADER_BYTES as u64
     }
 
-    /// What to do with the section at `at`: `Some(kind)` to read it, `None` to skip it.
+    /// Tells what to do with the section at `at`: `Some(kind)` to read it, `None` to skip it.
     ///
     /// # Errors
     /// The section is not optional, and its tag or its version is unknown.
@@ -242,12 +242,12 @@ pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
     encode_section_of(kind, &[body])
 }
 
-/// As [`encode_section`] for a body in parts, one behind the other.
+/// Encodes like [`encode_section`], for a body in parts, one behind the other.
 pub(super) fn encode_section_of(kind: SectionKind, body: &[&[u8]]) -> Vec<u8> {
     encode_section_version(kind, kind.version(), body)
 }
 
-/// As [`encode_section_of`] in this version of the section.
+/// Encodes like [`encode_section_of`], in this version of the section.
 pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[u8]]) -> Vec<u8> {
     let length = body.iter().map(|part| part.len()).sum::<usize>();
     let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + length);

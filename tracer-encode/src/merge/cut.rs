@@ -4,7 +4,7 @@ use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
 use warptrace_format::pool::PoolDescriptor;
 
-use super::work_area::{MergedRuns, Stream};
+use super::shared::{MergedRuns, Stream};
 use crate::chunks::{self, Waiting};
 use crate::codec::Codec;
 use crate::memory::at_entry;

@@ -16,14 +16,14 @@
 //! block have nothing else to do. A short one is its warp's: most of its time are waits at the beginning and
 //! at the end, which the warps of a block have at the same time.
 //!
-//! The steps are functions that are not inlined, and hand on what they have found in the block's work area:
-//! in one function, with what each needs kept through all, the kernel took 146 registers.
+//! The steps are functions that are not inlined, and hand on what they have found in the block's shared
+//! memory: in one function, with what each needs kept through all, the kernel took 146 registers.
 
 mod cut;
 mod logs;
 pub(crate) mod serial;
+mod shared;
 mod sort;
-mod work_area;
 
 use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
@@ -33,9 +33,9 @@ use warptrace_format::pool::PoolDescriptor;
 use self::cut::{Cut, cut};
 use self::logs::Logs;
 use self::serial::SerialMerge;
+pub(crate) use self::shared::MAX_WARPS;
+use self::shared::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WarpShared};
 use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
-pub(crate) use self::work_area::MAX_WARPS;
-use self::work_area::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WorkArea};
 use crate::chunks;
 use crate::codec::Codec;
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
@@ -47,7 +47,7 @@ use crate::warp::{ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_e
 /// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
 #[inline(always)]
 pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: u32, codec: Codec) {
-    work_area::share(pool, codec);
+    shared::share(pool, codec);
     let warps = (simt::block_threads() / WARP_LANES).min(MAX_WARPS);
     let mut first = simt::block_idx()[0] * warps;
     while first < streams {
@@ -57,12 +57,12 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
         sort_by_warp();
         simt::sync_threads();
         let lane = simt::lane();
-        let mut long = simt::ballot(ALL, lane < warps && WorkArea::of(lane).next_is(Step::SortByBlock));
+        let mut long = simt::ballot(ALL, lane < warps && WarpShared::of(lane).next_is(Step::SortByBlock));
         while long != 0 {
             sort_by_block(long.trailing_zeros());
             long &= long - 1;
         }
-        // Nobody looks at another warp's work area any more.
+        // Nobody looks at another warp's shared memory from here on.
         simt::sync_threads();
         finish();
         first = first.saturating_add(simt::grid_size()[0] * warps);
@@ -117,7 +117,7 @@ impl Share {
 /// them, and writes down what reading them needs. Answers for each lane the first entry of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
-    let (work, lane) = (WorkArea::of(simt::warp_in_block()), simt::lane());
+    let (work, lane) = (WarpShared::of(simt::warp_in_block()), simt::lane());
     // What others have read there.
     simt::sync_warp(ALL);
     let is_there = number < streams;
@@ -142,7 +142,7 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     }
     let mut first = Cursor::default();
     if is_there {
-        first = count_entries(&work_area::pool(), work, logs, account);
+        first = count_entries(&shared::pool(), work, logs, account);
     }
     simt::sync_warp(ALL);
     first
@@ -152,9 +152,9 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
 /// Where that, or the chunks, are used up, the stream waits for another round; what is more than all there is
 /// for merged runs is lost.
 ///
-/// Of rings the runs are passed over before whose beginning a lane has lost some.
+/// Of rings it passes over the runs that began before the last loss of any lane.
 #[inline(always)]
-fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, account: u64) -> Cursor {
+fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let lane = simt::lane();
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
     let mut log = LaneLog::read(memory, logs, lane);
@@ -212,12 +212,12 @@ fn count_entries(pool: &PoolDescriptor, work: WorkArea, logs: StreamLogs, accoun
 /// if only one log has entries, the merged runs themselves.
 #[inline(never)]
 fn read_logs(first: Cursor) {
-    let work = WorkArea::of(simt::warp_in_block());
+    let work = WarpShared::of(simt::warp_in_block());
     if !work.next_is(Step::Read) {
         return;
     }
-    let (pool, merged, stream) = (work_area::pool(), work.merged(), work.stream());
-    let codec = work_area::codec().of_track(stream.track);
+    let (pool, merged, stream) = (shared::pool(), work.merged(), work.stream());
+    let codec = shared::codec().of_track(stream.track);
     let room = room(pool.chunk_bytes);
     let Kept { base, before, passed_over } = work.kept();
     let entries = first.remaining;
@@ -274,9 +274,9 @@ fn read_logs(first: Cursor) {
 /// Sorts the warp's stream, if that is its own task.
 #[inline(never)]
 fn sort_by_warp() {
-    let work = WorkArea::of(simt::warp_in_block());
+    let work = WarpShared::of(simt::warp_in_block());
     if work.next_is(Step::SortByWarp) {
-        let (pool, merged) = (work_area::pool(), work.merged());
+        let (pool, merged) = (shared::pool(), work.merged());
         let keys = SharedKeys::halves(work);
         sort::<false, _>(work, &merged, keys, Team);
         if !work.is_unsorted() {
@@ -288,7 +288,7 @@ fn sort_by_warp() {
 /// Sorts the stream of a warp of the block. From all threads of the block.
 #[inline(never)]
 fn sort_by_block(warp: u32) {
-    let (pool, work) = (work_area::pool(), WorkArea::of(warp));
+    let (pool, work) = (shared::pool(), WarpShared::of(warp));
     let merged = work.merged();
     let keys = GlobalKeys::halves(&pool, &merged);
     sort::<true, _>(work, &merged, keys, Team);
@@ -300,12 +300,12 @@ fn sort_by_block(warp: u32) {
 /// Cuts what has been merged, and adds it all to the account.
 #[inline(never)]
 fn finish() {
-    let work = WorkArea::of(simt::warp_in_block());
+    let work = WarpShared::of(simt::warp_in_block());
     if work.next_is(Step::Nothing) {
         return;
     }
-    let (pool, stream) = (work_area::pool(), work.stream());
-    let codec = work_area::codec().of_track(stream.track);
+    let (pool, stream) = (shared::pool(), work.stream());
+    let codec = shared::codec().of_track(stream.track);
     let (mut merged, mut sums) = (work.merged(), work.sums());
     if work.next_is(Step::MergeSerially) || work.is_unsorted() {
         let Share { kept, sums: anew } = merge_serially(&pool, work, &stream, &merged, codec);
@@ -329,7 +329,7 @@ fn finish() {
 #[inline(always)]
 fn merge_serially(
     pool: &PoolDescriptor,
-    work: WorkArea,
+    work: WarpShared,
     stream: &Stream,
     merged: &MergedRuns,
     codec: Codec,

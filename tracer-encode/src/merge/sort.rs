@@ -16,7 +16,7 @@ use warptrace_format::Memory;
 use warptrace_format::log::Entry;
 use warptrace_format::pool::PoolDescriptor;
 
-use super::work_area::{MAX_SHARED_KEYS, MergedRuns, WorkArea};
+use super::shared::{MAX_SHARED_KEYS, MergedRuns, WarpShared};
 use crate::memory::{GlobalMemory, SharedMemory, at_entry};
 use crate::merged::merged_words;
 use crate::warp::{ALL, NEVER};
@@ -82,7 +82,7 @@ pub(super) struct SharedKeys {
 impl SharedKeys {
     /// Both halves, of the warp's own.
     #[inline(always)]
-    pub(super) fn halves(work: WorkArea) -> [Self; 2] {
+    pub(super) fn halves(work: WarpShared) -> [Self; 2] {
         let memory = work.keys;
         [Self { memory, at: 0 }, Self { memory, at: MAX_SHARED_KEYS * KEY_BYTES }]
     }
@@ -140,16 +140,16 @@ fn levels(lists: u32) -> u32 {
     (lists - 1).checked_ilog2().map_or(0, |highest| highest + 1)
 }
 
-/// Of two halves that in which keys have to be so that they are in the second one in the end.
+/// Chooses the half in which keys must be at first, so that they are in the second one when they are sorted.
 #[inline(always)]
 pub(super) fn unsorted<K: Keys>([first, second]: [K; 2], lists: u32) -> K {
     if levels(lists).is_multiple_of(2) { second } else { first }
 }
 
-/// Sorts the keys of a stream that has more than one list. If a list is not sorted, says so in the work area.
+/// Sorts the keys of a stream that has more than one list. If a list is not sorted, says so in shared memory.
 #[inline(always)]
 pub(super) fn sort<const BLOCK: bool, K: Keys>(
-    work: WorkArea,
+    work: WarpShared,
     merged: &MergedRuns,
     [first, second]: [K; 2],
     team: Team<BLOCK>,
@@ -184,7 +184,7 @@ struct Pair {
 
 impl Pair {
     #[inline(always)]
-    fn new(work: WorkArea, list: u32, step: u32) -> Self {
+    fn new(work: WarpShared, list: u32, step: u32) -> Self {
         let (start, middle) = (work.start(list), work.start(list + step));
         Self { list, start, middle, end: work.start(list + 2 * step) }
     }
@@ -192,7 +192,7 @@ impl Pair {
     /// The pair that holds a position. Lists become half as many `levels` times, and have done so `level`
     /// times.
     #[inline(always)]
-    fn of(work: WorkArea, levels: u32, level: u32, position: u32) -> Self {
+    fn of(work: WarpShared, levels: u32, level: u32, position: u32) -> Self {
         // Bit by bit: the last list that starts at that position or before it.
         let (mut list, mut step) = (0, 1 << (levels - 1));
         while step > 1 << level {
@@ -222,7 +222,7 @@ impl Pair {
 
 /// Writes the positions from `begin` to `end` of the lists that pairs become.
 #[inline(always)]
-fn merge_part<K: Keys>(work: WorkArea, levels: u32, level: u32, from: K, to: K, begin: u32, end: u32) {
+fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K, begin: u32, end: u32) {
     let mut pair = Pair::of(work, levels, level, begin);
     let firsts = pair.split(from, begin - pair.start);
     let (mut one, mut other) = (pair.start + firsts, pair.middle + (begin - pair.start - firsts));

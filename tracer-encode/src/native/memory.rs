@@ -288,6 +288,6 @@ fn check_launch(
         launch: launch.launch,
         field: "warps",
         value: launch.warps.into(),
-        must: "all launches together have less than 2^32 streams",
+        must: "all launches have in all less than 2^32 streams",
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! [`run`] refines on a device, [`reference()`] on the CPU, one triangle at a time and with exact predicates. Both
 //! follow the same rules, so both results pass [`check::mesh`](crate::check::mesh); they differ in the order of
-//! insertion, and therefore in their triangles. `docs/evaluation/programs-dmr.md` describes the rules and the trace points.
+//! insertion, and therefore in their triangles. `docs/evaluation/programs-dmr.md` describes the rules and the
+//! trace points.
 //!
 //! # When a triangle with a sharp angle stays
 //! Refinement to 30 degrees has no proof of termination, and an input may demand sharper angles. Three rules, each

@@ -11,8 +11,8 @@ use super::Run;
 #[derive(Clone, Copy, Debug)]
 struct Node {
     event: Event,
-    /// Events of it that the twin has not had; 0 if the place is free.
-    left: u32,
+    /// Events of it that the twin has not had; 0 if the node is free.
+    remaining: u32,
     /// Its lanes in whose queues another run is before it.
     behind: u32,
 }
@@ -21,9 +21,9 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Waiting {
     nodes: Vec<Node>,
-    /// Places in `nodes` that are free.
+    /// Indices of `nodes` that are free.
     free: Vec<u32>,
-    /// For each lane, the places of the runs that it takes part in, in the order of the trace.
+    /// For each lane, the indices of the runs that it takes part in, in the order of the trace.
     queues: [VecDeque<u32>; 32],
     /// The lanes whose queues are not empty.
     lanes: u32,
@@ -56,23 +56,23 @@ impl Waiting {
 
     /// The event of the first run that waits in the queue of a lane.
     pub(super) fn first(&self, lane: usize) -> Option<Event> {
-        self.queues[lane].front().map(|&place| self.nodes[place as usize].event)
+        self.queues[lane].front().map(|&index| self.nodes[index as usize].event)
     }
 
     /// Puts a run behind all others of its lanes.
     pub(super) fn push(&mut self, Run { event, times }: Run) {
-        let node = Node { event, left: times, behind: event.mask & self.lanes };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.nodes[place as usize] = node;
-                place
+        let node = Node { event, remaining: times, behind: event.mask & self.lanes };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.nodes[index as usize] = node;
+                index
             }
             None => {
                 self.nodes.push(node);
                 self.nodes.len() as u32 - 1
             }
         };
-        lanes_of(event.mask).for_each(|lane| self.queues[lane].push_back(place));
+        lanes_of(event.mask).for_each(|lane| self.queues[lane].push_back(index));
         self.lanes |= event.mask;
     }
 
@@ -82,21 +82,21 @@ impl Waiting {
         // Runs of one mask stand in the same order in all their queues, so any lane will do to find the
         // first.
         let lane = lanes_of(run.event.mask).next()?;
-        let place = *self.queues[lane].front()?;
-        let node = &mut self.nodes[place as usize];
+        let index = *self.queues[lane].front()?;
+        let node = &mut self.nodes[index as usize];
         if node.event != run.event || node.behind != 0 {
             return None;
         }
-        let taken = node.left.min(run.times);
-        node.left -= taken;
-        if node.left == 0 {
-            self.remove_first(place, run.event.mask);
+        let taken = node.remaining.min(run.times);
+        node.remaining -= taken;
+        if node.remaining == 0 {
+            self.remove_first(index, run.event.mask);
         }
         Some(taken)
     }
 
     /// Takes a run that is the first of its lanes, those of `mask`, out of their queues.
-    fn remove_first(&mut self, place: u32, mask: u32) {
+    fn remove_first(&mut self, index: u32, mask: u32) {
         for lane in lanes_of(mask) {
             let queue = &mut self.queues[lane];
             queue.pop_front();
@@ -105,6 +105,6 @@ impl Waiting {
                 None => self.lanes &= !(1 << lane),
             }
         }
-        self.free.push(place);
+        self.free.push(index);
     }
 }

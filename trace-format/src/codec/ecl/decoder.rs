@@ -66,8 +66,8 @@ impl EclDecoder {
         })
     }
 
-    /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
-    /// tracers recorded.
+    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
+    /// that other tracers recorded.
     ///
     /// # Errors
     /// As [`decode`](Self::decode), less [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
@@ -97,9 +97,9 @@ impl EclDecoder {
             self.position = 0;
         }
         let base = self.position;
-        let mut left = events * RAW_EVENT_BYTES;
+        let mut remaining = events * RAW_EVENT_BYTES;
         // Set before anything can fail: whatever this chunk leaves in the table lies below.
-        self.position = base + left;
+        self.position = base + remaining;
 
         let params = self.params;
         let window = params.window() as usize;
@@ -134,10 +134,10 @@ impl EclDecoder {
                     if input.is_empty() {
                         return Err(CodecError::MissingLiteral { offset: payload.len() });
                     }
-                    if count >= left {
+                    if count >= remaining {
                         return Err(CodecError::TooManyEvents { expected: events, offset });
                     }
-                    left -= count;
+                    remaining -= count;
                     for position in position..position + count {
                         let byte = history[from];
                         history[at] = byte;
@@ -149,7 +149,7 @@ impl EclDecoder {
                 }
             }
 
-            if left == 0 {
+            if remaining == 0 {
                 return Err(CodecError::TooManyEvents { expected: events, offset: input.offset() });
             }
             let byte = input.next()?;
@@ -157,11 +157,11 @@ impl EclDecoder {
             table[hash as usize] = origin + at as u32;
             hash = params.next_hash(hash, u32::from(byte));
             at += 1;
-            left -= 1;
+            remaining -= 1;
         }
         delivery.deliver(&history[..at])?;
-        if left != 0 {
-            let found = events * RAW_EVENT_BYTES - left;
+        if remaining != 0 {
+            let found = events * RAW_EVENT_BYTES - remaining;
             return Err(CodecError::TooFewEvents {
                 expected: events,
                 found: found / RAW_EVENT_BYTES,

@@ -129,7 +129,7 @@ impl Lza2State {
     /// Takes a whole event if the open match goes on over all its five bytes, else does nothing and gives
     /// `false`; `low` holds the event's first four bytes, lowest first, `high` the fifth.
     ///
-    /// The same as five [`push`](Self::push)es, but the five bytes expected are read before anything depends
+    /// Does what five [`push`](Self::push)es do, but the five bytes expected are read before anything depends
     /// on them, so a long match waits for memory once an event and not once a byte.
     #[inline(always)]
     pub fn take_event<W: Memory>(&mut self, params: &EclParams, work: &mut W, low: u32, high: u32) -> bool {

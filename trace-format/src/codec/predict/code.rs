@@ -104,8 +104,8 @@ pub const fn location(last: u32, location: u32) -> Code {
 ///
 /// ```text
 /// 1      the last mask
-/// 01 d   level 1, apart if d
-/// 00 x   x, 3 bits: level 2 + x / 2, apart if x is odd
+/// 01 d   level 1, disjoint if d
+/// 00 x   x, 3 bits: level 2 + x / 2, disjoint if x is odd
 /// ```
 #[inline(always)]
 pub const fn relation(relation: Relation) -> Code {

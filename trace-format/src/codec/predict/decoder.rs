@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::fast::{self, Expand};
-use super::fields::{self, Around};
+use super::fields::{self, Context};
 use super::output::{EachEvent, EachItem, Output};
 use super::stack::Stack;
 use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
@@ -52,7 +52,7 @@ impl PredictDecoder {
         self.run(payload, events, check_event, &mut EachEvent(sink))
     }
 
-    /// As [`decode`](Self::decode), but appends the events to `to`.
+    /// Decodes like [`decode`](Self::decode), but appends the events to `to`.
     ///
     /// # Errors
     /// As [`decode`](Self::decode); events before the fault may have been appended.
@@ -65,8 +65,9 @@ impl PredictDecoder {
         self.run(payload, events, check_event, to)
     }
 
-    /// As [`decode`](Self::decode), but gives events that repeat by prediction as one item: an event that
-    /// follows itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where they were.
+    /// Decodes like [`decode`](Self::decode), but gives events that repeat by prediction as one item: an
+    /// event that follows itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where
+    /// they were.
     ///
     /// # Errors
     /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
@@ -79,8 +80,8 @@ impl PredictDecoder {
         self.run(payload, events, check_event, &mut EachItem(sink))
     }
 
-    /// As [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams that other
-    /// tracers recorded.
+    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
+    /// that other tracers recorded.
     ///
     /// # Errors
     /// As [`decode`](Self::decode), less [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
@@ -144,17 +145,17 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
     #[inline(always)]
     fn chunk<E: Expand>(mut self, payload: &[u8], events: u32) -> Result<(), CodecError> {
         let mut input = Bits { payload, at: 0, event: 0 };
-        let mut around = Around { stack: Stack::EMPTY, last: 0, mask: u32::MAX };
+        let mut context = Context { stack: Stack::EMPTY, last: 0, mask: u32::MAX };
         if events != 0 {
-            let (location, mask) = fields::read_first(&mut input, around)?;
-            self.enter(&mut around, 0, location, mask)?;
+            let (location, mask) = fields::read_first(&mut input, context)?;
+            self.enter(&mut context, 0, location, mask)?;
             input.event = 1;
         }
         while !input.is_at_end() {
             let offset = input.at / 8;
-            let left = events - input.event;
+            let remaining = events - input.event;
             let too_many = CodecError::TooManyEvents { expected: events, offset };
-            if left == 0 {
+            if remaining == 0 {
                 return Err(too_many);
             }
             let head = fast::head(input.window());
@@ -164,15 +165,15 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
             } else {
                 input.skip(head.length())?;
             }
-            if hits >= left {
+            if hits >= remaining {
                 return Err(too_many);
             }
-            self.hits(&mut around, input.event, hits)?;
+            self.hits(&mut context, input.event, hits)?;
             input.event += hits;
-            let index = self.slot_index(&around);
+            let index = self.slot_index(&context);
             let slot = self.slots[index];
             let mut after = input;
-            let found = fast::miss::<E>(&input, &around, slot, located);
+            let found = fast::miss::<E>(&input, &context, slot, located);
             let miss = match found {
                 Some((miss, length)) if after.skip(length).is_ok() => {
                     input = after;
@@ -180,23 +181,29 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
                 }
                 // What is wrong, and where, is found field by field.
                 _ => {
-                    let (after, miss) = fields::read_miss(input, around, slot, located)?;
+                    let (after, miss) = fields::read_miss(input, context, slot, located)?;
                     input = after;
                     miss
                 }
             };
             self.slots[index] = miss.slot;
-            self.enter(&mut around, input.event, miss.location, miss.mask)?;
+            self.enter(&mut context, input.event, miss.location, miss.mask)?;
             input.event += 1;
         }
-        self.hits(&mut around, input.event, events - input.event)
+        self.hits(&mut context, input.event, events - input.event)
     }
 
     /// Goes on to an event.
     #[inline(always)]
-    fn step(&self, around: &mut Around, number: u32, location: u32, mask: u32) -> Result<Event, CodecError> {
-        let stack = fast::after(around.stack, around.mask, mask);
-        *around = Around { stack, last: location, mask };
+    fn step(
+        &self,
+        context: &mut Context,
+        number: u32,
+        location: u32,
+        mask: u32,
+    ) -> Result<Event, CodecError> {
+        let stack = fast::after(context.stack, context.mask, mask);
+        *context = Context { stack, last: location, mask };
         let event = Event { location: location as u16, mask };
         (self.check)(number, event)?;
         Ok(event)
@@ -206,44 +213,44 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
     #[inline(always)]
     fn enter(
         &mut self,
-        around: &mut Around,
+        context: &mut Context,
         number: u32,
         location: u32,
         mask: u32,
     ) -> Result<(), CodecError> {
-        let event = self.step(around, number, location, mask)?;
+        let event = self.step(context, number, location, mask)?;
         self.output.event(event);
         Ok(())
     }
 
     #[inline(always)]
-    fn slot_index(&self, around: &Around) -> usize {
-        around.last as usize & (self.slots.len() - 1)
+    fn slot_index(&self, context: &Context) -> usize {
+        context.last as usize & (self.slots.len() - 1)
     }
 
     /// So many events as the slots expect them.
     #[inline(always)]
-    fn hits(&mut self, around: &mut Around, number: u32, hits: u32) -> Result<(), CodecError> {
+    fn hits(&mut self, context: &mut Context, number: u32, hits: u32) -> Result<(), CodecError> {
         if hits < O::WORTH_A_SEARCH {
-            return self.few_hits(around, number, hits);
+            return self.few_hits(context, number, hits);
         }
         // A copy of its own: what another function may write to has to be in memory from then on.
-        let mut moved = *around;
+        let mut moved = *context;
         let result = self.many_hits(&mut moved, number, hits);
-        *around = moved;
+        *context = moved;
         result
     }
 
     #[inline(always)]
-    fn few_hits(&mut self, around: &mut Around, mut number: u32, hits: u32) -> Result<(), CodecError> {
+    fn few_hits(&mut self, context: &mut Context, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
         while number < end {
-            let slot = self.slots[self.slot_index(around)];
+            let slot = self.slots[self.slot_index(context)];
             if slot.expected == 0 {
-                self.same_again(around, end - number);
+                self.same_again(context, end - number);
                 return Ok(());
             }
-            let event = self.expected(around, number, slot)?;
+            let event = self.expected(context, number, slot)?;
             self.output.event(event);
             number += 1;
         }
@@ -252,17 +259,17 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
 
     /// Goes on to the event that a slot expects.
     #[inline(always)]
-    fn expected(&self, around: &mut Around, number: u32, slot: Slot) -> Result<Event, CodecError> {
-        fast::expected(around, slot);
-        let event = Event { location: around.last as u16, mask: around.mask };
+    fn expected(&self, context: &mut Context, number: u32, slot: Slot) -> Result<Event, CodecError> {
+        fast::expected(context, slot);
+        let event = Event { location: context.last as u16, mask: context.mask };
         (self.check)(number, event)?;
         Ok(event)
     }
 
     /// The last event so many times more: its slot is empty, and stays so.
     #[inline(always)]
-    fn same_again(&mut self, around: &Around, times: u32) {
-        self.output.run(Event { location: around.last as u16, mask: around.mask }, times);
+    fn same_again(&mut self, context: &Context, times: u32) {
+        self.output.run(Event { location: context.last as u16, mask: context.mask }, times);
     }
 
     /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come
@@ -270,28 +277,28 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
     /// growing steps, because the first events may lead into the cycle without being part of it (Brent, "An
     /// improved Monte Carlo factorization algorithm", 1980, section 3).
     #[inline(never)]
-    fn many_hits(&mut self, around: &mut Around, mut number: u32, hits: u32) -> Result<(), CodecError> {
+    fn many_hits(&mut self, context: &mut Context, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
         // A run needs no body to be remembered.
-        if self.slots[self.slot_index(around)].expected == 0 {
-            self.same_again(around, hits);
+        if self.slots[self.slot_index(context)].expected == 0 {
+            self.same_again(context, hits);
             return Ok(());
         }
         let mut limit = FIRST_SEARCH;
         while number < end {
-            let mark = *around;
+            let mark = *context;
             let mut length = 0;
             loop {
-                let slot = self.slots[self.slot_index(around)];
+                let slot = self.slots[self.slot_index(context)];
                 if slot.expected == 0 || length == limit || number == end {
                     self.each_of_body(length);
                     if number < end && slot.expected == 0 {
-                        self.same_again(around, end - number);
+                        self.same_again(context, end - number);
                         return Ok(());
                     }
                     break;
                 }
-                match self.expected(around, number, slot) {
+                match self.expected(context, number, slot) {
                     Ok(event) => self.body[length] = event,
                     Err(error) => {
                         self.each_of_body(length);
@@ -300,11 +307,11 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
                 }
                 length += 1;
                 number += 1;
-                if *around == mark {
+                if *context == mark {
                     let more = end - number;
                     self.output.item(Item::repeated(&self.body[..length], 1 + more / length as u32));
                     number = end - more % length as u32;
-                    return self.few_hits(around, number, end - number);
+                    return self.few_hits(context, number, end - number);
                 }
             }
             limit = (2 * limit).min(MAX_BODY);

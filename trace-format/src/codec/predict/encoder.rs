@@ -168,8 +168,8 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// What a miss or another mask changes and writes. Inline, because a call at a trace point would make the
-    /// GPU's compiler reload uniform registers around it.
+    /// Writes a miss or another mask, and changes the state by it. Inline, because around a call the
+    /// GPU's compiler reloads uniform registers.
     #[inline(always)]
     fn push_other<W: Memory, O: Memory>(
         &mut self,

@@ -8,7 +8,7 @@ use std::hint::select_unpredictable as select;
 
 use super::Slot;
 use super::bits::Bits;
-use super::fields::{Around, Miss};
+use super::fields::{Context, Miss};
 use super::stack::{Relation, Stack};
 use super::tables::{FORMS, HEAD_BITS, HEADS, Head, LANES, LOCATED, LOCATIONS, RANKS};
 
@@ -19,7 +19,7 @@ const MASK_BITS: u32 = 7 + 1 + 32;
 
 /// What a processor may have an instruction for.
 pub(super) trait Expand {
-    /// As [`lanes::expand`](super::lanes::expand).
+    /// Does what [`lanes::expand`](super::lanes::expand) does.
     fn expand(bits: u32, base: u32) -> u32;
 }
 
@@ -78,11 +78,11 @@ pub(super) fn head(window: u64) -> Head {
 #[inline(always)]
 pub(super) fn miss<E: Expand>(
     input: &Bits<'_>,
-    around: &Around,
+    context: &Context,
     slot: Slot,
     located: bool,
 ) -> Option<(Miss, u32)> {
-    let Around { stack, last, mask: before } = *around;
+    let Context { stack, last, mask: before } = *context;
     let mut bits = input.window();
     let said = LOCATIONS[select(located, LOCATED, bits as usize & (LOCATED - 1))];
     let step = select(said.step, slot.step(), 0);
@@ -128,7 +128,7 @@ pub(super) fn miss<E: Expand>(
     ))
 }
 
-/// As [`Stack::after`].
+/// Does what [`Stack::after`] does.
 ///
 /// All masks of the stack hold `last` strictly or have all lanes, so nothing leaves the stack where a mask
 /// goes inside, and where `last` comes again what leaves is all lanes.
@@ -155,23 +155,23 @@ pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
 /// nothing waits for the masks before. For the commonest relations what the mask is says also what becomes of
 /// the stack.
 #[inline(always)]
-pub(super) fn expected(around: &mut Around, slot: Slot) {
-    around.last ^= slot.step();
+pub(super) fn expected(context: &mut Context, slot: Slot) {
+    context.last ^= slot.step();
     let kind = slot.expected >> 16;
     if kind == 0 {
         return;
     }
-    let before = around.mask;
-    let [a, b, c, d] = around.stack.0;
+    let before = context.mask;
+    let [a, b, c, d] = context.stack.0;
     if kind == 2 {
-        around.mask = a;
-        around.stack = Stack([b, c, d, u32::MAX]);
+        context.mask = a;
+        context.stack = Stack([b, c, d, u32::MAX]);
         return;
     }
-    let mask = slot.mask(around.stack.base(slot.relation(), before));
-    around.mask = mask;
+    let mask = slot.mask(context.stack.base(slot.relation(), before));
+    context.mask = mask;
     // The other side leaves all as it is, if there are two sides.
     if kind != 3 || before == 0 || mask == 0 {
-        around.stack = around.stack.after(before, mask);
+        context.stack = context.stack.after(before, mask);
     }
 }

@@ -10,9 +10,9 @@ use super::lanes;
 use super::stack::{Relation, Stack};
 use crate::codec::error::CodecError;
 
-/// Where a warp is: the event before, and the masks around.
+/// Where a warp is: the event before, and the masks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Around {
+pub(super) struct Context {
     pub(super) stack: Stack,
     pub(super) last: u32,
     pub(super) mask: u32,
@@ -28,7 +28,7 @@ pub(super) struct Miss {
 }
 
 /// The location and the mask of a chunk's first event.
-pub(super) fn read_first(input: &mut Bits<'_>, around: Around) -> Result<(u32, u32), CodecError> {
+pub(super) fn read_first(input: &mut Bits<'_>, context: Context) -> Result<(u32, u32), CodecError> {
     if input.bit()? {
         return Ok((1, u32::MAX));
     }
@@ -36,7 +36,7 @@ pub(super) fn read_first(input: &mut Bits<'_>, around: Around) -> Result<(u32, u
         return Ok((2 + input.read(5)?, u32::MAX));
     }
     let location = read_location(input, 0)?;
-    let (mask, _, _) = read_unlocated_mask(input, around)?;
+    let (mask, _, _) = read_unlocated_mask(input, context)?;
     Ok((location, mask))
 }
 
@@ -45,38 +45,38 @@ pub(super) fn read_first(input: &mut Bits<'_>, around: Around) -> Result<(u32, u
 #[inline(never)]
 pub(super) fn read_miss<'a>(
     mut input: Bits<'a>,
-    around: Around,
+    context: Context,
     slot: Slot,
     located: bool,
 ) -> Result<(Bits<'a>, Miss), CodecError> {
     let (location, (mask, relation, by_seen)) = if located {
-        (around.last ^ slot.step(), read_located_mask(&mut input, around, slot)?)
+        (context.last ^ slot.step(), read_located_mask(&mut input, context, slot)?)
     } else {
-        (read_location(&mut input, around.last)?, read_unlocated_mask(&mut input, around)?)
+        (read_location(&mut input, context.last)?, read_unlocated_mask(&mut input, context)?)
     };
-    let slot = Slot::learned(around.last ^ location, relation, by_seen, mask);
+    let slot = Slot::learned(context.last ^ location, relation, by_seen, mask);
     Ok((input, Miss { location, mask, slot }))
 }
 
-fn read_unlocated_mask(input: &mut Bits<'_>, around: Around) -> Result<(u32, Relation, bool), CodecError> {
-    if input.bit()? { Ok((around.mask, Relation::SAME, false)) } else { read_related_mask(input, around) }
+fn read_unlocated_mask(input: &mut Bits<'_>, context: Context) -> Result<(u32, Relation, bool), CodecError> {
+    if input.bit()? { Ok((context.mask, Relation::SAME, false)) } else { read_related_mask(input, context) }
 }
 
 fn read_located_mask(
     input: &mut Bits<'_>,
-    around: Around,
+    context: Context,
     slot: Slot,
 ) -> Result<(u32, Relation, bool), CodecError> {
     if input.bit()? {
         let relation = slot.relation();
-        return Ok((read_lanes(input, around.stack.base(relation, around.mask))?, relation, false));
+        return Ok((read_lanes(input, context.stack.base(relation, context.mask))?, relation, false));
     }
-    if input.bit()? { Ok((slot.seen, slot.relation(), true)) } else { read_related_mask(input, around) }
+    if input.bit()? { Ok((slot.seen, slot.relation(), true)) } else { read_related_mask(input, context) }
 }
 
-fn read_related_mask(input: &mut Bits<'_>, around: Around) -> Result<(u32, Relation, bool), CodecError> {
+fn read_related_mask(input: &mut Bits<'_>, context: Context) -> Result<(u32, Relation, bool), CodecError> {
     let relation = read_relation(input)?;
-    Ok((read_lanes(input, around.stack.base(relation, around.mask))?, relation, false))
+    Ok((read_lanes(input, context.stack.base(relation, context.mask))?, relation, false))
 }
 
 /// See [`code::head`](super::code::head). Hits, and whether the location was the expected one.
@@ -178,7 +178,7 @@ fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
     Ok(if without { base & !found } else { found })
 }
 
-/// As [`lanes::lane`]; full warps are worth a short cut.
+/// Does what [`lanes::lane`] does; full warps are worth a short cut.
 fn lane(rank: u32, base: u32) -> Option<u32> {
     if base == u32::MAX && rank < 32 { Some(1 << rank) } else { lanes::lane(rank, base) }
 }

@@ -25,7 +25,7 @@ pub struct MaskForm {
 }
 
 impl MaskForm {
-    /// Of a mask that a slot did not expect.
+    /// Finds the form of a mask that a slot did not expect.
     ///
     /// - `located`: the location is the expected one.
     /// - `exact`: the mask is the base of its nearest relation.
@@ -41,13 +41,14 @@ impl MaskForm {
         Self { located, expected: by_seen | (searched & fits), by_seen, same: !located & same }
     }
 
-    /// What the slot learns. `step` is the location, xor the location before it.
+    /// Gives what the slot learns. `step` is the location, xor the location before it.
     #[inline(always)]
     pub const fn learned(self, step: u32, slot: Slot, nearest: Relation, mask: u32) -> Slot {
         slot.learns(step, nearest, self.expected, self.by_seen, mask)
     }
 
-    /// What is written. `base` is that of the slot's relation if `expected`, else that of the nearest one.
+    /// Gives what is written. `base` is that of the slot's relation if `expected`, else that of the nearest
+    /// one.
     #[inline(always)]
     pub const fn code(self, nearest: Relation, mask: u32, base: u32) -> Code {
         if self.by_seen {

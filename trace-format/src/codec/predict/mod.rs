@@ -68,14 +68,14 @@ pub struct Slot {
 const SEEN_EXPECTED: u32 = 1 << 20;
 
 impl Slot {
-    /// The slot after a miss: what happened is expected next time.
+    /// Makes the slot after a miss: what happened is expected next time.
     #[inline(always)]
     pub const fn learned(step: u32, relation: stack::Relation, by_seen: bool, mask: u32) -> Self {
         let by_seen = if by_seen { SEEN_EXPECTED } else { 0 };
         Self { expected: step | (relation.number() << 16) | by_seen, seen: mask }
     }
 
-    /// The same, with the relation of this slot if it is `kept`, else the nearest one.
+    /// Makes the slot after a miss, with the relation of this slot if it is `kept`, else the nearest one.
     #[inline(always)]
     pub const fn learns(
         self,

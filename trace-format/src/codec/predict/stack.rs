@@ -10,23 +10,23 @@ use super::Slot;
 /// Masks that the stack holds.
 pub const DEPTH: usize = 4;
 
-/// How a mask lies to the masks before it: inside which of them, and whether apart from the last one.
+/// How a mask lies to the masks before it: inside which of them, and whether disjoint from the last one.
 ///
 /// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes.
-/// With `apart` the last mask's lanes are left out: that is the other side of a branch.
+/// With `disjoint` the last mask's lanes are left out: that is the other side of a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relation(u32);
 
 impl Relation {
     /// Inside the last mask; as a prediction: the same mask.
     pub const SAME: Self = Self(0);
-    /// One more than the largest number of a relation; level 0 has no `apart`, so 1 is not one either.
+    /// One more than the largest number of a relation; level 0 has no `disjoint`, so 1 is not one either.
     pub const END: u32 = 12;
 
-    /// The relation with this level (0 to 5); `apart` only from level 1 on.
+    /// The relation with this level (0 to 5); `disjoint` only from level 1 on.
     #[inline(always)]
-    pub const fn new(level: u32, apart: bool) -> Self {
-        Self((level << 1) | apart as u32)
+    pub const fn new(level: u32, disjoint: bool) -> Self {
+        Self((level << 1) | disjoint as u32)
     }
 
     /// The relation in the low four bits of a slot's field.
@@ -35,7 +35,7 @@ impl Relation {
         Self(bits & 15)
     }
 
-    /// Twice the level, plus 1 if apart.
+    /// Twice the level, plus 1 if disjoint.
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0
@@ -49,7 +49,7 @@ impl Relation {
 
     /// Whether the last mask's lanes are left out.
     #[inline(always)]
-    pub const fn apart(self) -> bool {
+    pub const fn disjoint(self) -> bool {
         self.0 & 1 != 0
     }
 }
@@ -64,15 +64,15 @@ impl Relations {
     /// mask (`exact`): those that give it too. Else: those whose base holds it. (None gives it then.)
     #[inline(always)]
     pub const fn of(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
-        // A bit for each level from the nearest on, without `apart` or with it. Masks of other levels are
+        // A bit for each level from the nearest on, without `disjoint` or with it. Masks of other levels are
         // larger, unless they have all lanes.
         const LEVELS: u32 = 0b0101_0101_0101;
-        let (first, apart) = (nearest.number(), nearest.apart());
+        let (first, disjoint) = (nearest.number(), nearest.disjoint());
         let all = if exact {
             let levels = if mask | last == u32::MAX { LEVELS } else { 1 };
             levels << first
         } else {
-            let levels = if apart { 3 * LEVELS } else { LEVELS };
+            let levels = if disjoint { 3 * LEVELS } else { LEVELS };
             levels << (first & !1)
         };
         Self((all & 0xfff) * 0x1_0001)
@@ -105,10 +105,10 @@ impl Stack {
         let outside = if level >= 3 { c } else { outside };
         let outside = if level >= 4 { d } else { outside };
         let outside = if level >= 5 { u32::MAX } else { outside };
-        if relation.apart() { outside & !last } else { outside }
+        if relation.disjoint() { outside & !last } else { outside }
     }
 
-    /// The relation of `mask` to the smallest mask that holds it, apart from `last` if they share no lane.
+    /// The relation of `mask` to the smallest mask that holds it, disjoint from `last` if they share no lane.
     ///
     /// If `mask` is one of the stack's or the rest of one, this is the relation whose base it is.
     #[inline(always)]

@@ -60,7 +60,7 @@ impl StoredAs {
 
 /// Compressors that a thread keeps: frames and accounting of one file may need different ones, and so may the
 /// next file.
-const MOST_COMPRESSORS: usize = 4;
+const MAX_COMPRESSORS: usize = 4;
 
 thread_local! {
     /// This thread's compressors and what each was made for: a new one costs more than a small frame.
@@ -97,7 +97,7 @@ pub(in crate::file) fn compress<'b>(
             let at = match kept.iter().position(|(of, _)| *of == compression) {
                 Some(at) => at,
                 None => {
-                    kept.truncate(MOST_COMPRESSORS - 1);
+                    kept.truncate(MAX_COMPRESSORS - 1);
                     kept.push((compression, compressor(compression)?));
                     kept.len() - 1
                 }

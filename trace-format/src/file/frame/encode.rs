@@ -81,7 +81,7 @@ thread_local! {
     static MEMORY: Cell<(Table, Vec<u8>)> = Cell::default();
 }
 
-/// As [`encode_frame`], for chunks that need not be side by side.
+/// Encodes like [`encode_frame`], for chunks that need not be side by side.
 ///
 /// # Errors
 /// As [`encode_frame`].

@@ -11,9 +11,9 @@ pub const FRAME_HEADER_BYTES: usize = 40;
 /// Bytes by which a chunk counts towards the size of a frame, besides its payload.
 pub const CHUNK_ENTRY_BYTES: usize = 16;
 /// Bytes of the table that a chunk takes at least: four numbers.
-const LEAST_CHUNK_BYTES: u64 = 4;
+const MIN_DESCRIPTION_BYTES: u64 = 4;
 /// Bytes that every frame has at least for its payloads: one length and one byte.
-const LEAST_PAYLOAD_BYTES: u64 = 2;
+const MIN_PAYLOAD_BYTES: u64 = 2;
 
 /// The fixed part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl FrameHeader {
             let expected = format!("at least the first warp, {first_warp}");
             return invalid("last warp", 12, u64::from(last_warp), expected);
         }
-        let most = u64::from(plain_bytes).saturating_sub(LEAST_PAYLOAD_BYTES) / LEAST_CHUNK_BYTES;
+        let most = u64::from(plain_bytes).saturating_sub(MIN_PAYLOAD_BYTES) / MIN_DESCRIPTION_BYTES;
         let most = most.min(u64::from(MAX_FRAME_CHUNKS));
         if chunks == 0 || u64::from(chunks) > most {
             let expected = format!("1..={most}, what {plain_bytes} plain bytes can hold");

@@ -73,13 +73,13 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     }
 }
 
-/// The payloads of a frame in order of their first chunk, and a table to find them in: places beside each
+/// The payloads of a frame in order of their first chunk, and a table to find them in: slots beside each
 /// other, of which at most half are taken.
 #[derive(Default)]
 struct Distinct {
-    /// The number of a payload and 1, or 0: at the place that its hash says, or behind it.
-    places: Vec<u32>,
-    /// Bits of a hash that do not say the place.
+    /// The number of a payload and 1, or 0: at the slot that its hash says, or behind it.
+    slots: Vec<u32>,
+    /// Bits of a hash that do not say the slot.
     shift: u32,
     hashes: Vec<u64>,
     /// The payloads one after the other, and where each ends.
@@ -94,8 +94,8 @@ impl Distinct {
     fn clear(&mut self, most: usize) {
         let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
         self.shift = u64::BITS - bits;
-        self.places.clear();
-        self.places.resize(1 << bits, 0);
+        self.slots.clear();
+        self.slots.resize(1 << bits, 0);
         self.hashes.clear();
         self.bytes.clear();
         self.ends.clear();
@@ -105,21 +105,21 @@ impl Distinct {
     /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
     #[inline]
     fn number(&mut self, payload: &[u8], hash: u64, events: u32) -> (Option<u32>, u32) {
-        let mut place = (hash >> self.shift) as usize;
+        let mut slot = (hash >> self.shift) as usize;
         loop {
-            let Some(number) = self.places[place].checked_sub(1) else {
+            let Some(number) = self.slots[slot].checked_sub(1) else {
                 self.hashes.push(hash);
                 self.bytes.extend_from_slice(payload);
                 self.ends.push(self.bytes.len());
                 self.events.push(events);
-                self.places[place] = self.ends.len() as u32;
+                self.slots[slot] = self.ends.len() as u32;
                 return (None, 0);
             };
             let at = number as usize;
             if self.hashes[at] == hash && self.payload(at) == payload {
                 return (Some(number), std::mem::replace(&mut self.events[at], events));
             }
-            place = (place + 1) & (self.places.len() - 1);
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
     }
 
@@ -143,7 +143,7 @@ fn hash(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks::<8>();
     let hash = words.iter().fold(payload.len() as u64 + 1, |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let rest = rest.iter().fold(1, |word, &byte| (word << 8) | u64::from(byte));
-    // The place is in the highest bits.
+    // The slot is in the highest bits.
     mix(hash, rest).wrapping_mul(FACTOR)
 }
 

@@ -15,49 +15,49 @@ fn reference(
 ) -> (Vec<Event>, Result<(), CodecError>) {
     let mut found = Vec::new();
     let mut slots = vec![Slot::default(); params.slots() as usize];
-    let mut around = Around { stack: Stack::EMPTY, last: 0, mask: u32::MAX };
-    let mut enter = |around: &mut Around, location: u32, mask: u32| {
+    let mut context = Context { stack: Stack::EMPTY, last: 0, mask: u32::MAX };
+    let mut enter = |context: &mut Context, location: u32, mask: u32| {
         let event = Event { location: location as u16, mask };
         check(found.len() as u32, event)?;
         found.push(event);
-        *around = Around { stack: around.stack.after(around.mask, mask), last: location, mask };
+        *context = Context { stack: context.stack.after(context.mask, mask), last: location, mask };
         Ok(())
     };
-    let index = |around: &Around| (params.slot_at(around.last) / 8) as usize;
+    let index = |context: &Context| (params.slot_at(context.last) / 8) as usize;
     let mut all = || {
         let mut input = Bits { payload, at: 0, event: 0 };
         if events != 0 {
-            let (location, mask) = fields::read_first(&mut input, around)?;
-            enter(&mut around, location, mask)?;
+            let (location, mask) = fields::read_first(&mut input, context)?;
+            enter(&mut context, location, mask)?;
             input.event = 1;
         }
         let mut open = true;
         while open {
             open = !input.is_at_end();
-            let left = events - input.event;
-            let (mut hits, mut located) = (left, false);
+            let remaining = events - input.event;
+            let (mut hits, mut located) = (remaining, false);
             if open {
                 let too_many = CodecError::TooManyEvents { expected: events, offset: input.at / 8 };
-                if left == 0 {
+                if remaining == 0 {
                     return Err(too_many);
                 }
                 (input, hits, located) = fields::read_head(input)?;
-                if hits >= left {
+                if hits >= remaining {
                     return Err(too_many);
                 }
             }
             for _ in 0..hits {
-                let slot = slots[index(&around)];
-                let mask = slot.mask(around.stack.base(slot.relation(), around.mask));
-                let location = around.last ^ slot.step();
-                enter(&mut around, location, mask)?;
+                let slot = slots[index(&context)];
+                let mask = slot.mask(context.stack.base(slot.relation(), context.mask));
+                let location = context.last ^ slot.step();
+                enter(&mut context, location, mask)?;
             }
             input.event += hits;
             if open {
-                let index = index(&around);
-                let (after, miss) = fields::read_miss(input, around, slots[index], located)?;
+                let index = index(&context);
+                let (after, miss) = fields::read_miss(input, context, slots[index], located)?;
                 (input, slots[index]) = (after, miss.slot);
-                enter(&mut around, miss.location, miss.mask)?;
+                enter(&mut context, miss.location, miss.mask)?;
                 input.event += 1;
             }
         }

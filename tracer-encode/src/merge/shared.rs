@@ -150,15 +150,15 @@ pub(super) fn codec() -> Codec {
     Codec::from_number(memory(40).get32(0))
 }
 
-/// The work area of a warp.
+/// A warp's part of the block's shared memory.
 #[derive(Clone, Copy)]
-pub(super) struct WorkArea {
+pub(super) struct WarpShared {
     memory: SharedMemory,
     /// Keys of its stream, if they are few.
     pub(super) keys: SharedMemory,
 }
 
-impl WorkArea {
+impl WarpShared {
     /// That of the warp with this number in the block.
     #[inline(always)]
     pub(super) fn of(warp: u32) -> Self {
