@@ -69,6 +69,10 @@
 //! in its log on. So the warp has all runs from that time on which is the latest among the first ones of
 //! such lanes. Runs that began before it are passed over when logs are merged, and counted as lost. Here
 //! times are compared as whole clocks, in units of 16 cycles.
+//!
+//! # Flat logs
+//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them runs.
+//! The lane's head has the index of its first entry, and how many there are.
 
 use crate::chosen::ChosenWarps;
 
@@ -264,9 +268,12 @@ pub struct LoggedLaunch {
     pub tracks: u32,
     /// As in [`LaunchLogs`].
     pub first_segments: u32,
-    /// As in [`LaunchLogs`].
+    /// As in [`LaunchLogs`]; or [`FLAT`].
     pub ring: u32,
 }
+
+/// What [`LoggedLaunch::ring`] is if the logs are flat. Lengths and places of segments mean nothing then.
+pub const FLAT: u32 = 2;
 
 impl LoggedLaunch {
     /// The lanes that a warp of the launch has.

@@ -10,7 +10,8 @@
 //! offset  size  field
 //!      0     4  number of the stream: track * warps + warp, of the warps that record
 //!      4     4  number of the launch
-//!      8     4  the lane
+//!      8     1  the lane
+//!      9     3  number of the segment that the lane had before, plus 1; 0: none; 2^24 - 1: not known
 //!     12     4  tag
 //! ```
 //! All others hold runs as an entry of a log does ([`log`](crate::log)), but for the last word: it is the
@@ -85,8 +86,16 @@ use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
 pub const MIN_STREAM_ENTRIES: u32 = 4;
 /// Entries of the longest segments, header included.
 pub const MAX_STREAM_ENTRIES: u32 = 128;
-/// The most segments that there can be.
-pub const MAX_SEGMENTS: u32 = 1 << 24;
+/// Numbers that a slot has for segments.
+pub const SEGMENT_NUMBERS: u32 = 1 << LAP_SHIFT;
+/// The most segments that there can be: a header tells two more cases.
+pub const MAX_SEGMENTS: u32 = SEGMENT_NUMBERS - 2;
+/// Bits by which a header's third word has the segment before shifted.
+pub const BEFORE_SHIFT: u32 = 8;
+/// Says in a header that the lane had no segment before.
+pub const NONE_BEFORE: u32 = 0;
+/// Says in a header that the lane has lost something since its segment before.
+pub const LOST_BEFORE: u32 = SEGMENT_NUMBERS - 1;
 /// What a tag is a multiple of; the bits below are the clock's.
 pub const TAG_STEP: u32 = 64;
 /// Marks an entry of a run that has not ended. It has a part of the run's events.
@@ -175,10 +184,17 @@ pub const fn lap(ticket: u64, slots: u32) -> u32 {
     (ticket / slots as u64 + 1) as u32 & LAP_MASK
 }
 
-/// Makes the words of a segment's header.
+/// Makes the words of a segment's header. `before` is the number of the lane's segment before plus 1,
+/// [`NONE_BEFORE`] or [`LOST_BEFORE`].
 #[inline(always)]
-pub const fn header_words(stream: u32, launch: u32, lane: u32, tag: u32) -> [u32; 4] {
-    [stream, launch, lane, tag]
+pub const fn header_words(stream: u32, launch: u32, lane: u32, before: u32, tag: u32) -> [u32; 4] {
+    [stream, launch, lane | before << BEFORE_SHIFT, tag]
+}
+
+/// The lane of a header, and what it says of the segment before.
+#[inline(always)]
+pub const fn lane_and_before([_, _, word, _]: [u32; 4]) -> (u32, u32) {
+    (word & ((1 << BEFORE_SHIFT) - 1), word >> BEFORE_SHIFT)
 }
 
 /// Makes the words of an entry with a tag.
@@ -236,7 +252,7 @@ const _: () = {
     assert!(core::mem::offset_of!(StreamLogs, chosen) == 64);
     assert!(size_of::<StreamState>() == 16);
     assert!(ENTRY_BYTES == 16 && TIME_SHIFT == 4 && LOCATION_SHIFT == 16 && MAX_KEY_COUNT == 0xffff);
-    assert!(MAX_SEGMENTS == 1 << LAP_SHIFT);
+    assert!(LAP_SHIFT + BEFORE_SHIFT == 32);
 };
 
 #[cfg(test)]
@@ -249,14 +265,14 @@ mod tests {
         let words = tagged(entry, 5 * TAG_STEP, false);
         assert!(has_tag(words, 5 * TAG_STEP) && !has_tag(words, 4 * TAG_STEP) && !has_tag(words, 0));
         assert_eq!(untagged(words), entry);
-        assert!(has_tag(header_words(1, 2, 3, TAG_STEP), TAG_STEP));
+        assert!(has_tag(header_words(1, 2, 3, 4, TAG_STEP), TAG_STEP));
         let sole = tagged(entry, 5 * TAG_STEP, true);
         assert!(has_tag(sole, 5 * TAG_STEP) && untagged(sole) == entry && is_sole(sole) && !is_sole(words));
         assert_eq!([0, 1, 2].map(|lane| is_original(words, lane)), [true, false, false]);
         assert!(is_original(sole, 9));
         let open = tagged_open(entry, 5 * TAG_STEP);
         assert!(has_tag(open, 5 * TAG_STEP) && untagged(open) == entry && is_open(open) && !is_sole(open));
-        assert!(!is_open(words) && !is_open(sole) && !is_open(header_words(1, 2, 3, TAG_STEP)));
+        assert!(!is_open(words) && !is_open(sole) && !is_open(header_words(1, 2, 3, 4, TAG_STEP)));
     }
 
     #[test]

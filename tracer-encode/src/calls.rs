@@ -10,6 +10,7 @@ use warptrace_format::pool::PoolDescriptor;
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
 use crate::encode::{Encoder, encode_serially, state_bytes};
+use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
 use crate::merge::{MAX_WARPS, merge_streams};
@@ -20,6 +21,40 @@ pub const MERGE_THREADS: u32 = 32 * MAX_WARPS;
 pub const PREDICT_LANES: u32 = GROUP_LANES;
 /// Threads of a block of [`encode_predict_call`], at most.
 pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
+
+/// Threads of a block of [`link_call`] and [`flatten_call`].
+pub const FLATTEN_THREADS: u32 = 128;
+
+/// The kernel that links the segments of a round's lanes. To be launched as a grid of any size along x.
+pub fn link_call(job: &FlattenJob) -> KernelCall {
+    let (bytes, job) = (job_bytes(job), *job);
+    KernelCall::new("warptrace_link_segments", vec![bytes], move || link_segments(&job))
+}
+
+/// The kernel that makes flat logs of what [`link_call`] has linked. To be launched as a grid of any size along
+/// x, in blocks of whole warps.
+pub fn flatten_call(job: &FlattenJob) -> KernelCall {
+    let (bytes, job) = (job_bytes(job), *job);
+    KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))
+}
+
+fn job_bytes(job: &FlattenJob) -> Vec<u8> {
+    let FlattenJob { segments, links, firsts, warps, indices, outcomes, .. } = *job;
+    let FlattenJob { lost, freed, logs, claimed, seen, new_headers, .. } = *job;
+    let addresses = [
+        [segments, links, firsts, warps, indices, outcomes],
+        [lost, freed, logs, claimed, seen, new_headers],
+    ];
+    let FlattenJob { launch_warps, launch, segment_count, segment_entries, round_warps, .. } = *job;
+    let FlattenJob { tracks, heads, flat_from, flat_end, unused, .. } = *job;
+    let counts = [
+        [launch_warps, launch, segment_count, segment_entries, round_warps],
+        [tracks, heads, flat_from, flat_end, unused],
+    ];
+    let counts = counts.as_flattened().iter().flat_map(|count| count.to_le_bytes());
+    let addresses = addresses.as_flattened().iter().flat_map(|address| address.to_le_bytes());
+    addresses.chain(counts).collect()
+}
 
 /// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the
 /// table of [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es at the address `table`, whose traces are

@@ -11,6 +11,7 @@ use warptrace_format::pool::PoolDescriptor;
 use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::encode::cooperative::encode_cooperatively;
 use crate::encode::{Encoder, encode_serially, serial_shared_bytes, state_bytes};
+use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
 use crate::merge::merge_streams;
@@ -121,4 +122,23 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_predict_serial(
 ) {
     let launches = Launches { table, count: launches };
     encode_all::<PredictState>(&pool, launches, count, Codec::Predict, DEVICE_PREDICT);
+}
+
+/// Links the segments of a round's lanes: a grid of any size along x.
+///
+/// # Safety
+/// Launched by the host, with memory of the sizes that the job implies.
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_link_segments(job: FlattenJob) {
+    link_segments(&job);
+}
+
+/// Makes flat logs of the segments of a round's warps, behind [`warptrace_link_segments`]: a grid of any size
+/// along x, in blocks of whole warps.
+///
+/// # Safety
+/// As for [`warptrace_link_segments`].
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_flatten_warps(job: FlattenJob) {
+    flatten_warps(&job);
 }

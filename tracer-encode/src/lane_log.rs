@@ -1,6 +1,6 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_format::log::{Entry, LANES, LoggedLaunch, RESERVED_ENTRIES, first_segment};
+use warptrace_format::log::{Entry, FLAT, LANES, LoggedLaunch, RESERVED_ENTRIES, first_segment};
 
 use crate::memory::at_entry;
 use warptrace_format::Memory;
@@ -60,9 +60,36 @@ pub(crate) struct StreamLogs {
     pub(crate) segment_entries: u32,
     /// The lanes that the warp has.
     pub(crate) lanes: u32,
-    /// Whether logs are rings, whose two segments are the first segment's halves.
-    pub(crate) is_ring: bool,
+    /// How the logs are laid out.
+    pub(crate) layout: Layout,
 }
+
+/// How logs are laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Layout {
+    /// Segments, each with a link to the next one.
+    Linked = 0,
+    /// Rings, whose two segments are the first segment's halves.
+    Ring = 1,
+    /// One array of runs each.
+    Flat = FLAT,
+}
+
+impl Layout {
+    /// That of a launch with this [`LoggedLaunch::ring`].
+    #[inline(always)]
+    pub(crate) const fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::Linked,
+            FLAT => Self::Flat,
+            _ => Self::Ring,
+        }
+    }
+}
+
+/// Entries that a flat log has room for, as far as its cursor knows: it never comes to a link.
+const UNLINKED: u32 = 1 << 31;
 
 impl StreamLogs {
     /// Gives the logs of a launch's stream: `track * warps + warp`.
@@ -74,8 +101,14 @@ impl StreamLogs {
             first_entries: launch.first_entries,
             segment_entries: launch.segment_entries,
             lanes: launch.lanes(warp),
-            is_ring: launch.ring != 0,
+            layout: Layout::from_number(launch.ring),
         }
+    }
+
+    /// Whether logs are rings.
+    #[inline(always)]
+    pub(crate) fn is_ring(self) -> bool {
+        matches!(self.layout, Layout::Ring)
     }
 
     /// Index of the first entry of a lane's first segment.
@@ -89,7 +122,7 @@ impl StreamLogs {
 /// one.
 #[inline(always)]
 pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Option<u32> {
-    if logs.is_ring {
+    if logs.is_ring() {
         return Some((link + 1 - logs.segment_entries) ^ logs.segment_entries);
     }
     let segment = memory.first_word(link);
@@ -113,9 +146,13 @@ impl LaneLog {
     /// leads out of memory; one that is longer than memory is empty.
     #[inline(always)]
     pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
-        let first = logs.first_segment(lane % LANES);
         let is_there = logs.lanes >> (lane % LANES) & 1 != 0;
-        if logs.is_ring {
+        if let Layout::Flat = logs.layout {
+            let head = if is_there { memory.head(logs.heads, lane % LANES) } else { [0, 0] };
+            return Self::read_flat(memory, head);
+        }
+        let first = logs.first_segment(lane % LANES);
+        if logs.is_ring() {
             let head = if is_there { memory.head(logs.heads, lane % LANES) } else { [first, 0] };
             return Self::read_ring(memory, logs, first, head);
         }
@@ -145,6 +182,15 @@ impl LaneLog {
             }
             length = logs.segment_entries - 1;
         }
+    }
+
+    /// Reads a flat log from its lane's head. One that leads out of memory is empty.
+    #[inline(always)]
+    fn read_flat(memory: impl LogMemory, [first, count]: [u32; 2]) -> Self {
+        let is_inside = first >= RESERVED_ENTRIES && count <= memory.end().saturating_sub(first);
+        let (index, remaining) = if is_inside { (first, count) } else { (RESERVED_ENTRIES, 0) };
+        let link = index.wrapping_add(UNLINKED);
+        Self { start: Cursor { index, link, remaining }, ..Self::default() }
     }
 
     /// Reads a ring from its lane's head. One that is damaged is empty.

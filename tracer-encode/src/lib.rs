@@ -11,6 +11,9 @@
 //!    serially, one thread a stretch, with the other codecs, and where an event is repeated too often for
 //!    that.
 //!
+//! Of streamed logs (`warptrace_format::stream`), those of warps that have left their kernel can go through the
+//! same steps while other warps still run, when `flatten` has gathered them.
+//!
 //! On a GPU both are kernels of one module, for all codecs; [`merge_call`], [`encode_predict_call`] and
 //! [`encode_serial_call`] describe them to the host. On the host [`native`] does the same without a
 //! simulator: it makes the same chunks and accounts.
@@ -42,6 +45,7 @@ mod calls;
 mod chunks;
 mod codec;
 mod encode;
+mod flatten;
 #[cfg(target_arch = "nvptx64")]
 mod kernels;
 mod lane_log;
@@ -55,7 +59,9 @@ mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use calls::{
-    MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call,
+    FLATTEN_THREADS, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call,
+    flatten_call, link_call, merge_call,
 };
 pub use codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 pub use encode::serial_shared_bytes;
+pub use flatten::{FLATTENED, FlattenJob, HAS_LOST, JOB_WORDS, NO_ROOM, PENDING};

@@ -48,6 +48,20 @@ mod device {
         pub(crate) fn address(self) -> u64 {
             self.address
         }
+
+        /// Reads four words at once, past caches in which they may be old: others write them while this
+        /// kernel runs.
+        #[inline(always)]
+        pub(crate) fn get128_now(self, at: u32) -> [u32; 4] {
+            let (a, b, c, d): (u32, u32, u32, u32);
+            // SAFETY: the region holds `at..at + 16`.
+            unsafe {
+                asm!("ld.volatile.global.v4.u32 {{{}, {}, {}, {}}}, [{}];", out(reg32) a, out(reg32) b,
+                    out(reg32) c, out(reg32) d, in(reg64) self.address.wrapping_add(u64::from(at)),
+                    options(nostack, preserves_flags));
+            }
+            [a, b, c, d]
+        }
     }
 
     // Conditional writes are predicated, not branched around: lanes then have nowhere to separate.
@@ -194,6 +208,10 @@ mod host {
 
         pub(crate) fn address(self) -> u64 {
             self.0
+        }
+
+        pub(crate) fn get128_now(self, at: u32) -> [u32; 4] {
+            self.get128(at)
         }
 
         pub(crate) fn set64_if(mut self, condition: bool, at: u32, value: [u32; 2]) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use warptrace_device::KernelCall;
 use warptrace_device::simt::host::Recording;
+use warptrace_encode::FlattenJob;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
@@ -127,6 +128,21 @@ pub trait Device {
     /// Threads that can be on the device at once; those of a launch may all be, where it is not known.
     fn resident_threads(&self) -> u64 {
         u64::MAX
+    }
+
+    /// Threads of a launch whose logs are streamed that can be on the device at once, as
+    /// [`launch_streamed`](Self::launch_streamed) runs it: at most [`resident_threads`](Self::resident_threads).
+    /// Of the fields of `streaming` the logs mean nothing.
+    ///
+    /// # Errors
+    /// If the device has no code for it.
+    fn resident_of(
+        &mut self,
+        _call: &KernelCall,
+        _shape: &LaunchShape,
+        _streaming: &Streaming,
+    ) -> Result<u64, DeviceError> {
+        Ok(self.resident_threads())
     }
 
     /// Bytes of memory that the device has, whoever uses it. (The simulator answers the host's, and 4 GiB
@@ -285,6 +301,28 @@ pub trait Device {
     /// # Errors
     /// If the device cannot stream logs.
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
+        Err(not_streamed())
+    }
+
+    /// The same device for another thread, whose calls do not wait for kernels that this one has launched:
+    /// `None` if there is no such thing. It can use `memory`, which stays this device's and outlives it, and
+    /// what merges and encodes logs that are recorded so is ready.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn beside(
+        &mut self,
+        _memory: Allocation,
+        _recording: Recording,
+    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        Ok(None)
+    }
+
+    /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
+    ///
+    /// # Errors
+    /// If what the job names is not inside of this device's memory, or the device fails.
+    fn flatten(&mut self, _job: &FlattenJob) -> Result<(), DeviceError> {
         Err(not_streamed())
     }
 

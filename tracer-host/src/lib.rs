@@ -38,6 +38,6 @@ pub use session::{
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
-pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
+pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
 pub use window::{BlockChoice, NumberRange, Window, WindowError};

@@ -32,6 +32,21 @@ pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
     }
 }
 
+/// Gives packed chunks the names of other warps: `names[warp]` in place of each `warp` that has one.
+pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
+    let mut at = 0;
+    while let Some(header) = packed.get(at..).and_then(ChunkHeader::read) {
+        if let Some(name) = names.get(header.warp as usize) {
+            packed[at..at + 4].copy_from_slice(&name.to_le_bytes());
+        }
+        if header.length as usize > chunk_bytes - HEADER {
+            // Nobody knows where the next one begins.
+            return;
+        }
+        at += size(&header, chunk_bytes);
+    }
+}
+
 /// A chunk that was packed.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
@@ -149,6 +164,16 @@ mod tests {
         }
         assert_eq!(packed.len(), 48 + 64 + 48 + 32);
         assert_eq!(warps(&packed), [(1, Some(1)), (3, Some(32)), (4, Some(16)), (5, Some(0))]);
+    }
+
+    #[test]
+    fn chunks_are_given_other_names() {
+        let mut packed = Vec::new();
+        for chunk in [chunk(1, 2, 1), chunk(0, 1, 32), chunk(7, 1, 4)] {
+            push(&mut packed, &chunk);
+        }
+        rename(&mut packed, 64, &[10, 30]);
+        assert_eq!(warps(&packed), [(30, Some(1)), (10, Some(32)), (7, Some(4))]);
     }
 
     #[test]

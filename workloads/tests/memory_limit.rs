@@ -13,9 +13,9 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
-    Allocation, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Launcher,
-    LiveMemory, Placement, Policy, Recording, Serve, Session, SessionError, SessionOptions, SimDevice,
-    SimOptions, Streaming, Tracing, Untraced,
+    Allocation, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, FlattenJob, LaunchShape,
+    LaunchTime, Launcher, LiveMemory, Placement, Policy, Recording, Serve, Session, SessionError,
+    SessionOptions, SimDevice, SimOptions, Streaming, Tracing, Untraced,
 };
 use warptrace_workloads::dmr::{self, DmrError, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
@@ -139,6 +139,18 @@ impl Device for Counting {
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         self.device.live()
+    }
+
+    fn beside(
+        &mut self,
+        memory: Allocation,
+        recording: Recording,
+    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        self.device.beside(memory, recording)
+    }
+
+    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
+        self.device.flatten(job)
     }
 
     unsafe fn launch_streamed(

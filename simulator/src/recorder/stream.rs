@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
-    LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, StreamLogs, StreamState, header_words, is_late, lap, tagged,
-    tagged_open,
+    LAP_SHIFT, LOST_BEFORE, NONE_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, StreamLogs, StreamState, header_words,
+    is_late, lap, tagged, tagged_open,
 };
 
 use super::live::{HostWords, LiveWords, Wait};
@@ -37,6 +37,7 @@ struct Segment {
     /// Entries for which there is room.
     room: u32,
     tag: u32,
+    number: u32,
 }
 
 /// The streamed logs of one track of a warp.
@@ -80,12 +81,17 @@ impl<M: LiveWords> StreamedTrack<M> {
                 self.memory.add(self.state(TICKETS), 1, Relaxed)
             }
         };
+        let before = match self.lanes[lane as usize] {
+            LaneLog::Bare => NONE_BEFORE,
+            LaneLog::Waiting { .. } => LOST_BEFORE,
+            LaneLog::Filling(segment) => segment.number + 1,
+        };
         self.lanes[lane as usize] = LaneLog::Waiting { ticket };
         let (number, tag) = self.await_slot(ticket)?;
         let entries = self.logs.segment_entries;
         let header = self.logs.segments + u64::from(number) * u64::from(entries * ENTRY_BYTES);
-        self.write(header, header_words(self.stream, self.logs.launch, lane, tag));
-        Some(Segment { next: header + u64::from(ENTRY_BYTES), room: entries - 1, tag })
+        self.write(header, header_words(self.stream, self.logs.launch, lane, before, tag));
+        Some(Segment { next: header + u64::from(ENTRY_BYTES), room: entries - 1, tag, number })
     }
 
     /// Whether the ticket's slot was given to a later one.
@@ -109,7 +115,7 @@ impl<M: LiveWords> StreamedTrack<M> {
             // Whoever sees the slot writes into the segment after the host has read what it held before.
             let [first, tag] = halves(self.memory.load(slot, Acquire));
             if first >> LAP_SHIFT == lap {
-                return Some((first & (MAX_SEGMENTS - 1), tag));
+                return Some((first & (SEGMENT_NUMBERS - 1), tag));
             }
             let [gave_up, _] = halves(self.memory.load(self.state(GAVE_UP), Relaxed));
             if gave_up != 0 {

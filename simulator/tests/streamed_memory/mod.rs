@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::log::{ENTRY_BYTES, Entry};
 use warptrace_format::stream::{
-    StreamLogs, TAG_STEP, has_tag, header_words, is_open, is_original, is_sole, lap, slot_words, tagged,
-    untagged,
+    StreamLogs, TAG_STEP, has_tag, header_words, is_open, is_original, is_sole, lane_and_before, lap,
+    slot_words, tagged, untagged,
 };
 
 /// Number of the launch.
@@ -199,8 +199,8 @@ impl Host {
                 break;
             }
             if given.read == 0 {
-                let [stream, launch, lane, _] = words;
-                assert_eq!(words, header_words(stream, LAUNCH, lane, given.tag), "launch {launch}");
+                let ([stream, launch, ..], (lane, before)) = (words, lane_and_before(words));
+                assert_eq!(words, header_words(stream, LAUNCH, lane, before, given.tag), "launch {launch}");
                 given.owner = Some((stream, lane));
                 self.unclaimed[(given.ticket % u64::from(self.room.slots)) as usize] = false;
             } else {

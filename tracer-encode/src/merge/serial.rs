@@ -40,7 +40,7 @@ pub(crate) struct SerialMerge<H, L> {
 #[inline(always)]
 fn complete_from(memory: impl LogMemory, stream: StreamLogs) -> Option<u64> {
     let (mut latest, mut lane) = (None, 0);
-    while stream.is_ring && lane < LANES {
+    while stream.is_ring() && lane < LANES {
         if let Some(clock) = LaneLog::read(memory, stream, lane).oldest
             && latest.is_none_or(|latest| is_later(clock, latest))
         {

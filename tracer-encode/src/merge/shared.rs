@@ -27,7 +27,7 @@ use warptrace_format::pool::PoolDescriptor;
 use super::serial::HEADS_BYTES;
 use super::sort::KEY_BYTES;
 use crate::codec::Codec;
-use crate::lane_log::StreamLogs;
+use crate::lane_log::{Layout, StreamLogs};
 use crate::memory::SharedMemory;
 
 /// Warps of a block that merges, at most.
@@ -210,9 +210,16 @@ impl WarpShared {
     pub(super) fn stream(self) -> Stream {
         let [low, high, sequence, warp] = self.memory.get128(STREAM);
         let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
-        let [first_entries, segment_entries, heads, ring] = self.memory.get128(STREAM + 32);
+        let [first_entries, segment_entries, heads, layout] = self.memory.get128(STREAM + 32);
         let account = u64::from(low) | u64::from(high) << 32;
-        let logs = StreamLogs { heads, first, first_entries, segment_entries, lanes, is_ring: ring != 0 };
+        let logs = StreamLogs {
+            heads,
+            first,
+            first_entries,
+            segment_entries,
+            lanes,
+            layout: Layout::from_number(layout),
+        };
         Stream { account, logs, sequence, warp, launch, track }
     }
 
@@ -221,8 +228,8 @@ impl WarpShared {
         let Stream { account, logs, sequence, warp, launch, track } = *stream;
         self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
         self.memory.set128(STREAM + 16, [launch, track, logs.first, logs.lanes]);
-        let ring = u32::from(logs.is_ring);
-        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, ring]);
+        let layout = logs.layout as u32;
+        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, layout]);
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
-use warptrace_format::log::{HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_format::log::{FLAT, HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, MAX_TRACKS, PoolDescriptor, WarpAccount};
 
 use super::EncodeError;
@@ -261,10 +261,11 @@ fn check_launch(
     let most = pool.merged_from;
     let is_length = |entries: u32| entries >= 2 && entries <= most;
     let lengths = "a segment has at least 2 entries, and fits into log memory";
-    check(is_length(launch.first_entries), "first_entries", launch.first_entries, lengths)?;
-    check(is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
-    check(launch.ring <= 1, "ring", launch.ring, "it is 0 or 1")?;
-    if launch.ring != 0 {
+    let is_flat = launch.ring == FLAT;
+    check(is_flat || is_length(launch.first_entries), "first_entries", launch.first_entries, lengths)?;
+    check(is_flat || is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
+    check(launch.ring <= FLAT, "ring", launch.ring, "it is 0, 1 or 2")?;
+    if launch.ring == 1 {
         let first = launch.first_entries;
         let is_ring = first.is_power_of_two() && first == launch.segment_entries.saturating_mul(2);
         check(is_ring, "first_entries", first, "a ring is a power of two long, and its segments are halves")?;
@@ -282,7 +283,8 @@ fn check_launch(
     };
     check(lie_inside(launch.heads, HEADS_ENTRIES.into()), "heads", launch.heads, inside)?;
     let first_entries = u64::from(LANES) * u64::from(launch.first_entries);
-    check(lie_inside(launch.first_segments, first_entries), "first_segments", launch.first_segments, inside)?;
+    let first_inside = is_flat || lie_inside(launch.first_segments, first_entries);
+    check(first_inside, "first_segments", launch.first_segments, inside)?;
     u32::try_from(total).map_err(|_| EncodeError::Launch {
         index,
         launch: launch.launch,

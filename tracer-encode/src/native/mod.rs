@@ -6,6 +6,7 @@
 
 mod encode;
 mod error;
+mod flatten;
 mod memory;
 mod merge;
 
@@ -18,6 +19,7 @@ use warptrace_format::pool::{Claims, PoolDescriptor};
 
 pub use self::encode::Filled;
 pub use self::error::EncodeError;
+pub use self::flatten::flatten;
 
 use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};

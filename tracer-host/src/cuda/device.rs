@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use cudarc::driver::result;
 use warptrace_device::KernelCall;
-use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
+use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
@@ -13,10 +13,11 @@ use warptrace_format::pool::PoolDescriptor;
 use super::CudaDevice;
 use super::code::Way;
 use super::driver::{self, Called};
-use super::encoding::{self, Encoding};
+use super::encoding::{self, Encoding, stream_beside};
 use super::gather::Gather;
 use super::launch::{Launched, pointers};
 use super::live::{Beside, Live};
+use super::room;
 use super::staging::{self, Staging};
 use crate::{
     Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
@@ -114,14 +115,15 @@ impl Device for CudaDevice {
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
-        // SAFETY: inside an allocation; the call is synchronous.
-        unsafe { result::memcpy_htod_sync(address, bytes) }.called("cuMemcpyHtoD")
+        // SAFETY: inside an allocation; the bytes are there until the copy has ended.
+        unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.called("cuMemcpyHtoDAsync")?;
+        self.finish()
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
-        staging::read(&mut self.staging, address, bytes)
+        staging::read(&mut self.staging, self.stream, address, bytes)
     }
 
     fn collect(
@@ -139,15 +141,16 @@ impl Device for CudaDevice {
             Some(gather) => gather,
             None => self.gather.insert(Gather::new()?),
         };
-        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, to)
+        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, self.stream, to)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         self.enter()?;
         self.check_inside(address, bytes)?;
         // SAFETY: inside an allocation.
-        unsafe { result::memset_d8_sync(address, value, bytes as usize) }.called("cuMemsetD8")?;
-        result::ctx::synchronize().called("cuCtxSynchronize")
+        unsafe { result::memset_d8_async(address, value, bytes as usize, self.stream) }
+            .called("cuMemsetD8Async")?;
+        self.finish()
     }
 
     fn prepare(
@@ -234,6 +237,46 @@ impl Device for CudaDevice {
         Ok(self)
     }
 
+    fn resident_of(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+    ) -> Result<u64, DeviceError> {
+        self.enter()?;
+        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
+        let way = Way::streamed(recording, placement, chooses, open_runs);
+        let traced = self.code.traced(call.name(), way)?;
+        let (function, needed) = (traced.function, traced.dynamic_shared(shape));
+        let shared = room::leave_room(self, function, call.name(), shape, needed)?;
+        let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
+        let threads = shape.warps_per_block().saturating_mul(32).saturating_mul(blocks.max(1).into());
+        Ok(threads.saturating_mul(self.multiprocessors.into()))
+    }
+
+    fn beside(
+        &mut self,
+        memory: Allocation,
+        recording: Recording,
+    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        self.enter()?;
+        self.check_inside(memory.address, memory.bytes)?;
+        let mut device = Self::within(self.ordinal, self.context, stream_beside()?, false, "")?;
+        device.owns_stream = true;
+        device.shared.insert(memory.address, memory.bytes);
+        device.prepare_drains(recording)?;
+        encoding::warm_up(&mut device, recording)?;
+        Ok(Some(Box::new(device)))
+    }
+
+    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
+        self.enter()?;
+        for (address, bytes) in job.parts() {
+            self.check_inside(address, bytes)?;
+        }
+        encoding::flatten(self, job)
+    }
+
     unsafe fn launch_streamed(
         &mut self,
         call: &KernelCall,
@@ -253,7 +296,13 @@ impl Device for CudaDevice {
             kernel,
             arguments,
             shape,
-            dynamic_shared: traced.dynamic_shared(shape),
+            dynamic_shared: room::leave_room(
+                self,
+                traced.function,
+                kernel,
+                shape,
+                traced.dynamic_shared(shape),
+            )?,
             claims: None,
         };
         // SAFETY: as in `launch`.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use cudarc::driver::{result, sys};
 use warptrace_device::KernelCall;
 use warptrace_encode::{
-    Codec, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call,
-    merge_call, serial_shared_bytes,
+    Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
+    encode_serial_call, flatten_call, link_call, merge_call, serial_shared_bytes,
 };
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 
+use super::driver::Called;
 use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, Recording};
@@ -36,7 +37,9 @@ pub(super) struct Encoding {
 }
 
 /// The kernels' names.
-const KERNELS: [&str; 5] = [
+const KERNELS: [&str; 7] = [
+    "warptrace_link_segments",
+    "warptrace_flatten_warps",
     "warptrace_merge",
     "warptrace_encode_predict",
     "warptrace_encode_raw_serial",
@@ -103,7 +106,7 @@ pub(super) fn encode(
     // A warp for each stream.
     let shape = device.encoding_shape(streams, MERGE_THREADS, MERGE_THREADS / 32, 0);
     let merge = merge_call(pool, table, count, streams, codec);
-    let mut claims = device.launch_encoding(pool, &merge, &shape, &mut time)?;
+    let mut claims = device.launch_encoding(Some(pool), &merge, &shape, &mut time)?;
     let chunks = claims.chunks.min(pool.chunk_count);
     if chunks == 0 {
         return Ok(Encoded { claims, time });
@@ -113,7 +116,7 @@ pub(super) fn encode(
     {
         let shape = device.encoding_shape(chunks, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
         let call = encode_predict_call(pool, table, count, chunks, params);
-        device.launch_encoding(pool, &call, &shape, &mut time)?;
+        device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
     }
     if claims.serial != 0 {
         // A dual recording's twin is raw.
@@ -123,10 +126,57 @@ pub(super) fn encode(
             let threads = device.serial_threads(chunks);
             let shape = device.encoding_shape(chunks, threads, threads, bytes);
             let call = encode_serial_call(pool, table, count, chunks, spec);
-            claims = device.launch_encoding(pool, &call, &shape, &mut time)?;
+            claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
         }
     }
     Ok(Encoded { claims, time })
+}
+
+/// Makes a stream whose kernels begin before those that wait for others, and do not wait for theirs.
+pub(super) fn stream_beside() -> Result<sys::CUstream, DeviceError> {
+    let (mut least, mut greatest, mut stream) = (0, 0, std::ptr::null_mut());
+    // SAFETY: a context is current; both write what they are given.
+    unsafe {
+        sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest)
+            .result()
+            .called("cuCtxGetStreamPriorityRange")?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        sys::cuStreamCreateWithPriority(&raw mut stream, flags, greatest)
+            .result()
+            .called("cuStreamCreateWithPriority")?;
+    }
+    Ok(stream)
+}
+
+/// Makes flat logs, as [`Device::flatten`] says.
+pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), DeviceError> {
+    let mut time = Duration::ZERO;
+    let shape = device.encoding_shape(job.segment_count.max(1), FLATTEN_THREADS, FLATTEN_THREADS, 0);
+    device.launch_encoding(None, &link_call(job), &shape, &mut time)?;
+    let shape = device.encoding_shape(job.round_warps.max(1), FLATTEN_THREADS, FLATTEN_THREADS / 32, 0);
+    device.launch_encoding(None, &flatten_call(job), &shape, &mut time)?;
+    Ok(())
+}
+
+/// Runs all kernels that encode once, with nothing to do: what the driver does for a first launch it cannot
+/// do beside a kernel.
+pub(super) fn warm_up(device: &mut CudaDevice, recording: Recording) -> Result<(), DeviceError> {
+    flatten(device, &FlattenJob::default())?;
+    let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);
+    let codec = Codec::of(recording.codec).unwrap_or(Codec::Raw);
+    let shape = device.encoding_shape(1, MERGE_THREADS, MERGE_THREADS / 32, 0);
+    device.launch_encoding(None, &merge_call(&pool, 0, 1, 0, codec), &shape, &mut time)?;
+    if let CodecSpec::Predict(params) = recording.codec {
+        let shape = device.encoding_shape(1, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
+        device.launch_encoding(None, &encode_predict_call(&pool, 0, 1, 0, params), &shape, &mut time)?;
+    }
+    let twin = (recording.dual && recording.codec != CodecSpec::Raw).then_some(CodecSpec::Raw);
+    for spec in [Some(recording.codec), twin].into_iter().flatten() {
+        let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
+        let shape = device.encoding_shape(1, MAX_SERIAL_THREADS, MAX_SERIAL_THREADS, bytes);
+        device.launch_encoding(None, &encode_serial_call(&pool, 0, 1, 0, spec), &shape, &mut time)?;
+    }
+    Ok(())
 }
 
 impl CudaDevice {
@@ -156,7 +206,7 @@ impl CudaDevice {
     /// Runs one of the kernels; answers the counters of claims afterwards.
     fn launch_encoding(
         &mut self,
-        pool: &PoolDescriptor,
+        pool: Option<&PoolDescriptor>,
         call: &KernelCall,
         shape: &LaunchShape,
         time: &mut Duration,
@@ -170,7 +220,7 @@ impl CudaDevice {
             arguments: pointers(call),
             shape,
             dynamic_shared: u64::from(shape.dynamic_shared),
-            claims: Some(pool.claims),
+            claims: pool.map(|pool| pool.claims),
         };
         // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended,
         // which nobody else uses; the table was written for them.

@@ -130,6 +130,7 @@ impl Gather {
         staging: &mut Option<Staging>,
         (first, chunk_bytes, count): (u64, u32, u32),
         scratch: Allocation,
+        stream: sys::CUstream,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let buffer_bytes = scratch.bytes.saturating_sub(CURSOR_BYTES).min(MAX_BUFFER_BYTES);
@@ -149,11 +150,11 @@ impl Gather {
             let planned =
                 planned_bytes.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
             let batch = planned.max(safe).min(most);
-            let packed = self.pack(first, chunk_bytes, batch, [scratch.address, buffer_bytes])?;
+            let packed = self.pack(first, chunk_bytes, batch, [scratch.address, buffer_bytes], stream)?;
             // Rounded up, so that the next run is of fewer chunks if these were too many.
             self.each = packed.div_ceil(u64::from(batch.max(1)));
             if packed <= buffer_bytes {
-                staging::append(staging, scratch.address + CURSOR_BYTES, packed as usize, to)?;
+                staging::append(staging, stream, scratch.address + CURSOR_BYTES, packed as usize, to)?;
                 return Ok(batch);
             }
         }
@@ -167,9 +168,9 @@ impl Gather {
         mut chunk_bytes: u32,
         mut count: u32,
         [buffer, bytes]: [u64; 2],
+        stream: sys::CUstream,
     ) -> Result<u64, DeviceError> {
         const NAME: &str = "warptrace_gather";
-        let stream = result::stream::null();
         let (mut cursor, mut target) = (buffer, buffer + CURSOR_BYTES);
         let mut capacity = bytes as u32;
         let mut arguments: [*mut c_void; 6] = [
@@ -195,7 +196,8 @@ impl Gather {
                 &mut arguments,
             )
             .called_for("cuLaunchKernel", NAME)?;
-            result::memcpy_dtoh_sync(&mut packed, buffer).called_for("cuMemcpyDtoH", NAME)?;
+            result::memcpy_dtoh_async(&mut packed, buffer, stream).called_for("cuMemcpyDtoHAsync", NAME)?;
+            result::stream::synchronize(stream).called_for("cuStreamSynchronize", NAME)?;
         }
         let limit = u64::from(count) * u64::from(chunk_bytes);
         debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);

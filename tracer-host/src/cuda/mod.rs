@@ -11,6 +11,7 @@ mod gather;
 mod launch;
 mod live;
 mod pinned;
+mod room;
 mod staging;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct CudaDevice {
     retained: bool,
     /// What kernels run on.
     stream: sys::CUstream,
+    /// Whether `stream` is made, and to be destroyed, here.
+    owns_stream: bool,
     info: DeviceInfo,
     multiprocessors: u32,
     /// Threads that a multiprocessor holds.
@@ -50,6 +53,8 @@ pub struct CudaDevice {
     encoding: Option<Encoding>,
     /// Length of each allocation, by address.
     allocations: BTreeMap<u64, u64>,
+    /// Another one's that this one may use, too.
+    shared: BTreeMap<u64, u64>,
     /// What of the host's memory kernels use.
     pinned: Pinned,
     staging: Option<Staging>,
@@ -215,6 +220,7 @@ impl CudaDevice {
             context,
             retained,
             stream,
+            owns_stream: false,
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
@@ -224,6 +230,7 @@ impl CudaDevice {
             code: Code::new(ptx, architecture),
             encoding: None,
             allocations: BTreeMap::new(),
+            shared: BTreeMap::new(),
             pinned: Pinned::default(),
             staging: None,
             gather: None,
@@ -246,7 +253,16 @@ impl CudaDevice {
         if self.pinned.holds(address, bytes) {
             return Ok(());
         }
+        if live::is_inside(&self.shared, address, bytes) {
+            return Ok(());
+        }
         live::check_inside(&self.allocations, address, bytes)
+    }
+
+    /// Waits for what was given to the stream.
+    fn finish(&self) -> Result<(), DeviceError> {
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.stream) }.called("cuStreamSynchronize")
     }
 }
 
@@ -272,6 +288,9 @@ impl Drop for CudaDevice {
             let _ = result::event::destroy(self.end);
             let _ = result::event::destroy(self.counted);
             let _ = result::free_host(self.claims);
+            if self.owns_stream {
+                let _ = result::stream::destroy(self.stream);
+            }
             if self.retained {
                 let _ = result::primary_ctx::release(self.ordinal);
             }

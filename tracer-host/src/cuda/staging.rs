@@ -29,12 +29,20 @@ pub(super) struct Staging {
     stream: sys::CUstream,
 }
 
-/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked; the buffers are
-/// made when they are first needed.
-pub(super) fn read(staging: &mut Option<Staging>, from: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked, behind what was
+/// given to `stream`; the buffers are made when they are first needed.
+pub(super) fn read(
+    staging: &mut Option<Staging>,
+    stream: sys::CUstream,
+    from: u64,
+    bytes: &mut [u8],
+) -> Result<(), DeviceError> {
     if bytes.len() < WORTH_STAGING {
-        // SAFETY: the caller has checked the source; the call is synchronous.
-        return unsafe { result::memcpy_dtoh_sync(bytes, from) }.called("cuMemcpyDtoH");
+        // SAFETY: the caller has checked the source; the second call waits for the first.
+        return unsafe {
+            result::memcpy_dtoh_async(bytes, from, stream).called("cuMemcpyDtoHAsync")?;
+            result::stream::synchronize(stream).called("cuStreamSynchronize")
+        };
     }
     let length = bytes.len();
     let mut rest = bytes;
@@ -48,6 +56,7 @@ pub(super) fn read(staging: &mut Option<Staging>, from: u64, bytes: &mut [u8]) -
 /// As [`read`], but appends to `to`, whose new bytes are written only once.
 pub(super) fn append(
     staging: &mut Option<Staging>,
+    stream: sys::CUstream,
     from: u64,
     bytes: usize,
     to: &mut Vec<u8>,
@@ -55,7 +64,7 @@ pub(super) fn append(
     if bytes < WORTH_STAGING {
         let before = to.len();
         to.resize(before + bytes, 0);
-        return read(staging, from, &mut to[before..]);
+        return read(staging, stream, from, &mut to[before..]);
     }
     to.reserve(bytes);
     let mut rest = &mut to.spare_capacity_mut()[..bytes];

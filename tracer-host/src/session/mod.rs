@@ -398,6 +398,15 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         &self.total
     }
 
+    /// How many warps rounds have encoded.
+    #[cfg(test)]
+    pub(crate) fn warps_in_rounds(&self) -> u64 {
+        match &self.logs {
+            Logs::Streamed(streams) => streams.warps_in_rounds(),
+            Logs::Kept(_) => 0,
+        }
+    }
+
     /// Writes what is left and the index, and ends the file.
     ///
     /// # Errors

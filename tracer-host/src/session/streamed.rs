@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo};
+use warptrace_format::stream::StreamLogs;
 
 use super::interrupt::{Interrupt, Interrupted};
 use super::stream::{Look, Streams};
@@ -67,6 +68,8 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
 
     /// Writes what has come until now, ends the file, and tells where the warps stand.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+        let encoded = self.streams.finish_rounds(memory);
+        self.send(encoded)?;
         // What the first time finds has all its predecessors by the second. Nothing is encoded before, and
         // lanes are given nothing, for somebody waits.
         self.streams.only_look(memory)?;
@@ -102,19 +105,18 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let has_room = match &self.logs {
-            Logs::Streamed(streams) => streams.has_room(self.device, &info),
-            Logs::Kept(_) => true,
-        };
-        if !has_room {
+        let Self { recording, placement, .. } = *self;
+        let Logs::Streamed(streams) = &self.logs else { return Err(SessionError::Unusable) };
+        let (chooses, open_runs) = (self.window.looks_inside(), streams.open_runs);
+        let mut streaming =
+            Streaming { recording, placement, chooses, open_runs, logs: StreamLogs::default() };
+        let resident = self.device.resident_of(call, shape, &streaming)?;
+        if !streams.has_room(resident, &info) {
             self.drain_streams()?;
         }
         let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
-        let logs = streams.prepare(self.device, &info)?;
+        streaming.logs = streams.prepare(self.device, resident, &info)?;
         self.pending.push(info);
-        let Self { recording, placement, .. } = *self;
-        let (chooses, open_runs) = (self.window.looks_inside(), streams.open_runs);
-        let streaming = Streaming { recording, placement, chooses, open_runs, logs };
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,

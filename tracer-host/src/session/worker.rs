@@ -39,6 +39,11 @@ impl Account {
     pub(super) fn new(account: WarpAccount) -> Self {
         Self(account)
     }
+
+    /// Events in chunks, and how many chunks.
+    pub(super) fn recorded(&self) -> (u64, u32) {
+        (self.0.recorded, self.0.chunks)
+    }
 }
 
 // SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits

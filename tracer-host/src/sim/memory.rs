@@ -15,6 +15,8 @@ const ALIGN: usize = 256;
 pub(super) struct Memory {
     /// By address.
     allocations: BTreeMap<u64, Block>,
+    /// Another one's, by address: their lengths.
+    shared: BTreeMap<u64, usize>,
     /// What was read while a kernel ran, and not answered yet.
     reads: VecDeque<Vec<u64>>,
     /// What was answered last.
@@ -60,13 +62,26 @@ impl Memory {
         Ok(())
     }
 
+    /// Memory of which part is another one's, which outlives it.
+    pub(super) fn sharing(&self, allocation: Allocation) -> Result<Self, DeviceError> {
+        let Allocation { address, bytes } = allocation;
+        let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
+        self.pointer(address, length)?;
+        let mut sharing = Self::default();
+        sharing.shared.insert(address, length);
+        Ok(sharing)
+    }
+
     /// Where bytes lie that must be inside one allocation.
     pub(super) fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
         let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-        let (&start, &Block { length, .. }) =
-            self.allocations.range(..=address).next_back().ok_or_else(out_of_bounds)?;
-        let offset = usize::try_from(address - start).map_err(|_| out_of_bounds())?;
-        if offset > length || bytes > length - offset {
+        let own = self.allocations.range(..=address).next_back().map(|(&start, block)| (start, block.length));
+        let shared = self.shared.range(..=address).next_back().map(|(&start, &length)| (start, length));
+        let is_inside = |(start, length): (u64, usize)| {
+            let offset = usize::try_from(address - start).unwrap_or(usize::MAX);
+            offset <= length && bytes <= length - offset
+        };
+        if !own.into_iter().chain(shared).any(is_inside) {
             return Err(out_of_bounds());
         }
         Ok(std::ptr::with_exposed_provenance_mut(address as usize))

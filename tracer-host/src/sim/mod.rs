@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use warptrace_device::KernelCall;
+use warptrace_encode::FlattenJob;
 use warptrace_encode::native::{self, Schedule};
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
@@ -284,6 +285,28 @@ impl Device for SimDevice {
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         Ok(&mut self.memory)
+    }
+
+    fn beside(
+        &mut self,
+        memory: Allocation,
+        _: Recording,
+    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        let memory = self.memory.sharing(memory)?;
+        let mut device = Self::new(self.options.clone());
+        device.memory = memory;
+        Ok(Some(Box::new(device)))
+    }
+
+    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
+        for (address, bytes) in job.parts() {
+            let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
+            self.pointer(address, length)?;
+        }
+        // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use atomics;
+        // nobody else touches what the job writes.
+        unsafe { native::flatten(job) };
+        Ok(())
     }
 
     unsafe fn launch_streamed(

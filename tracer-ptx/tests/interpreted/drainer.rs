@@ -3,7 +3,9 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::log::{ENTRY_BYTES, LANES};
-use warptrace_format::stream::{MIN_STREAM_ENTRIES, SLOT_BYTES, StreamLogs, TAG_STEP, slot_words};
+use warptrace_format::stream::{
+    LOST_BEFORE, MIN_STREAM_ENTRIES, NONE_BEFORE, SLOT_BYTES, StreamLogs, TAG_STEP, slot_words,
+};
 use warptrace_ptx::interpret::Memory;
 
 use crate::model::lanes as of_mask;
@@ -68,6 +70,8 @@ pub(crate) struct Drained {
     pub(crate) tickets: u64,
     /// How often a snapshot had an entry without all that stand before it in the segment.
     pub(crate) holes: u64,
+    /// How often a header said that its lane had lost something before.
+    pub(crate) lost_before: u64,
 }
 
 pub(crate) struct Drainer {
@@ -86,6 +90,9 @@ pub(crate) struct Drainer {
     snapshots: u32,
     /// How often the host that sleeps has seen that a lane gave up.
     times: u32,
+    /// Stream and lane of each segment that was given, its ticket, its number, and what its header says of the
+    /// one before.
+    given: Vec<((u32, u32), u64, u32, u32)>,
     drained: Drained,
 }
 
@@ -143,6 +150,7 @@ impl Drainer {
             ending: vec![0; warps as usize],
             snapshots: 0,
             times: 0,
+            given: Vec::new(),
             drained: Drained { ended: vec![[None; LANES as usize]; warps as usize], ..Drained::default() },
         };
         drainer.give(memory);
@@ -213,10 +221,26 @@ impl Drainer {
                 assert_eq!(self.entry(memory, index, at), *before, "nobody writes to a segment that is free");
             }
         }
+        self.check_segments_before();
         let lost = region(memory, LOST).chunks_exact(8);
         self.drained.lost = lost.map(|lost| u64::from_le_bytes(lost.try_into().expect("8 bytes"))).collect();
         self.drained.tickets = self.tickets(memory) - self.streaming.first_ticket;
         self.drained
+    }
+
+    /// Checks what headers say of the segments that lanes had before.
+    fn check_segments_before(&mut self) {
+        self.given.sort_unstable();
+        let mut last = None;
+        for &(owner, _, segment, before) in &self.given {
+            let expected = match last {
+                Some((lane, segment)) if lane == owner => segment + 1,
+                _ => NONE_BEFORE,
+            };
+            assert!(before == expected || before == LOST_BEFORE, "{owner:?}: {before}, not {expected}");
+            self.drained.lost_before += u64::from(before == LOST_BEFORE);
+            last = Some((owner, segment));
+        }
     }
 
     /// A snapshot is of all segments that are somebody's, in any order, and takes as long as it takes.
@@ -268,6 +292,8 @@ impl Drainer {
             assert!(owner.0 < streams && owner.1 < LANES, "{owner:?}");
             if segment.owner.is_none() {
                 self.drained.uses += 1;
+                let before = segment.before_of_lane();
+                self.given.push((owner, segment.ticket, index as u32, before));
             }
             assert_eq!(*segment.owner.get_or_insert(owner), owner, "a header stays");
             while segment.seen.get(segment.taken + 1).is_some_and(Option::is_some) {

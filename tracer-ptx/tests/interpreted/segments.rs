@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use warptrace_format::log::Entry;
-use warptrace_format::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, untagged};
+use warptrace_format::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, lane_and_before, untagged};
 
 use crate::program::below;
 
@@ -78,11 +78,17 @@ impl Segment {
 
     /// Stream and lane, if the header has been seen.
     pub(crate) fn header(&self) -> Option<(u32, u32)> {
-        let [stream, launch, lane, _] = self.words[0];
+        let [stream, launch, ..] = self.words[0];
+        let (lane, _) = lane_and_before(self.words[0]);
         self.seen[0].map(|_| {
             assert_eq!(launch, LAUNCH);
             (stream, lane)
         })
+    }
+
+    /// What the header says of the segment that the lane had before.
+    pub(crate) fn before_of_lane(&self) -> u32 {
+        lane_and_before(self.words[0]).1
     }
 
     pub(crate) fn run(&self, index: usize, (stream, keeper): (u32, u32)) -> Taken {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::sync::atomic::AtomicU64;
-use warptrace_format::stream::{TAG_STEP, has_tag, is_open, slot_words, untagged};
+use warptrace_format::stream::{TAG_STEP, has_tag, is_open, lane_and_before, slot_words, untagged};
 
 use super::*;
 
@@ -124,7 +124,10 @@ impl Host {
                 return;
             }
             if oldest.read == 0 {
-                assert_eq!([mask, key, low, high], header_words(0, 1, LANE, oldest.tag));
+                let words = [mask, key, low, high];
+                let (lane, before) = lane_and_before(words);
+                assert_eq!(words, header_words(0, 1, LANE, before, oldest.tag));
+                assert_eq!(lane, LANE);
             } else {
                 self.runs.push(untagged([mask, key, low, high]));
             }

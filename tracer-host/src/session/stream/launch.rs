@@ -1,5 +1,6 @@
 //! A launch of which not all is encoded.
 
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use warptrace_format::file::LaunchInfo;
@@ -9,6 +10,18 @@ use warptrace_format::pool::WarpAccount;
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;
 use crate::session::{OpenRun, Standing};
+
+/// Who takes what a warp records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Taker {
+    /// Nobody has taken anything.
+    Nobody,
+    /// The host, and nobody else from now on.
+    Host,
+    /// A round, all at once: of the warp, which has left, nothing is left to take.
+    Round,
+}
 
 /// A launch of which not all is encoded.
 #[derive(Debug)]
@@ -22,6 +35,12 @@ pub(super) struct Launch {
     pub(super) ended: Vec<u32>,
     /// Its kernel has ended.
     pub(super) is_over: bool,
+    /// For each warp who takes what it records.
+    takers: Vec<AtomicU8>,
+    /// Warps that had left before the last look, and of which nothing has been taken.
+    pub(super) left: Vec<u32>,
+    /// Of streams that rounds have encoded, their events and chunks; empty without rounds.
+    encoded: Vec<(u64, u32)>,
     /// Those of which something has come. Behind an address, since most of a large launch are empty at any
     /// time.
     streams: Vec<OnceLock<Box<Mutex<Stream>>>>,
@@ -32,7 +51,67 @@ impl Launch {
         let warps = info.chosen().count();
         let mut streams = Vec::new();
         streams.resize_with(tracks as usize * warps as usize, OnceLock::new);
-        Self { info, warps, tables, ended: vec![0; warps as usize], is_over: false, streams }
+        let mut takers = Vec::new();
+        takers.resize_with(warps as usize, || AtomicU8::new(Taker::Nobody as u8));
+        let ended = vec![0; warps as usize];
+        Self {
+            info,
+            warps,
+            tables,
+            ended,
+            is_over: false,
+            takers,
+            left: Vec::new(),
+            encoded: Vec::new(),
+            streams,
+        }
+    }
+
+    /// Who takes what a warp records.
+    pub(super) fn taker(&self, warp: u32) -> Taker {
+        match self.takers[warp as usize].load(Relaxed) {
+            0 => Taker::Nobody,
+            1 => Taker::Host,
+            _ => Taker::Round,
+        }
+    }
+
+    /// Says who takes what a warp records.
+    pub(super) fn set_taker(&self, warp: u32, taker: Taker) {
+        self.takers[warp as usize].store(taker as u8, Relaxed);
+    }
+
+    /// Whether the host takes what a stream's warp records: from now on it does, if nobody has taken anything
+    /// and it is to `adopt` the warp.
+    pub(super) fn is_hosts(&self, stream: u32, adopt: impl Fn(u32) -> bool) -> bool {
+        let warp = stream % self.warps;
+        match self.taker(warp) {
+            Taker::Host => true,
+            Taker::Round => false,
+            Taker::Nobody if adopt(warp) => {
+                self.set_taker(warp, Taker::Host);
+                true
+            }
+            Taker::Nobody => false,
+        }
+    }
+
+    /// Takes note of which lanes had left before a look that is over.
+    pub(super) fn note_ended(&mut self, ended: Vec<u32>) {
+        for (warp, (&now, &before)) in (0..).zip(ended.iter().zip(&self.ended)) {
+            if now != before && now == self.lanes(warp) && self.taker(warp) == Taker::Nobody {
+                self.left.push(warp);
+            }
+        }
+        self.ended = ended;
+    }
+
+    /// Takes note of what a round has encoded of a stream, given by its track and warp.
+    pub(super) fn note_encoded(&mut self, track: u32, warp: u32, events: u64, chunks: u32) {
+        if self.encoded.is_empty() {
+            self.encoded.resize(self.streams.len(), (0, 0));
+        }
+        self.encoded[(track * self.warps + warp) as usize] = (events, chunks);
     }
 
     /// Its streams: `track * warps + warp`.
@@ -101,7 +180,13 @@ impl Launch {
                 let stream = lock(stream);
                 (stream.originals, stream.recorded, stream.chunks)
             };
-            let (originals, recorded, chunks) = stream.get().map_or((0, 0, 0), |stream| counts(stream));
+            let (mut originals, mut recorded, mut chunks) =
+                stream.get().map_or((0, 0, 0), |stream| counts(stream));
+            if let Some(&(events, made)) = self.encoded.get(number as usize) {
+                originals += events;
+                recorded += events;
+                chunks += made;
+            }
             // If not all originals have come, as where a kernel was ended.
             let attempted = (originals + lost).max(recorded);
             let lost = attempted - recorded;

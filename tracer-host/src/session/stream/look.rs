@@ -10,8 +10,8 @@ use warptrace_format::log::ENTRY_BYTES;
 use super::launch::Launch;
 use super::partition::Partition;
 use super::runs::Encoding;
-use super::segments::{InUse, Piece, words};
-use super::{Look, Streams, read_all};
+use super::segments::{InUse, LOOKED, Owner, Piece, words};
+use super::{Look, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
 /// Segments that one task takes runs from.
@@ -22,13 +22,35 @@ const STREAMS_AT_ONCE: usize = 16;
 
 /// How a look goes about it.
 #[derive(Clone, Copy)]
-struct Manner<'a> {
+pub(super) struct Manner<'a> {
     /// No kernel runs.
-    is_over: bool,
+    pub(super) is_over: bool,
     /// What is free is given to those who ask.
-    gives: bool,
+    pub(super) gives: bool,
     /// Set where the look is to leave what remains to the next one.
-    asked: Option<&'a AtomicBool>,
+    pub(super) asked: Option<&'a AtomicBool>,
+    /// Of warps of which nobody has taken anything, which the host takes over.
+    pub(super) adopts: Adopts,
+}
+
+/// Which warps the host takes over.
+#[derive(Clone, Copy)]
+pub(super) enum Adopts {
+    All,
+    /// Of [`ADOPTED_PARTS`] parts the one with this number.
+    Part(u32),
+}
+
+/// Parts of a launch's warps, of which the host takes over one at a time.
+pub(super) const ADOPTED_PARTS: u32 = 16;
+
+impl Adopts {
+    fn has(self, warp: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Part(part) => warp % ADOPTED_PARTS == part,
+        }
+    }
 }
 
 fn is_asked(asked: Option<&AtomicBool>) -> bool {
@@ -36,7 +58,7 @@ fn is_asked(asked: Option<&AtomicBool>) -> bool {
 }
 
 /// For launches, by their numbers, the lanes of each warp that had left.
-type Ended = Vec<(u32, Vec<u32>)>;
+pub(super) type Ended = Vec<(u32, Vec<u32>)>;
 
 impl Streams {
     /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
@@ -44,9 +66,11 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         is_over: bool,
-    ) -> Result<Look, DeviceError> {
-        let ended = self.take_new(memory, Manner { is_over, gives: true, asked: None })?;
-        self.look_on(memory, is_over, ended, None)
+    ) -> Result<Look, SessionError> {
+        let before = if is_over { self.encode_rest(memory)? } else { Look::default() };
+        let ended =
+            self.take_new(memory, Manner { is_over, gives: true, asked: None, adopts: Adopts::All })?;
+        Ok(self.look_on(memory, is_over, ended, None)?.behind(before))
     }
 
     /// Looks while a kernel runs. As soon as it is `asked` to, it leaves what remains to the next look.
@@ -54,9 +78,13 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         asked: Option<&AtomicBool>,
-    ) -> Result<Look, DeviceError> {
-        let ended = self.take_new(memory, Manner { is_over: false, gives: true, asked })?;
-        self.look_on(memory, false, ended, asked)
+    ) -> Result<Look, SessionError> {
+        if !self.rounds.is_empty() {
+            return self.attend(memory, asked);
+        }
+        let ended =
+            self.take_new(memory, Manner { is_over: false, gives: true, asked, adopts: Adopts::All })?;
+        Ok(self.look_on(memory, false, ended, asked)?)
     }
 
     /// Encodes what a look has found.
@@ -78,7 +106,9 @@ impl Streams {
     /// Looks without encoding anything, where somebody waits for what there is, and without giving segments
     /// to those who ask, so that the next such look finds little.
     pub(in super::super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
-        let ended = self.take_new(memory, Manner { is_over: false, gives: false, asked: None })?;
+        self.leave_rounds();
+        let ended =
+            self.take_new(memory, Manner { is_over: false, gives: false, asked: None, adopts: Adopts::All })?;
         self.note(ended);
         Ok(())
     }
@@ -99,25 +129,25 @@ impl Streams {
     }
 
     /// Takes note of the lanes that had left before a look.
-    fn note(&mut self, ended: Ended) {
+    pub(super) fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {
-                launch.ended = ended;
+                launch.note_ended(ended);
             }
         }
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
     /// nobody writes any more: those that are full, and those of lanes that had left before this look.
-    fn read(
+    pub(super) fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
         partition: Partition,
-        Manner { is_over, gives, asked }: Manner<'_>,
+        Manner { is_over, gives, asked, adopts }: Manner<'_>,
     ) -> Result<(), DeviceError> {
         let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
         let address = self.memory.address + partition.segments;
-        let mut in_use = std::mem::take(&mut self.in_use);
+        let mut in_use = self.in_use.take();
         threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
         if is_over {
             // Once, before slots are written again: what is read below was given before.
@@ -137,17 +167,20 @@ impl Streams {
             let take = |segments: &mut [InUse]| {
                 let (mut free, mut looked) = (Vec::new(), Vec::new());
                 for segment in segments {
-                    let was_seen = segment.owner.is_some();
                     let at = address + u64::from(segment.given.segment) * bytes_each as u64;
                     let bytes = &bytes[piece.position(at)..][..bytes_each];
+                    let owner = segment.owner_in(bytes);
+                    if !is_over && owner.is_some() && segment.given.slot != LOOKED {
+                        looked.push(std::mem::replace(&mut segment.given.slot, LOOKED));
+                    }
+                    if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, adopts)) {
+                        continue;
+                    }
                     if take_runs(segment, bytes, launches, look, is_over)
                         || segment.taken == partition.segment_entries
                     {
                         free.push(segment.given.segment);
                         segment.taken = u32::MAX;
-                    }
-                    if !is_over && !was_seen && segment.owner.is_some() {
-                        looked.push(segment.given.slot);
                     }
                 }
                 (free, looked)
@@ -164,12 +197,16 @@ impl Streams {
         }
         memory.finish_read()?;
         in_use.retain(|segment| segment.taken != u32::MAX);
-        self.in_use = in_use;
+        self.in_use.put_back(in_use);
         Ok(())
     }
 
     /// Reads which lanes of the launches have left.
-    fn read_ended(&self, memory: &mut dyn LiveMemory, is_over: bool) -> Result<Ended, DeviceError> {
+    pub(super) fn read_ended(
+        &self,
+        memory: &mut dyn LiveMemory,
+        is_over: bool,
+    ) -> Result<Ended, DeviceError> {
         let mut all = Ended::new();
         let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
         for launch in running {
@@ -185,10 +222,11 @@ impl Streams {
 
     /// Encodes what can be, of all streams.
     pub(super) fn encode(&self, is_over: bool, asked: Option<&AtomicBool>) -> Vec<u8> {
-        let encoding = || {
+        let (codec, chunk_bytes) = (self.codec, self.chunk_bytes as usize);
+        let encoding = move || {
             // The codec was checked when the session began.
-            let encoder = ChunkEncoder::new(self.codec).ok()?;
-            Some(Encoding { encoder, chunk: vec![0; self.chunk_bytes as usize] })
+            let encoder = ChunkEncoder::new(codec).ok()?;
+            Some(Encoding { encoder, chunk: vec![0; chunk_bytes] })
         };
         let of_launch = |launch: &Launch| -> Vec<u8> {
             let numbers = (0..launch.stream_count()).into_par_iter();
@@ -205,8 +243,19 @@ impl Streams {
             });
             packed.collect::<Vec<_>>().concat()
         };
-        threads::install(|| self.launches.par_iter().map(|(_, launch)| of_launch(launch)).collect::<Vec<_>>())
+        let launches = &self.launches;
+        threads::install(|| launches.par_iter().map(|(_, launch)| of_launch(launch)).collect::<Vec<_>>())
             .concat()
+    }
+}
+
+/// Whether the host takes what is in a segment.
+fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, adopts: Adopts) -> bool {
+    match launches.get(&owner.launch) {
+        Some(launch) if (owner.stream as usize) < launch.stream_count() => {
+            launch.is_hosts(owner.stream, |warp| adopts.has(warp))
+        }
+        _ => true,
     }
 }
 

@@ -9,16 +9,19 @@
 //! whose warps have ended, to whoever asks next. It is repeated while a kernel runs, and after it when the
 //! memory is needed.
 
+mod attend;
 mod launch;
 mod look;
 mod order;
 mod partition;
+mod plan;
+mod rounds;
 mod runs;
 mod segments;
 mod supply;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
@@ -27,12 +30,18 @@ use warptrace_format::stream::{StreamLogs, StreamState};
 
 use self::launch::Launch;
 use self::partition::{Needs, Partition};
-use self::segments::InUse;
+use self::rounds::Rounds;
+use self::segments::AllInUse;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
 use super::{MemoryUse, PoolMemory, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording};
+
+/// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
+const ROUNDS_AT_ONCE: usize = 3;
+/// Warps that the first round is taken to have room for.
+const FITTED_AT_FIRST: usize = 1024;
 
 /// What a look has found.
 #[derive(Debug, Default)]
@@ -60,7 +69,18 @@ pub(super) struct Streams {
     tables_used: u64,
     /// The most segments that were in use at once.
     most_in_use: usize,
-    in_use: Vec<InUse>,
+    in_use: AllInUse,
+    /// Encodes warps that have left on the device, where there is memory for it: the last part of `memory`.
+    rounds: Vec<Rounds>,
+    area: Allocation,
+    /// Warps that a round had room for last.
+    fitted: usize,
+    /// Since when somebody has waited for a segment and none has become free.
+    short_since: Option<Instant>,
+    /// Which part of the warps the host takes over next.
+    adopted: u32,
+    /// Warps that rounds have encoded.
+    warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
     /// Number of the last look.
     looks: u32,
@@ -81,6 +101,16 @@ impl Streams {
             PoolMemory::Device => device.allocate(division.limit)?,
             PoolMemory::Host => device.allocate_on_host(division.limit)?,
         };
+        let mut rounds = Vec::new();
+        let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
+        if let (PoolMemory::Device, Some(bytes)) = (pool, plan::area_bytes(memory.bytes)) {
+            while rounds.len() < ROUNDS_AT_ONCE
+                && let Some(device) = device.beside(memory, recording)?
+            {
+                rounds.push(Rounds::start(device, recording)?);
+                area = Allocation { address: memory.address + memory.bytes - bytes, bytes };
+            }
+        }
         Ok(Self {
             codec: recording.codec,
             tracks: if recording.dual { 2 } else { 1 },
@@ -93,7 +123,13 @@ impl Streams {
             supply: Supply::new(0),
             tables_used: 0,
             most_in_use: 0,
-            in_use: Vec::new(),
+            in_use: AllInUse::default(),
+            rounds,
+            area,
+            fitted: FITTED_AT_FIRST,
+            short_since: None,
+            adopted: 0,
+            warps_in_rounds: 0,
             launches: BTreeMap::new(),
             looks: 0,
             gave_up: false,
@@ -105,6 +141,12 @@ impl Streams {
         let each = self.partition.map_or(0, |partition| u64::from(partition.segment_entries * ENTRY_BYTES));
         let filled = self.most_in_use as u64 * each;
         MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
+    }
+
+    /// How many warps rounds have encoded.
+    #[cfg(test)]
+    pub(super) fn warps_in_rounds(&self) -> u64 {
+        self.warps_in_rounds
     }
 
     /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
@@ -119,13 +161,10 @@ impl Streams {
         }
     }
 
-    fn needs(&self, device: &dyn Device, info: &LaunchInfo) -> Needs {
-        Needs::of(info, self.tracks, device.resident_threads())
-    }
-
-    /// Whether a launch finds room without a look at those before it.
-    pub(super) fn has_room(&self, device: &dyn Device, info: &LaunchInfo) -> bool {
-        let needs = self.needs(device, info);
+    /// Whether a launch, of which so many threads can be on the device at once, finds room without a look at
+    /// those before it.
+    pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
+        let needs = Needs::of(info, self.tracks, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
             // Those of launches before are freed by the first look at this one.
@@ -137,11 +176,12 @@ impl Streams {
     pub(super) fn prepare(
         &mut self,
         device: &mut dyn Device,
+        resident: u64,
         info: &LaunchInfo,
     ) -> Result<StreamLogs, SessionError> {
-        let needs = self.needs(device, info);
+        let needs = Needs::of(info, self.tracks, resident);
         let partition = match self.partition {
-            Some(partition) if self.has_room(device, info) => partition,
+            Some(partition) if self.has_room(resident, info) => partition,
             _ => self.divide(device, needs)?,
         };
         let tables = partition.tables + self.tables_used;
@@ -172,18 +212,26 @@ impl Streams {
 
     /// Divides the memory anew, and fills the queue. Nothing is in use.
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
-        let partition = Partition::new(self.memory.bytes, needs)?;
-        if self.partition.is_none() {
-            // No entry has tag 0, and no slot lap 0.
-            device.fill(self.memory.address, self.memory.bytes, 0)?;
-        }
-        let queue = u64::from(partition.segment_count.next_power_of_two()) * 8;
-        device.fill(self.memory.address + partition.queue, queue, 0)?;
-        device.fill(self.memory.address + partition.state, size_of::<StreamState>() as u64, 0)?;
+        let partition = Partition::new(self.memory.bytes - self.area.bytes, needs)?;
+        // No entry has tag 0, and no slot lap 0; and nothing that was written where segments lay differently is
+        // taken for a header.
+        device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
+        let bytes = plan::seen_bytes(partition.segment_count);
+        for area in self.areas() {
+            device.fill(area.address, bytes.min(area.bytes), 0)?;
+        }
+        self.in_use = AllInUse::none_of(partition.segment_count);
         self.partition = Some(partition);
         self.give(device.live()?)?;
         Ok(partition)
+    }
+
+    /// The memory of each thread that does rounds.
+    fn areas(&self) -> impl Iterator<Item = Allocation> + use<> {
+        let (Allocation { address, bytes }, count) = (self.area, self.rounds.len() as u64);
+        let each = bytes.checked_div(count).unwrap_or(0) / 256 * 256;
+        (0..count).map(move |number| Allocation { address: address + number * each, bytes: each })
     }
 
     /// Gives what is free to those who ask.
@@ -220,7 +268,7 @@ impl Streams {
     pub(super) fn should_look(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
         self.take_tickets(memory, partition)?;
-        Ok(2 * self.in_use.len() >= self.supply.segments() as usize)
+        Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
     }
 
     /// Takes note of the tickets that were taken, and of lanes that have waited in vain.
@@ -232,8 +280,8 @@ impl Streams {
             self.gave_up = true;
             self.supply.lose_patience();
         }
-        self.in_use.extend(self.supply.taken(tickets).map(InUse::new));
-        self.most_in_use = self.most_in_use.max(self.in_use.len());
+        self.in_use.extend(self.supply.taken(tickets));
+        self.most_in_use = self.most_in_use.max(self.in_use.count());
         Ok(())
     }
 
@@ -275,7 +323,7 @@ impl Streams {
     /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
     /// kernel or, without `memory`, where the device can no longer be asked.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
-        self.in_use.clear();
+        let _ = self.in_use.take();
         self.launches.values().for_each(|launch| launch.end_open(self.looks));
         let mut look = Look { packed: self.encode(true, None), ..Look::default() };
         if let Some(partition) = self.partition {
@@ -286,6 +334,8 @@ impl Streams {
 
     /// Gives the memory back.
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        // Their threads use the memory.
+        self.rounds.clear();
         Ok(device.free(self.memory)?)
     }
 }

@@ -1,13 +1,16 @@
 //! Segments in use, and how they are copied.
 
 use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{has_tag, is_open};
+use warptrace_format::stream::{has_tag, is_open, lane_and_before};
 
 use super::supply::Given;
 use crate::MAX_READ;
 
 /// Segments closer to each other than this are copied as one: a copy costs as much as so many bytes.
 const GAP_BYTES: usize = 32 << 10;
+
+/// The slot of a segment whose lane has looked into its slot, which may name another one by now.
+pub(super) const LOOKED: u32 = u32::MAX;
 
 /// Whose a segment is, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +44,22 @@ impl InUse {
         let count = new.iter().take_while(|entry| stays(words(entry))).count();
         self.taken += count as u32;
         if first == 0 && count > 0 {
-            let [stream, launch, lane, _] = words(&entries[0]);
+            let header = words(&entries[0]);
+            let ([stream, launch, ..], (lane, _)) = (header, lane_and_before(header));
             self.owner = Some(Owner { stream, launch, lane });
             first = 1;
         }
         &entries[first..self.taken as usize]
+    }
+
+    /// Whose the segment is, by what it holds, if its header is there. Nothing counts as taken.
+    pub(super) fn owner_in(&self, bytes: &[u8]) -> Option<Owner> {
+        if self.owner.is_some() {
+            return self.owner;
+        }
+        let mut as_it_was = *self;
+        as_it_was.new_entries(&bytes[..ENTRY_BYTES as usize]);
+        as_it_was.owner
     }
 
     /// The entry behind those that were taken, if it is of a run that has not ended. It may change: it does
@@ -54,6 +68,85 @@ impl InUse {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let entry = entries.get(self.taken as usize).map(words)?;
         (self.taken > 0 && has_tag(entry, self.given.tag) && is_open(entry)).then_some(entry)
+    }
+}
+
+/// All segments in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllInUse {
+    /// Those in use, in any order, and some that no longer are.
+    listed: Vec<InUse>,
+    /// For each segment with which tag it was given, and by which slot; tag 0 if it is not in use.
+    given: Vec<(u32, u32)>,
+    count: usize,
+}
+
+impl AllInUse {
+    /// None of so many.
+    pub(super) fn none_of(segments: u32) -> Self {
+        Self { listed: Vec::new(), given: vec![(0, 0); segments as usize], count: 0 }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Adds segments that were given.
+    pub(super) fn extend(&mut self, given: impl Iterator<Item = Given>) {
+        for given in given {
+            self.given[given.segment as usize] = (given.tag, given.slot);
+            self.listed.push(InUse::new(given));
+            self.count += 1;
+        }
+    }
+
+    /// Takes note that the lane of a segment with this tag has looked into its slot: answers the slot, if that
+    /// is news.
+    pub(super) fn look(&mut self, segment: u32, tag: u32) -> Option<u32> {
+        let given =
+            self.given.get_mut(segment as usize).filter(|given| given.0 == tag && given.1 != LOOKED)?;
+        Some(std::mem::replace(&mut given.1, LOOKED))
+    }
+
+    /// Removes a segment: answers its slot, or [`LOOKED`], if it was in use.
+    pub(super) fn remove(&mut self, segment: u32) -> Option<u32> {
+        let (tag, slot) = std::mem::take(self.given.get_mut(segment as usize)?);
+        self.count -= usize::from(tag != 0);
+        (tag != 0).then_some(slot)
+    }
+
+    /// Takes all out, to be [put back](Self::put_back).
+    pub(super) fn take(&mut self) -> Vec<InUse> {
+        self.count = 0;
+        let given = &mut self.given;
+        self.listed.retain_mut(|InUse { given: it, .. }| {
+            let is_given = &mut given[it.segment as usize];
+            let is_in_use = is_given.0 == it.tag;
+            if is_in_use {
+                it.slot = is_given.1;
+                *is_given = (0, 0);
+            }
+            is_in_use
+        });
+        std::mem::take(&mut self.listed)
+    }
+
+    /// Puts segments back that are still in use.
+    pub(super) fn put_back(&mut self, segments: Vec<InUse>) {
+        for InUse { given, .. } in &segments {
+            self.given[given.segment as usize] = (given.tag, given.slot);
+        }
+        self.count = segments.len();
+        self.listed = segments;
+    }
+
+    /// Forgets those that are no longer in use, if they are many.
+    pub(super) fn tidy(&mut self) {
+        if self.listed.len() > 2 * self.count + 1024 {
+            let given = &self.given;
+            self.listed.retain(|it| given[it.given.segment as usize].0 == it.given.tag);
+        }
     }
 }
 
@@ -146,7 +239,7 @@ mod tests {
         let old = entry([1, 2, 3, 5 * TAG_STEP]);
         let mut bytes = [old.clone(), old.clone(), old.clone(), old].concat();
         assert!(segment.new_entries(&bytes).is_empty() && segment.owner.is_none());
-        bytes[..16].copy_from_slice(&entry(header_words(3, 4, 5, TAG_STEP)));
+        bytes[..16].copy_from_slice(&entry(header_words(3, 4, 5, 0, TAG_STEP)));
         bytes[16..32].copy_from_slice(&entry([9, 0, 0, TAG_STEP | 3]));
         let found: Vec<u32> = segment.new_entries(&bytes).iter().map(|entry| words(entry)[0]).collect();
         assert_eq!(found, [9]);
@@ -164,7 +257,7 @@ mod tests {
             entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
         };
         let mut segment = in_use(7);
-        let (header, old) = (header_words(3, 4, 5, TAG_STEP), [9, 9, 9, (5 * TAG_STEP) | OPEN]);
+        let (header, old) = (header_words(3, 4, 5, 0, TAG_STEP), [9, 9, 9, (5 * TAG_STEP) | OPEN]);
         let (open, later) = ([32, 1, 0, TAG_STEP | OPEN], [32, 2, 0, TAG_STEP | OPEN]);
         assert_eq!(segment.open_entry(&bytes_of([old; 4])), None);
         let bytes = bytes_of([header, open, old, old]);

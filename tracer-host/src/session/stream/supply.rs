@@ -79,6 +79,11 @@ impl Supply {
         self.tags.len() as u32
     }
 
+    /// Whether somebody waits for a segment: none is free, or the slot cannot be written yet.
+    pub(super) fn is_short(&self) -> bool {
+        self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
+    }
+
     /// The highest tag that was given.
     pub(super) fn last_tag(&self) -> u32 {
         self.tags.iter().copied().max().unwrap_or_default()

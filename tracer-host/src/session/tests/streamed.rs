@@ -76,6 +76,21 @@ warptrace_device::kernel! {
     }
 }
 
+warptrace_device::kernel! {
+    /// Lanes turn one way or the other, as they and the turns are numbered.
+    fn scatters(turns: u32) {
+        let thread = warptrace_device::simt::global_thread_x();
+        for turn in 0..turns + thread / 32 % 7 {
+            if (thread.wrapping_mul(2_654_435_769) >> (turn % 29)).is_multiple_of(2) {
+                warptrace_device::trace_loc(at::LEFT);
+            } else {
+                warptrace_device::trace_loc(at::RIGHT);
+            }
+        }
+        warptrace_device::trace_loc(at::ALONE);
+    }
+}
+
 /// Set by block 1 of `waits`.
 static SET: AtomicBool = AtomicBool::new(false);
 
@@ -109,7 +124,7 @@ warptrace_device::kernel! {
 }
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
-    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", "")],
+    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
     points: &[at::POINTS],
 };
 
@@ -333,4 +348,46 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
         // How much is lost where lanes do not wait for long is a matter of time.
         assert!(stall < Duration::from_secs(1) || report.lost == 0);
     }
+}
+
+/// Warps that leave are encoded in rounds, on the device, while others run; whatever memory there is, all of
+/// it is recorded, in the same launch as its twin.
+#[test]
+fn warps_that_leave_are_encoded_in_rounds() {
+    for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
+        let file = Shared::default();
+        let mut device = device();
+        let options = SessionOptions { dual: true, ..options(Duration::from_secs(600), memory) };
+        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+        for _ in 0..2 {
+            // SAFETY: no memory among the arguments.
+            unsafe { session.record(&scatters(60), &LaunchShape::linear(12_000, 96)) }.unwrap();
+        }
+        let in_rounds = session.warps_in_rounds();
+        let (_, _, report) = session.finish().unwrap();
+        assert_eq!((report.lost, report.twin_lost), (0, 0));
+        let verified = verify(&file);
+        assert!(verified.problems.is_empty(), "{verified:?}");
+        assert_eq!(in_rounds > 0, has_rounds, "{memory}");
+    }
+}
+
+/// Where warps that run hold all memory, the host takes them over, part by part, and rounds the others.
+#[test]
+fn warps_that_hold_all_memory_are_taken_over() {
+    let file = Shared::default();
+    let mut device = device();
+    let options = SessionOptions { dual: true, ..options(Duration::from_secs(600), 24 << 20) };
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    for (turns, threads) in [(20_000, 64), (60, 12_000), (20_000, 64)] {
+        // SAFETY: no memory among the arguments.
+        unsafe { session.record(&scatters(turns), &LaunchShape::linear(threads, 32)) }.unwrap();
+    }
+    let in_rounds = session.warps_in_rounds();
+    let (_, _, report) = session.finish().unwrap();
+    assert_eq!((report.lost, report.twin_lost), (0, 0));
+    let verified = verify(&file);
+    assert!(verified.problems.is_empty(), "{verified:?}");
+    // Not all, and not none.
+    assert!((1..380).contains(&in_rounds), "{in_rounds}");
 }

@@ -44,7 +44,9 @@ mod field {
     };
 }
 
-use warptrace_format::stream::{CLOCK_MASK, LAP_MASK, LAP_SHIFT, MAX_SEGMENTS, SLOT_BYTES, SOLE};
+use warptrace_format::stream::{
+    BEFORE_SHIFT, CLOCK_MASK, LAP_MASK, LAP_SHIFT, LOST_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, SOLE,
+};
 
 /// Marks a ticket in the upper half of the next entry's address, of which no address has the highest bit.
 const TICKET: u32 = 1 << 31;
@@ -95,10 +97,11 @@ impl Emitter {
         // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the
         // tag.
         emit!(self, "@%wt_p3 mov.u32 {}, %wt_x1;", log.tag);
-        emit!(self, "and.b32 %wt_x0, %wt_x0, {};", MAX_SEGMENTS - 1);
+        emit!(self, "and.b32 %wt_x0, %wt_x0, {};", SEGMENT_NUMBERS - 1);
         self.field(32, "%wt_x5", field::SEGMENT_ENTRIES);
         emit!(self, "shl.b32 %wt_x5, %wt_x5, {};", ENTRY_BYTES.ilog2());
         self.field(64, "%wt_y0", field::SEGMENTS);
+        self.segment_before(log);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x0, %wt_x5, %wt_y0;");
         emit!(self, "cvt.u64.u32 %wt_y2, %wt_x5;");
         emit!(self, "add.u64 %wt_y2, %wt_y2, %wt_y0;");
@@ -109,6 +112,8 @@ impl Emitter {
             emit!(self, "mad.lo.u32 %wt_x4, %wt_x4, {}, %wt_x0;", log.track);
         }
         self.field(32, "%wt_x2", field::LAUNCH);
+        emit!(self, "cvt.u32.u64 %wt_x3, %wt_y3;");
+        emit!(self, "or.b32 %wt_x1, %wt_x1, %wt_x3;");
         emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y0], {{%wt_x4, %wt_x2, %wt_x1, {}}};", log.tag);
         emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
         emit!(self, "add.u64 %wt_y0, %wt_y0, {ENTRY_BYTES};");
@@ -121,6 +126,24 @@ impl Emitter {
         emit!(self, "@%wt_p2 mov.u32 {}, 0;", log.tag);
         self.store(log.pointer, log.low, log.high);
         self.store(log.end, log.link, log.tag);
+    }
+
+    /// Finds what a header says of the lane's segment before, `%wt_y3`, from the registers of the log as they
+    /// were when it asked. `%wt_y0` is the address of segment 0, `%wt_x5` the bytes of a segment.
+    fn segment_before(&mut self, log: Log) {
+        emit!(self, "mov.b64 %wt_y3, {{{}, {}}};", log.low, log.high);
+        emit!(self, "setp.eq.u64 %wt_p4, %wt_y3, 0;");
+        // From the last byte of the segment before, since its end may lie where the lower half is 0 again.
+        emit!(self, "sub.u32 %wt_x2, {}, 1;", log.low);
+        emit!(self, "mov.b64 %wt_y3, {{%wt_x2, {}}};", log.high);
+        emit!(self, "sub.u64 %wt_y3, %wt_y3, %wt_y0;");
+        emit!(self, "bfind.u32 %wt_x2, %wt_x5;");
+        emit!(self, "shr.u64 %wt_y3, %wt_y3, %wt_x2;");
+        emit!(self, "add.u64 %wt_y3, %wt_y3, 1;");
+        emit!(self, "selp.b64 %wt_y3, 0, %wt_y3, %wt_p4;");
+        emit!(self, "setp.lt.s32 %wt_p4, {}, 0;", log.high);
+        emit!(self, "selp.b64 %wt_y3, {LOST_BEFORE}, %wt_y3, %wt_p4;");
+        emit!(self, "shl.b64 %wt_y3, %wt_y3, {BEFORE_SHIFT};");
     }
 
     /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the

@@ -1,0 +1,75 @@
+//! Room for the tracer's kernels beside the program's.
+//!
+//! A kernel of many blocks fills the card, and each of its warps holds log memory until it leaves. Where all
+//! of them wait for memory, no kernel of the tracer finds room to encode what others have left. So of a
+//! kernel that has blocks for two times the card and more, fewer are on the card at once: each block is given
+//! shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may wait for
+//! each other.
+
+use cudarc::driver::sys;
+
+use super::CudaDevice;
+use super::driver::Called;
+use crate::{DeviceError, LaunchShape};
+
+/// Of four blocks that would be on a multiprocessor so many are.
+const QUARTERS: u32 = 2;
+
+/// Bytes of dynamic shared memory with which a kernel, which needs so many, leaves room.
+pub(super) fn leave_room(
+    device: &CudaDevice,
+    function: sys::CUfunction,
+    kernel: &str,
+    shape: &LaunchShape,
+    needed: u64,
+) -> Result<u64, DeviceError> {
+    use sys::CUdevice_attribute as A;
+    let blocks = |bytes: u64| blocks_at_once(function, kernel, shape, bytes);
+    let most = blocks(needed)?;
+    let target = (most * QUARTERS / 4).max(1);
+    let waves = u128::from(most) * u128::from(device.multiprocessors);
+    if target >= most || shape.block_count() < 2 * waves {
+        return Ok(needed);
+    }
+    let attribute = |name| super::attribute(device.ordinal, name).map(u64::from);
+    let each = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?;
+    let of_block = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    let mut fixed = 0;
+    // SAFETY: the function is loaded; one integer is written.
+    unsafe {
+        let name = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+        sys::cuFuncGetAttribute(&raw mut fixed, name, function)
+            .result()
+            .called_for("cuFuncGetAttribute", kernel)?;
+    }
+    // As much as leaves no room for another block.
+    let wanted = (each / u64::from(target + 1) + 1).min(of_block).saturating_sub(fixed as u64).max(needed);
+    set_shared(function, kernel, wanted)?;
+    Ok(if blocks(wanted)? >= 1 { wanted } else { needed })
+}
+
+fn set_shared(function: sys::CUfunction, kernel: &str, bytes: u64) -> Result<(), DeviceError> {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    // SAFETY: the function is loaded.
+    unsafe { sys::cuFuncSetAttribute(function, attribute, i32::try_from(bytes).unwrap_or(i32::MAX)) }
+        .result()
+        .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)
+}
+
+/// Blocks of a launch that a multiprocessor has at once.
+pub(super) fn blocks_at_once(
+    function: sys::CUfunction,
+    kernel: &str,
+    shape: &LaunchShape,
+    bytes: u64,
+) -> Result<u32, DeviceError> {
+    let threads = i32::try_from(shape.block_threads()).unwrap_or(i32::MAX);
+    let mut blocks = 0;
+    // SAFETY: the function is loaded; one integer is written.
+    unsafe {
+        sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, bytes as usize)
+    }
+    .result()
+    .called_for("cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel)?;
+    Ok(u32::try_from(blocks).unwrap_or(0))
+}

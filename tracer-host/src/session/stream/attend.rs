@@ -1,0 +1,290 @@
+//! What is done while a kernel runs, where warps that have left it are encoded on the device.
+//!
+//! The host takes runs itself only where that is too late: where lanes wait for memory, and too many of the
+//! warps that hold it still run. It takes them over part by part; the rest may leave soon.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use warptrace_encode::{FLATTENED, NO_ROOM};
+use warptrace_format::stream::StreamLogs;
+
+use super::launch::{Launch, Taker};
+use super::look::{ADOPTED_PARTS, Adopts, Manner};
+use super::partition::Partition;
+use super::plan::{Plan, Room};
+use super::rounds::{Flattened, News, Round, Running};
+use super::segments::LOOKED;
+use super::{Look, SessionError, Streams};
+use crate::LiveMemory;
+use crate::session::worker::Account;
+
+/// How long lanes wait for memory before the host takes over warps: while a round is on its way, and if none
+/// is.
+const PATIENCE_WITH_ROUND: Duration = Duration::from_millis(30);
+const PATIENCE: Duration = Duration::from_millis(2);
+/// A round begins when so large a part of all segments is in use; before, nobody needs memory.
+const WORTH_SHARE: usize = 16;
+/// After a kernel, what is in fewer segments the host encodes itself.
+const WORTH_SEGMENTS: usize = 4096;
+/// A round takes so many warps at least, if there are so many.
+const MIN_FITTED: usize = 64;
+/// How long an interruption waits for a round that has copied its segments.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+impl Look {
+    /// This, behind what was found before.
+    pub(super) fn behind(mut self, before: Self) -> Self {
+        let mut packed = before.packed;
+        if packed.is_empty() {
+            return self;
+        }
+        packed.append(&mut self.packed);
+        Self { packed, ..self }
+    }
+}
+
+impl Streams {
+    /// Looks while a kernel runs: hears of the round under way, starts another, and takes what is there if
+    /// lanes have waited for too long.
+    pub(super) fn attend(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        asked: Option<&AtomicBool>,
+    ) -> Result<Look, SessionError> {
+        let mut look = Look::default();
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(look) };
+        let ended = self.read_ended(memory, false)?;
+        self.take_tickets(memory, partition)?;
+        self.hear(memory, Duration::ZERO, &mut look)?;
+        if WORTH_SHARE * self.in_use.count() >= self.supply.segments() as usize {
+            self.begin_round(partition)?;
+        }
+        if self.has_waited_long() {
+            self.looks = self.looks.wrapping_add(1);
+            self.adopted = (self.adopted + 1) % ADOPTED_PARTS;
+            let adopts = Adopts::Part(self.adopted);
+            self.read(memory, partition, Manner { is_over: false, gives: true, asked, adopts })?;
+            look.packed.append(&mut self.encode(false, asked));
+            self.short_since = None;
+        }
+        self.note(ended);
+        Ok(look)
+    }
+
+    /// Whether lanes have waited for memory, and none has become free, for so long that the host is to take
+    /// runs itself.
+    fn has_waited_long(&mut self) -> bool {
+        if !self.supply.is_short() {
+            self.short_since = None;
+            return false;
+        }
+        let since = self.short_since.get_or_insert_with(Instant::now).elapsed();
+        let mut running = self.rounds.iter().filter_map(|rounds| rounds.running.as_ref());
+        since >= if running.any(|it| it.outcomes.is_none()) { PATIENCE_WITH_ROUND } else { PATIENCE }
+    }
+
+    /// Hears what has come of the rounds under way.
+    fn hear(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        wait: Duration,
+        look: &mut Look,
+    ) -> Result<(), SessionError> {
+        for number in 0..self.rounds.len() {
+            if let Some(news) = self.rounds[number].hear(wait)? {
+                self.take_news(memory, number, news, look)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of what has come of a round.
+    fn take_news(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        number: usize,
+        news: News,
+        look: &mut Look,
+    ) -> Result<(), SessionError> {
+        match news {
+            News::Flattened(Flattened { new_headers, segments, outcomes }) => {
+                for [segment, tag] in new_headers {
+                    if let Some(slot) = self.in_use.look(segment, tag) {
+                        self.supply.looked(slot);
+                    }
+                }
+                self.free_flattened(&segments);
+                self.give(memory)?;
+                self.short_since = None;
+                let Some(running) = &mut self.rounds[number].running else { return Ok(()) };
+                let Some(launch) = self.launches.get_mut(&running.launch) else { return Ok(()) };
+                let fitted = outcomes.iter().filter(|outcome| **outcome == FLATTENED).count();
+                for (&warp, &outcome) in running.warps.iter().zip(&outcomes) {
+                    match outcome {
+                        FLATTENED => {}
+                        NO_ROOM if fitted != 0 => {
+                            launch.set_taker(warp, Taker::Nobody);
+                            launch.left.push(warp);
+                        }
+                        // It is too long for any round, or what it has lost only the host can tell.
+                        _ => launch.set_taker(warp, Taker::Host),
+                    }
+                }
+                self.warps_in_rounds += fitted as u64;
+                if fitted < running.warps.len() {
+                    self.fitted = fitted;
+                }
+                running.outcomes = Some(outcomes);
+            }
+            News::Chunks(mut chunks) => {
+                if look.packed.is_empty() {
+                    look.packed = chunks;
+                } else {
+                    look.packed.append(&mut chunks);
+                }
+            }
+            News::Done(accounts) => {
+                let running = self.rounds[number].running.take();
+                let launch = running.as_ref().and_then(|it| self.launches.get_mut(&it.launch));
+                if let (Some(running), Some(launch)) = (running, launch) {
+                    note_accounts(launch, &running, &accounts);
+                }
+            }
+            // It was an error.
+            News::Failed(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Takes note that segments were copied whole.
+    fn free_flattened(&mut self, segments: &[u32]) {
+        let mut free = Vec::with_capacity(segments.len());
+        for &segment in segments {
+            if let Some(slot) = self.in_use.remove(segment) {
+                // Its lane has written into it.
+                if slot != LOOKED {
+                    self.supply.looked(slot);
+                }
+                free.push(segment);
+            }
+        }
+        self.supply.free(&free);
+        self.in_use.tidy();
+    }
+
+    /// Starts a round of warps that had left before the last look, if there are some and a thread has nothing
+    /// to do. Answers whether it did.
+    fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
+        let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
+        let Some((idle, area)) = idle.and_then(|idle| Some((idle, self.areas().nth(idle)?))) else {
+            return Ok(false);
+        };
+        // Most of what is left over waits for another round.
+        let most = 2 * self.fitted.max(MIN_FITTED);
+        for launch in self.launches.values_mut().filter(|launch| !launch.left.is_empty()) {
+            let room = Room {
+                area,
+                chunk_bytes: self.chunk_bytes,
+                tracks: self.tracks,
+                segment_count: partition.segment_count,
+            };
+            let number = launch.info.number();
+            let logs = launch_logs(self.memory.address, partition, launch);
+            let Some(plan) = Plan::new(room, &logs) else {
+                // There are so many warps that the host has to take all.
+                launch.left.clear();
+                continue;
+            };
+            let from = launch.left.len().saturating_sub(most.min(plan.max_warps as usize));
+            let mut warps = launch.left.split_off(from);
+            warps.retain(|warp| launch.taker(*warp) == Taker::Nobody);
+            warps.iter().for_each(|warp| launch.set_taker(*warp, Taker::Round));
+            debug_assert_eq!(plan.job.launch, number);
+            if !warps.is_empty() {
+                self.rounds[idle].begin(Round { plan, warps })?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Encodes on the device what is left of launches whose kernels have ended, where it is much.
+    pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Look, SessionError> {
+        let mut look = Look::default();
+        let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(look) };
+        self.take_tickets(memory, partition)?;
+        let is_worth_it = self.in_use.count() >= WORTH_SEGMENTS;
+        for launch in self.launches.values_mut() {
+            launch.left.clear();
+            if is_worth_it {
+                let warps = (0..launch.warps).filter(|warp| launch.taker(*warp) == Taker::Nobody);
+                launch.left = warps.collect();
+            }
+        }
+        loop {
+            let has_begun = self.in_use.count() >= WORTH_SEGMENTS && self.begin_round(partition)?;
+            if has_begun {
+                continue;
+            }
+            if !self.is_running() {
+                return Ok(look);
+            }
+            self.hear(memory, Duration::from_micros(100), &mut look)?;
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.rounds.iter().any(|rounds| rounds.running.is_some())
+    }
+
+    /// Ends the work of rounds where somebody waits: what a round has not copied by then, the host takes.
+    pub(super) fn leave_rounds(&mut self) {
+        for running in self.rounds.iter_mut().filter_map(|rounds| rounds.running.take()) {
+            if running.outcomes.is_none()
+                && let Some(launch) = self.launches.get(&running.launch)
+            {
+                running.warps.iter().for_each(|warp| launch.set_taker(*warp, Taker::Host));
+            }
+        }
+    }
+
+    /// Waits for rounds that have copied their segments: what they have found belongs into the file. An error
+    /// leaves it out.
+    pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Look {
+        let (mut look, started) = (Look::default(), Instant::now());
+        while self.is_running() {
+            let mut running = self.rounds.iter().filter_map(|rounds| rounds.running.as_ref());
+            let most = if running.any(|it| it.outcomes.is_some()) { LAST_WAIT } else { LAST_WAIT / 10 };
+            if started.elapsed() >= most || self.hear(memory, LAST_WAIT / 50, &mut look).is_err() {
+                break;
+            }
+        }
+        look
+    }
+}
+
+/// The addresses of a launch's tables.
+fn launch_logs(memory: u64, partition: Partition, launch: &Launch) -> StreamLogs {
+    StreamLogs {
+        segments: memory + partition.segments,
+        lost: memory + launch.tables,
+        warps: launch.warps,
+        launch: launch.info.number(),
+        segment_entries: partition.segment_entries,
+        ..StreamLogs::default()
+    }
+}
+
+/// Takes note of what a round has recorded.
+fn note_accounts(launch: &mut Launch, running: &Running, accounts: &[Account]) {
+    for (track, accounts) in (0..).zip(accounts.chunks(running.warps.len())) {
+        for (number, (&warp, account)) in running.warps.iter().zip(accounts).enumerate() {
+            let outcome = running.outcomes.as_ref().and_then(|outcomes| outcomes.get(number));
+            if outcome == Some(&FLATTENED) {
+                let (recorded, chunks) = account.recorded();
+                launch.note_encoded(track, warp, recorded, chunks);
+            }
+        }
+    }
+}
