@@ -1,0 +1,42 @@
+//! `cargo xtask miri`: runs tests under Miri, which notices what is undefined.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::bail;
+
+use crate::{process, workspace};
+
+/// What Miri can run: no lanes of the simulator, which switch stacks in assembler; no CUDA; no zstd, which is C.
+const TESTS: [&[&str]; 6] = [
+    &["--package", "warptrace-device", "--test", "memory"],
+    &["--package", "warptrace-encode", "--tests"],
+    &["--package", "warptrace-format", "--no-default-features", "--lib"],
+    &["--package", "warptrace-sim", "--lib", "shared::"],
+    &["--package", "warptrace-host", "--lib", "packed::"],
+    &["--package", "warptrace-host", "--lib", "session::stream::"],
+];
+
+/// Runs the chore.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let miri = Command::new("rustup").args(["run", "nightly", "cargo", "miri", "--version"]).output();
+    if !miri.is_ok_and(|output| output.status.success()) {
+        bail!("this needs Miri: `rustup toolchain install nightly --component miri,rust-src`");
+    }
+    for arguments in TESTS {
+        println!("\n== {}", arguments.join(" "));
+        // Through rustup: cargo itself takes no `+nightly`.
+        let mut command = Command::new("rustup");
+        command
+            .current_dir(workspace::root())
+            .args(["run", "nightly", "cargo", "miri", "test", "--quiet"])
+            .args(arguments)
+            .env("WARPTRACE_NO_DEVICE_CODE", "1")
+            // A few cases of each property: Miri is some thousand times slower.
+            .env("PROPTEST_CASES", "2")
+            // Addresses in device memory are numbers, as a GPU takes them.
+            .env("MIRIFLAGS", "-Zmiri-permissive-provenance -Zmiri-disable-isolation");
+        process::run(&mut command)?;
+    }
+    println!("\nMiri found nothing that is undefined");
+    Ok(ExitCode::SUCCESS)
+}
