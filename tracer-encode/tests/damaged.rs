@@ -22,7 +22,7 @@ fn damage(memory: &mut Memory, seed: u32) {
         *word = match (seed % 3, random % 4) {
             (0, _) => random,
             (1, _) | (2, 0) => random % 4096,
-            _ => 1 << 16 | random % 3,
+            _ => (1 << 16) | (random % 3),
         };
     }
 }

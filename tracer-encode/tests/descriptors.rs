@@ -31,6 +31,7 @@ fn a_launch_without_runs_leaves_finished_accounts() {
     for account in memory.accounts.chunks(4) {
         assert_eq!(account, [0, 0, 0, 1 << 32], "finished, and nothing else");
     }
+    assert!(memory.behind().into_iter().flatten().all(|word| *word == 0));
 }
 
 #[test]
