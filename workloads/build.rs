@@ -3,6 +3,7 @@
 use std::path::Path;
 
 fn main() {
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
-    warptrace_build::embed(&kernels, "kernels");
+    let kernels = std::env::var_os("DEP_WARPTRACE_KERNELS_ROOT")
+        .expect("the build script of warptrace-kernels sets it");
+    warptrace_build::embed(Path::new(&kernels), "kernels");
 }

@@ -5,6 +5,7 @@ use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
 use warptrace_format::file::{Chunk, IndexEntry};
 
+use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -208,7 +209,7 @@ impl<F: ChunkFeed> EventReader<F> {
         let more = rest.iter().take_while(|next| **next == event).count();
         self.position += more;
         // The buffer holds at most `BLOCK_EVENTS`.
-        Some(Ok((event, 1 + more as u32)))
+        Some(Ok((event, 1 + count(more))))
     }
 
     /// Fills the buffer again; false at the end of the feed.

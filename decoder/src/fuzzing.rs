@@ -6,6 +6,7 @@ use warptrace_format::file::{
     ACCOUNTS_HEADER_BYTES, FRAME_HEADER_BYTES, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionKind,
 };
 
+use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
 use crate::{DecodeError, EventBlock, Piece, Problem, WarpFilter};
@@ -23,7 +24,7 @@ pub fn open(data: &[u8]) {
 
 fn read_everything(data: Vec<u8>) {
     let Ok(trace) = TraceFile::from_bytes(data) else { return };
-    let tracks = trace.metadata().tracks.len() as u32;
+    let tracks = count(trace.metadata().tracks.len());
     let pairs: Vec<_> =
         trace.launches().flat_map(|launch| (0..tracks).map(|track| (launch.number(), track))).collect();
     let announced = pairs

@@ -29,9 +29,12 @@
 //! an event that is repeated stands, as a run, where it happened first, and events of other lanes that stand
 //! behind it may have happened in between. Between warps the order is that of their linear index, which says
 //! nothing about time.
+// Bytes are parsed here.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod accounts;
 mod all;
+mod count;
 mod error;
 mod feed;
 mod file;

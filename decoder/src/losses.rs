@@ -7,6 +7,7 @@ use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
 use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
+use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -238,7 +239,7 @@ impl LossyWarpsIter<'_> {
                 }
             }
             Accounted::Accounts { first, accounts } => {
-                rest.start = first + accounts.len() as u32;
+                rest.start = first + count(accounts.len());
                 for (warp, account) in (first..).zip(accounts) {
                     for (reason, events) in reasons.missing(Some(account)) {
                         match ready.back_mut() {

@@ -7,6 +7,7 @@ use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::all::{EventBlock, WarpFilter};
+use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 use crate::items::WarpItem;
@@ -204,7 +205,7 @@ impl Marks<'_> {
             match self.accounts.next(self.rest.start..to) {
                 Accounted::Missing(warps) | Accounted::Damaged(warps, _) => self.rest.start = warps.end,
                 Accounted::Accounts { first, accounts } => {
-                    self.rest.start = first + accounts.len() as u32;
+                    self.rest.start = first + count(accounts.len());
                     for (warp, account) in (first..).zip(accounts).filter(|(_, account)| account.lost > 0) {
                         for (reason, events) in self.reasons.missing(Some(account)) {
                             let missing = Missing { warp, reason, events };

@@ -7,6 +7,7 @@ use warptrace_format::file::{LaunchInfo, StreamId};
 use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
+use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -73,7 +74,7 @@ impl Streams<'_> {
             }
             Accounted::Damaged(_, error) => return Err(error),
             Accounted::Accounts { first, accounts } => {
-                self.rest.start = first + accounts.len() as u32;
+                self.rest.start = first + count(accounts.len());
                 for (warp, &account) in (first..).zip(accounts) {
                     let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
                     if is_silent && account.finished != 0 {

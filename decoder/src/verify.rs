@@ -13,6 +13,7 @@ mod twin;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
 
+use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use launch::LaunchCheck;
 pub use problem::{EventPosition, Problem};
@@ -41,7 +42,7 @@ impl TraceFile {
     /// Verifies like [`TraceFile::verify`]; `progress` is called now and then with the events checked so far
     /// and the events that the index announces, over all tracks.
     pub fn verify_with_progress(&self, progress: &mut dyn FnMut(u64, u64)) -> VerifyReport {
-        let tracks = self.metadata().tracks.len() as u32;
+        let tracks = count(self.metadata().tracks.len());
         let total = (self.launches())
             .flat_map(|launch| (0..tracks).map(|track| self.totals(launch.number(), track).events))
             .fold(0, u64::saturating_add);

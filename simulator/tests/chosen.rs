@@ -65,7 +65,10 @@ fn stream(chosen: Option<ChosenWarps>, dual: bool) -> Runs {
     let recording = Recording { codec: CodecSpec::Raw, dual, counted: false };
     // SAFETY: all memory has the sizes given and outlives the launch.
     let launch = unsafe { Launch::new(GRID, [THREADS, 1, 1]).threads(2).streamed(host.logs(0), recording) };
-    Simulator::new().launch(&launch, &|| rounds().thread()()).expect("a correct kernel");
+    let call = rounds();
+    // SAFETY: the kernel has no arguments.
+    let thread = unsafe { call.thread() };
+    Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel");
     host.read();
     assert!(host.lost().iter().all(|&lost| lost == 0));
     for index in 0..warps {

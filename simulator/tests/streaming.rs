@@ -254,20 +254,26 @@ fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction:
         for (segments, entries) in [(open, 4), (open + 100, 8), (8 * open, 128)] {
             let room = Room { segments, entries, slots: segments.next_power_of_two() };
             let mut host = Host::new(room, warps, tracks(recording));
-            run(&|| call.thread()(), recording, launch, &mut host, PATIENT, Host::serve);
+            run(&|| thread(call)(), recording, launch, &mut host, PATIENT, Host::serve);
             host.read();
             check_ended(&host, warps);
             assert!(host.runs() == whole, "seed {seed}, {room:?}");
             assert!(host.lost().iter().all(|&lost| lost == 0));
             assert_eq!((host.state(), host.open()), ((host.claimed() as u64, false), 0));
             let mut host = Host::new(room, warps, tracks(recording));
-            run_open(&|| call.thread()(), recording, launch, &mut host, PATIENT);
+            run_open(&|| thread(call)(), recording, launch, &mut host, PATIENT);
             host.read();
             check_ended(&host, warps);
             assert!(host.runs() == whole, "seed {seed}, {room:?}, with open runs");
             assert!(host.lost().iter().all(|&lost| lost == 0));
         }
     }
+}
+
+/// One thread of a kernel of this file.
+fn thread(call: &KernelCall) -> &(dyn Fn() + Send + Sync) {
+    // SAFETY: none of these kernels has memory among its arguments.
+    unsafe { call.thread() }
 }
 
 #[test]
@@ -298,7 +304,7 @@ fn laps_begin_again() {
     let room = Room { segments: 2, entries: 4, slots: 2 };
     let mut host = Host::new(room, 1, 1);
     let call = apart(times);
-    run(&|| call.thread()(), RAW, one, &mut host, PATIENT, Host::serve);
+    run(&|| thread(&call)(), RAW, one, &mut host, PATIENT, Host::serve);
     host.read();
     let (tickets, _) = host.state();
     assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no lap twice");
@@ -319,7 +325,7 @@ fn nobody_waits_for_long_where_nobody_serves() {
             host.give(given);
             let stall = Duration::from_millis(300);
             let nanoseconds = stall.as_nanos() as u64;
-            let took = run(&|| call.thread()(), recording, launch, &mut host, nanoseconds, |_| {
+            let took = run(&|| thread(&call)(), recording, launch, &mut host, nanoseconds, |_| {
                 std::thread::sleep(Duration::from_millis(1));
             });
             assert!(took >= stall && took < 10 * stall, "it took {took:?}");
@@ -342,7 +348,7 @@ fn what_finds_no_segment_in_time_is_counted() {
             let room = Room { segments, entries: 4, slots: 128 };
             let mut host = Host::new(room, 2 * blocks, 2);
             host.give(segments);
-            run(&|| call.thread()(), DUAL, launch, &mut host, 200_000, Host::serve);
+            run(&|| thread(&call)(), DUAL, launch, &mut host, 200_000, Host::serve);
             host.read();
             check_ended(&host, 2 * blocks);
             let lost = check_part(&host, &whole);
@@ -362,7 +368,7 @@ fn open_runs_that_find_no_segment_lose_nothing() {
         let room = Room { segments, entries: 4, slots: 128 };
         let mut host = Host::new(room, 2 * blocks, 1);
         host.give(segments);
-        run_open(&|| call.thread()(), RAW, launch, &mut host, 200_000);
+        run_open(&|| thread(&call)(), RAW, launch, &mut host, 200_000);
         host.read();
         check_ended(&host, 2 * blocks);
         check_part(&host, &whole);
@@ -389,13 +395,13 @@ fn lanes_go_on_when_there_is_memory_again() {
     let (lost_all, served) = (AtomicBool::new(false), AtomicBool::new(false));
     let each = apart(30);
     let kernel = || {
-        each.thread()();
+        thread(&each)();
         if simt::lane() == 0 && !lost_all.swap(true, Ordering::Release) {
             while !served.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }
-        each.thread()();
+        thread(&each)();
         trace_loc(at::END);
     };
     let room = Room { segments: 64, entries: 4, slots: 64 };
@@ -427,7 +433,7 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
     let whole = kept(&call, 4, RAW, launch);
     for warps in [1, 3] {
         let mut host = Host::new(Room { segments: 128, entries: 4, slots: 128 }, warps, 1);
-        run(&|| call.thread()(), RAW, launch, &mut host, PATIENT, Host::serve);
+        run(&|| thread(&call)(), RAW, launch, &mut host, PATIENT, Host::serve);
         host.read();
         check_ended(&host, warps);
         let expected: Runs = whole.clone().into_iter().filter(|((stream, _), _)| *stream < warps).collect();

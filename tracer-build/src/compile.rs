@@ -77,7 +77,7 @@ impl Build {
             .env("RUSTC_BOOTSTRAP", "1")
             .env(INSIDE_VARIABLE, "1")
             .env("CARGO_TARGET_DIR", &target_folder)
-            .args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
+            .args(["rustc", "--quiet", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
             // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
             // where it is traced.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
@@ -98,7 +98,7 @@ impl Build {
         if !output.status.success() {
             return Err(BuildError::Compile {
                 crate_folder: self.crate_folder.clone(),
-                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+                output: words(&String::from_utf8_lossy(&output.stderr)),
             });
         }
         let release = target_folder.join(TARGET).join("release");
@@ -109,6 +109,13 @@ impl Build {
         let text = std::fs::read_to_string(&dep_info).map_err(BuildError::file(&dep_info))?;
         Ok(Compiled { ptx, sources: sources(&text) })
     }
+}
+
+/// What the compiler said, without cargo's last words that it failed.
+fn words(said: &str) -> String {
+    let lines: Vec<&str> =
+        said.lines().filter(|line| !line.starts_with("error: could not compile")).collect();
+    lines.join("\n").trim().to_owned()
 }
 
 /// The file in `folder` with that extension which was written last.

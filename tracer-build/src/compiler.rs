@@ -98,7 +98,7 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 /// Names and folders of rustup's toolchains, the active one first.
-fn rustup_toolchains() -> Vec<(String, PathBuf)> {
+pub(crate) fn rustup_toolchains() -> Vec<(String, PathBuf)> {
     let Ok(output) = Command::new("rustup").args(["toolchain", "list", "-v"]).output() else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compile::INSIDE_VARIABLE;
 use crate::ptxas::ARCHITECTURES;
-use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas};
+use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas, packaged, watch};
 
 /// Skips the compilation: the text stays empty.
 const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
@@ -36,7 +36,7 @@ pub fn embed_assembled(crate_folder: &Path, name: &str, limits: &[(&str, u32)], 
     limit_registers(&ptx, limits);
     let has_code = ptx.metadata().is_ok_and(|file| file.len() != 0);
     let mut table = String::from("&[\n");
-    println!("cargo::rerun-if-changed={}", workspace.join(crate::TOOLCHAIN_FOLDER).display());
+    watch::path(&workspace.join(crate::TOOLCHAIN_FOLDER));
     match Ptxas::find(workspace) {
         Ok(ptxas) if has_code => {
             for architecture in ARCHITECTURES {
@@ -100,18 +100,19 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
         println!("cargo::rerun-if-env-changed={variable}");
     }
     depend_on(&crate_folder.join("Cargo.toml"), &out);
-    // Debian's compiler and its sources appear and go with packages.
-    for place in ["/usr/bin/rustc", "/usr/lib/rustlib/src"] {
-        println!("cargo::rerun-if-changed={place}");
-    }
     let path = out.join(format!("{name}.ptx"));
     let skips = std::env::var_os(SKIP_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
-    let text = match Compiler::find() {
-        _ if skips => String::new(),
-        Ok(compiler) => run(&compiler, crate_folder, &out, name)?,
-        Err(error) => {
-            println!("cargo::warning=building without GPU code: {error}");
-            String::new()
+    let text = if skips {
+        String::new()
+    } else {
+        let compiler = Compiler::find();
+        watch::compiler(&compiler);
+        match compiler {
+            Ok(compiler) => run(&compiler, &packaged::writable(crate_folder, &out)?, &out, name)?,
+            Err(error) => {
+                println!("cargo::warning=building without GPU code: {error}");
+                String::new()
+            }
         }
     };
     std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -6,7 +6,8 @@
 //! warptrace_build::compile("src/kernels.rs");
 //! ```
 //!
-//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)).
+//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)); several files
+//! go to [`compile_all`].
 //!
 //! Kernels that have a package of their own, in a `build.rs` of another:
 //!
@@ -33,12 +34,14 @@ mod disassembler;
 mod embed;
 mod error;
 mod own;
+mod packaged;
 mod ptxas;
+mod watch;
 
 pub use compile::{Build, Compiled};
 pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 pub use disassembler::Disassembler;
 pub use embed::{embed, embed_assembled};
 pub use error::BuildError;
-pub use own::compile;
+pub use own::{compile, compile_all};
 pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};

@@ -1,46 +1,76 @@
-//! Kernels in the user's own package: a crate of one file is made around them, in the folder of outputs.
+//! Kernels in the user's own package: a crate is made around their files, in the folder of outputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::BuildError;
 use crate::embed::try_compile;
+use crate::{BuildError, watch};
 
 /// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on it.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
-/// Tells `#[warptrace::kernels]` where the PTX is.
+/// Tells `#[warptrace::kernels]` where the PTX is. Beside it lie a list of the files that were compiled (`.files`,
+/// one a line) and, if they did not compile, what the compiler said (`.error`).
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 
 /// Compiles the modules of `file` that have `#[warptrace::kernels]` for GPUs, so that their `MODULE` has the
-/// code. For the build script of the package that `file` belongs to; a path relative to the package.
+/// code. For the build script of the package that `file` belongs to; a path relative to the package. Kernels in
+/// several files: [`compile_all`].
 ///
-/// The file may use `core` and `warptrace::device`, and no other part of the package: for the GPU it is the one
-/// file of a crate without `std`, which this function writes and compiles with [the device
-/// compiler](crate#the-device-compiler). One file a package.
+/// The file may use `core` and `warptrace::device`, and no other part of the package: for the GPU it is part of a
+/// crate without `std`, which this function writes and compiles with [the device
+/// compiler](crate#the-device-compiler).
 ///
 /// Without a device compiler a warning says what to do, and the kernels run on the simulator only.
 /// `WARPTRACE_NO_DEVICE_CODE=1` asks for that.
 ///
-/// # Exits
-/// With the compiler's words, if the kernels do not compile, or if the package does not depend on `warptrace`.
+/// # Errors
+/// Are those of the build. Kernels that do not compile are no error of the build script: the compiler of the
+/// package finds most of what is wrong with them, and says it as of any other code. What only the device compiler
+/// finds is an error at their `#[warptrace::kernels]`.
 ///
 /// # Panics
 /// Outside a build script, or if a file cannot be written.
 pub fn compile(file: impl AsRef<Path>) {
+    compile_all([file]);
+}
+
+/// As [`compile`](fn@compile), of several files at once: `compile_all(["src/sort.rs", "src/scan.rs"])`. All of
+/// them are one program on the GPU, so no two kernels share a name.
+///
+/// # Errors
+/// As of [`compile`](fn@compile). Also if it is called twice, or no file is named.
+///
+/// # Panics
+/// Outside a build script, or if a file cannot be written.
+pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if IS_DONE.swap(true, Ordering::Relaxed) {
+        fail(
+            "kernels are compiled once for a package: name all files in one call, \
+             `warptrace_build::compile_all([\"src/one.rs\", \"src/two.rs\"])`",
+        );
+    }
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (Some(package), Some(out)) = (variable("CARGO_MANIFEST_DIR"), variable("OUT_DIR")) else {
         panic!("CARGO_MANIFEST_DIR and OUT_DIR are set: call this from a build script");
     };
-    let file = package.join(file);
-    println!("cargo::rerun-if-changed={}", file.display());
+    let files: Vec<PathBuf> = files.into_iter().map(|file| package.join(file)).collect();
+    println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={ROOT_VARIABLE}");
-    if !file.is_file() {
-        fail(&format!(
-            "{} is no file: name the one with the kernels, relative to the package",
-            file.display()
-        ));
+    for file in &files {
+        println!("cargo::rerun-if-changed={}", file.display());
+        if !file.is_file() {
+            fail(&format!(
+                "{} is no file: name the one with the kernels, relative to the package",
+                file.display()
+            ));
+        }
+    }
+    if files.is_empty() {
+        fail("no file was named: `warptrace_build::compile(\"src/kernels.rs\")`");
     }
     let Some(root) = variable(ROOT_VARIABLE) else {
         fail("this package does not depend on `warptrace`: add it to [dependencies] in Cargo.toml");
@@ -48,31 +78,36 @@ pub fn compile(file: impl AsRef<Path>) {
 
     let folder = out.join("kernels-crate");
     write(&folder.join("Cargo.toml"), &manifest(&root));
-    write(&folder.join("src/lib.rs"), &library(&file));
+    write(&folder.join("src/lib.rs"), &library(&files));
     // The same versions of packages as the user's build, so that nothing needs to be downloaded for this one.
-    if let Some(lock) =
-        package.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.is_file())
-    {
+    let lock = package.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.is_file());
+    if let Some(lock) = lock.or_else(|| watch::lock(&out)) {
         println!("cargo::rerun-if-changed={}", lock.display());
         if let Ok(text) = fs::read_to_string(&lock) {
             write(&folder.join("Cargo.lock"), &text);
         }
     }
-    match try_compile(&folder, "kernels") {
-        Ok(ptx) => println!("cargo::rustc-env={PTX_VARIABLE}={}", ptx.display()),
-        Err(BuildError::Compile { output, .. }) => fail(&format!(
-            "the kernels of {} do not compile for the device, where they may use `core` and `warptrace::device` \
-             only:\n{output}",
-            file.display()
-        )),
+    let ptx = out.join("kernels.ptx");
+    let compiled: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    write(&ptx.with_extension("files"), &compiled.join("\n"));
+    let error = match try_compile(&folder, "kernels") {
+        Ok(_) => String::new(),
+        Err(BuildError::Compile { output, .. }) => output,
         Err(error) => fail(&error.to_string()),
+    };
+    if !error.is_empty() {
+        write(&ptx, "");
     }
+    write(&ptx.with_extension("error"), &error);
+    println!("cargo::rustc-env={PTX_VARIABLE}={}", ptx.display());
 }
 
-/// Ends the build script.
+/// Ends the build script; cargo shows the message and nothing else.
 fn fail(message: &str) -> ! {
-    eprintln!("{message}");
-    exit(1)
+    for line in message.lines() {
+        println!("cargo::error={line}");
+    }
+    exit(0)
 }
 
 /// Writes a file, unless it has that text already: its time decides what is compiled again.
@@ -94,12 +129,13 @@ fn manifest(root: &Path) -> String {
     )
 }
 
-/// The crate's one source file.
-fn library(file: &Path) -> String {
-    format!(
-        "#![no_std]\n#![feature(abi_ptx, asm_experimental_arch)]\n\n#[path = {}]\npub mod kernels;\n",
-        quoted(file)
-    )
+/// The crate's own source file.
+fn library(files: &[PathBuf]) -> String {
+    let mut text = String::from("#![no_std]\n#![feature(abi_ptx, asm_experimental_arch)]\n");
+    for (number, file) in files.iter().enumerate() {
+        text += &format!("\n#[path = {}]\npub mod kernels_{number};\n", quoted(file));
+    }
+    text
 }
 
 /// A path as a string of Rust and of TOML.
@@ -128,6 +164,9 @@ mod tests {
     #[test]
     fn paths_are_quoted() {
         assert_eq!(quoted(Path::new("/a b/\"c\"\\d")), r#""/a b/\"c\"\\d""#);
-        assert!(library(Path::new("/k.rs")).contains("#[path = \"/k.rs\"]"));
+        let library = library(&["/k.rs".into(), "/l.rs".into()]);
+        assert!(library.ends_with(
+            "\n#[path = \"/k.rs\"]\npub mod kernels_0;\n\n#[path = \"/l.rs\"]\npub mod kernels_1;\n"
+        ));
     }
 }

@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use crate::Global;
+use crate::{Global, Pod};
 
 /// The number of a thread in its grid. Each thread can make its own, and no other.
 #[derive(Debug)]
@@ -21,36 +21,99 @@ impl ThreadIndex {
     }
 }
 
-/// Numbers of threads.
+/// The number of a block in its grid, which only the first thread of the block has.
+#[derive(Debug)]
+pub struct BlockIndex {
+    index: u64,
+    /// Stays with its thread.
+    own: PhantomData<*mut ()>,
+}
+
+impl BlockIndex {
+    /// The number, from 0: x fastest, then y, then z.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.index
+    }
+}
+
+/// Who has an element of a [`DisjointSlice`] for itself: a thread ([`ThreadIndex`]), or a block
+/// ([`BlockIndex`]), whose first thread writes it.
+pub trait Owner: sealed::Number {}
+impl Owner for ThreadIndex {}
+impl Owner for BlockIndex {}
+
+mod sealed {
+    /// A number that no two threads of a launch have.
+    pub trait Number {
+        fn number(&self) -> u64;
+    }
+
+    impl Number for super::ThreadIndex {
+        #[inline(always)]
+        fn number(&self) -> u64 {
+            self.index
+        }
+    }
+
+    impl Number for super::BlockIndex {
+        #[inline(always)]
+        fn number(&self) -> u64 {
+            self.index
+        }
+    }
+}
+
+/// Numbers of threads and blocks.
 pub mod thread {
     use core::marker::PhantomData;
 
-    use super::ThreadIndex;
+    use super::{BlockIndex, ThreadIndex};
     use crate::simt;
 
     /// Answers this thread's number in the grid, whatever the dimensions of grid and block.
     #[inline(always)]
     pub fn index() -> ThreadIndex {
+        // Threads past 2^64 share the last number, which no array reaches.
+        let first = block().saturating_mul(u64::from(simt::block_threads()));
+        ThreadIndex { index: first.saturating_add(u64::from(simt::linear_thread())), own: PhantomData }
+    }
+
+    /// Answers the number of this thread's block if the thread is the first of it, and `None` in the others.
+    #[inline(always)]
+    pub fn block_leader() -> Option<BlockIndex> {
+        (simt::linear_thread() == 0).then(|| BlockIndex { index: block(), own: PhantomData })
+    }
+
+    /// Answers how many threads the grid has; `u64::MAX` if they are more.
+    #[inline(always)]
+    pub fn count() -> u64 {
+        let [width, height, depth] = simt::grid_size().map(u64::from);
+        (width * height).saturating_mul(depth).saturating_mul(u64::from(simt::block_threads()))
+    }
+
+    /// The block's number in the grid.
+    #[inline(always)]
+    fn block() -> u64 {
         let ([x, y, z], [width, height, _]) = (simt::block_idx(), simt::grid_size());
         let rows = u64::from(z) * u64::from(height) + u64::from(y);
-        let block = rows.saturating_mul(u64::from(width)).saturating_add(u64::from(x));
-        // Threads past 2^64 share the last number, which no array reaches.
-        let first = block.saturating_mul(u64::from(simt::block_threads()));
-        ThreadIndex { index: first.saturating_add(u64::from(simt::linear_thread())), own: PhantomData }
+        rows.saturating_mul(u64::from(width)).saturating_add(u64::from(x))
     }
 }
 
-/// An array that a kernel writes, one element a thread: the argument for results.
+/// An array that a kernel writes, one element a thread: the argument for results. `DisjointSlice<T, BlockIndex>`
+/// has one element a block.
 ///
 /// Safe, because no two threads can name the same element, and because a launch refuses a call whose written
 /// arrays overlap others.
 #[derive(Debug)]
-pub struct DisjointSlice<'a, T> {
+pub struct DisjointSlice<'a, T, By = ThreadIndex> {
     array: Global<T>,
+    owners: PhantomData<fn(By)>,
     lifetime: PhantomData<&'a mut T>,
 }
 
-impl<'a, T: Copy> DisjointSlice<'a, T> {
+impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
     /// Makes one of an array.
     ///
     /// # Safety
@@ -59,18 +122,19 @@ impl<'a, T: Copy> DisjointSlice<'a, T> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(array: Global<T>) -> Self {
-        Self { array, lifetime: PhantomData }
+        Self { array, owners: PhantomData, lifetime: PhantomData }
     }
 
-    /// Answers the thread's element and its index, or `None` if there are fewer elements than threads before.
+    /// Answers the owner's element and its index, or `None` if there are fewer elements than owners before: of
+    /// `thread::index()`, or of `thread::block_leader()`.
     #[inline(always)]
-    pub fn own(self, thread: ThreadIndex) -> Option<(usize, &'a mut T)> {
-        let index = thread.index;
+    pub fn own(self, owner: By) -> Option<(usize, &'a mut T)> {
+        let index = owner.number();
         if index >= self.array.len() {
             return None;
         }
-        // SAFETY: below the length; the thread's number is its own, and `self` is used up, so that it is asked
-        // for once.
+        // SAFETY: below the length; the number is the owner's own, all owners of an array are of one kind, and
+        // `self` is used up, so that it is asked for once.
         Some((index as usize, unsafe { &mut *self.array.at(index) }))
     }
 
@@ -93,7 +157,7 @@ impl<'a, T: Copy> DisjointSlice<'a, T> {
 /// The array is valid for `'a`, and nobody writes it meanwhile.
 #[doc(hidden)]
 #[inline(always)]
-pub unsafe fn slice<T: Copy>(array: &Global<T>) -> &[T] {
+pub unsafe fn slice<T: Pod>(array: &Global<T>) -> &[T] {
     if array.is_empty() {
         return &[];
     }

@@ -2,6 +2,8 @@
 
 use core::marker::PhantomData;
 
+use crate::Pod;
+
 /// An array of `T` in global memory, as a kernel's argument: address and length.
 ///
 /// A plain pair of words, `#[repr(C)]`: 8 bytes of device address, 8 bytes of element count. Accesses are not
@@ -32,7 +34,7 @@ unsafe impl<T: Send> Send for Global<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Global<T> {}
 
-impl<T: Copy> Global<T> {
+impl<T: Pod> Global<T> {
     /// An array of `len` elements at the device address `address`.
     ///
     /// Harmless by itself: the accesses carry the promise that the memory is there.

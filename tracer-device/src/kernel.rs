@@ -37,7 +37,7 @@ pub use host::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::Global;
+    use crate::{Global, Pod};
 
     /// A type that can be a kernel's argument.
     ///
@@ -69,7 +69,7 @@ mod host {
     plain!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
 
     // SAFETY: `#[repr(C)]`, two 64-bit words.
-    unsafe impl<T: Copy + Send + 'static> KernelArg for Global<T> {
+    unsafe impl<T: Pod + Send> KernelArg for Global<T> {
         const IS_MEMORY: bool = true;
 
         fn to_bytes(&self) -> Vec<u8> {
@@ -94,7 +94,7 @@ mod host {
     impl ArgumentMemory {
         /// That of an array.
         #[doc(hidden)]
-        pub fn new<T: Copy>(argument: usize, array: Global<T>, is_written: bool) -> Self {
+        pub fn new<T: Pod>(argument: usize, array: Global<T>, is_written: bool) -> Self {
             let address = if array.is_empty() { 0 } else { array.at(0).expose_provenance() as u64 };
             let bytes = array.len().saturating_mul(size_of::<T>() as u64);
             Self { argument, address, bytes, is_written }
@@ -114,8 +114,12 @@ mod host {
     }
 
     impl SafeCall<'_> {
+        /// Says so of a call.
+        ///
+        /// # Safety
+        /// `memory` is all memory that the kernel uses, and its code is safe but for what it is promised about that.
         #[doc(hidden)]
-        pub fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
+        pub unsafe fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
             Self { call, memory, arrays: core::marker::PhantomData }
         }
 
@@ -157,8 +161,12 @@ mod host {
             &self.arguments
         }
 
-        /// Runs one thread of the kernel, for a simulated lane.
-        pub fn thread(&self) -> &(dyn Fn() + Send + Sync) {
+        /// Answers what runs one thread of the kernel, for a simulated lane.
+        ///
+        /// # Safety
+        /// As of a launch: the arguments name memory that is valid for what the kernel does with it, for as long
+        /// as the answer is called.
+        pub unsafe fn thread(&self) -> &(dyn Fn() + Send + Sync) {
             &*self.thread
         }
     }

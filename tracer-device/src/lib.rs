@@ -36,6 +36,7 @@
 //!
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
+//! - [`DisjointSlice`], [`AtomicSlice`], and plain slices: arrays that safe code uses.
 //! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
 //! - [`trace_loc`] and [`trace_loop`]: trace points. In a compiled kernel they are comments, which
 //!   `warptrace-ptx` turns into the instructions that record; on the simulator they are calls of its
@@ -49,6 +50,7 @@
 
 mod arrays;
 pub mod atomic;
+mod atomic_slice;
 #[doc(hidden)]
 pub mod automatic;
 mod global;
@@ -78,7 +80,10 @@ macro_rules! trace {
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use arrays::DeviceArray;
-pub use arrays::{DisjointSlice, ThreadIndex, thread};
+pub use arrays::{BlockIndex, DisjointSlice, Owner, ThreadIndex, thread};
+pub use atomic_slice::AtomicSlice;
+/// Plain data: no padding, any bytes are a value. What arrays in a device's memory hold.
+pub use bytemuck::Pod;
 pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{ArgumentMemory, KernelArg, KernelCall, SafeCall};

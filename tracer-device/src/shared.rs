@@ -2,6 +2,8 @@
 
 use core::marker::PhantomData;
 
+use crate::Pod;
+
 /// Declares arrays in block shared memory, each as a function that answers it.
 ///
 /// Every block has its own, which holds whatever was there before when the block starts. The name is a symbol
@@ -83,7 +85,7 @@ impl<T> Clone for Shared<T> {
 }
 impl<T> Copy for Shared<T> {}
 
-impl<T: Copy> Shared<T> {
+impl<T: Pod> Shared<T> {
     /// The array of `len` elements at `address` of the shared window.
     #[cfg(target_arch = "nvptx64")]
     #[doc(hidden)]
@@ -106,7 +108,7 @@ impl<T: Copy> Shared<T> {
 
     /// The same bytes as elements of another type; those that do not fill an element are left out.
     #[inline(always)]
-    pub fn cast<U: Copy>(self) -> Shared<U> {
+    pub fn cast<U: Pod>(self) -> Shared<U> {
         const { assert!(size_of::<U>() == 4 || size_of::<U>() == 16, "elements have 4 or 16 bytes") };
         let bytes = self.len as usize * size_of::<T>();
         Shared { address: self.address, len: (bytes / size_of::<U>()) as u32, element: PhantomData }

@@ -28,10 +28,12 @@ impl TracePoints {
     /// Line and column (both from 1) of the one place where `trace_loc(module::NAME)` or
     /// `trace_loop(module::NAME)` stands.
     ///
-    /// `None` if there is none or more than one: then the id does not name a place.
+    /// `None` if there is none or more than one: then the id names no position. Comments to the end of a line are
+    /// not looked at.
     pub fn position(&self, point: &TracePoint) -> Option<(u32, u32)> {
         let mut found = None;
         for (index, line) in self.source.lines().enumerate() {
+            let line = line.split_once("//").map_or(line, |(code, _)| code);
             for call in ["trace_loc(", "trace_loop("] {
                 for (column, _) in line.match_indices(call) {
                     let argument = &line[column + call.len()..];
@@ -90,6 +92,13 @@ macro_rules! trace_points {
                     }
                 }
             )+
+
+            // The compiler refuses an id that is given twice, and points at it.
+            #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "only looked at by the compiler")]
+            #[repr(u16)]
+            enum OneIdEach {
+                $($name = $id),+
+            }
 
             /// The table of these points.
             #[cfg(not(target_arch = "nvptx64"))]

@@ -1,80 +1,12 @@
 //! Descriptors that contradict themselves are refused before anything is read or written.
 
+mod memory;
+
+use memory::{FIRST, Memory, WARPS};
 use warptrace_encode::native::{EncodeError, Schedule, encode};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
-
-const WARPS: u32 = 3;
-const FIRST: u32 = 8;
-const CHUNK_BYTES: u32 = 512;
-
-/// Memory for one launch whose lanes have logged nothing.
-struct Memory {
-    /// Aligned as log memory is wanted.
-    logs: Vec<Line>,
-    chunks: Vec<Line>,
-    accounts: Vec<u64>,
-    claims: Vec<u64>,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(2048))]
-struct Line([u32; 512]);
-
-/// Where the launch has its heads and first segments.
-fn fixed() -> Fixed {
-    Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FIRST)
-}
-
-impl Memory {
-    fn new() -> Self {
-        let mut memory = Self {
-            logs: vec![Line([0; 512]); 64],
-            chunks: vec![Line([0; 512]); 2],
-            accounts: vec![0; WARPS as usize * size_of::<WarpAccount>() / 8],
-            claims: vec![0; size_of::<Claims>() / 8],
-        };
-        // Heads: each log ends where it begins.
-        let Fixed { heads, first_segments, .. } = fixed();
-        for warp in 0..WARPS {
-            for lane in 0..32 {
-                let first = first_segment(first_segments as u32, warp, lane, FIRST);
-                let word = (heads_of(heads as u32, warp) * 4 + lane * 2) as usize;
-                memory.logs[word / 512].0[word % 512] = first;
-            }
-        }
-        memory
-    }
-
-    fn pool(&mut self) -> PoolDescriptor {
-        PoolDescriptor {
-            chunks: self.chunks.as_mut_ptr().expose_provenance() as u64,
-            claims: self.claims.as_mut_ptr().expose_provenance() as u64,
-            logs: self.logs.as_mut_ptr().expose_provenance() as u64,
-            chunk_count: 8,
-            chunk_bytes: CHUNK_BYTES,
-            merged_from: 4096,
-            merged_end: 8192,
-        }
-    }
-
-    fn launch(&mut self) -> LoggedLaunch {
-        LoggedLaunch {
-            accounts: self.accounts.as_mut_ptr().expose_provenance() as u64,
-            heads: fixed().heads as u32,
-            first_entries: FIRST,
-            segment_entries: 16,
-            warps: WARPS,
-            block_threads: 96,
-            launch: 11,
-            first_stream: 0,
-            tracks: 1,
-            first_segments: fixed().first_segments as u32,
-            ring: 0,
-        }
-    }
-}
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::{Claims, PoolDescriptor};
 
 /// Encodes with descriptors that were changed.
 fn encode_changed(
@@ -99,6 +31,7 @@ fn a_launch_without_runs_leaves_finished_accounts() {
     for account in memory.accounts.chunks(4) {
         assert_eq!(account, [0, 0, 0, 1 << 32], "finished, and nothing else");
     }
+    assert!(memory.behind().into_iter().flatten().all(|word| *word == 0));
 }
 
 #[test]

@@ -23,6 +23,8 @@ enum Role {
     Slice(Type),
     /// `DisjointSlice<T>`, by its elements' type.
     Disjoint(Type),
+    /// `AtomicSlice<T>`, by its elements' type.
+    Atomic(Type),
 }
 
 impl Role {
@@ -49,6 +51,7 @@ impl Role {
         };
         Some(match element {
             Some(element) if last.ident == "DisjointSlice" => Self::Disjoint(element),
+            Some(element) if last.ident == "AtomicSlice" => Self::Atomic(element),
             Some(_) if last.ident == "Global" => Self::Global,
             _ => Self::Value,
         })
@@ -103,7 +106,8 @@ fn argument(input: &FnArg) -> syn::Result<Argument> {
             let Some(role) = Role::of(&typed.ty) else {
                 return Err(syn::Error::new_spanned(
                     &typed.ty,
-                    "a kernel's arguments are numbers, `&[T]` to read, `DisjointSlice<T>` to write, and `Global<T>`",
+                    "a kernel's arguments are numbers, `&[T]` to read, `DisjointSlice<T>` to write, `AtomicSlice<T>`, and \
+                     `Global<T>`",
                 ));
             };
             match &*typed.pat {
@@ -127,23 +131,24 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
     let is_safe = !arguments.iter().any(|argument| matches!(argument.role, Role::Global));
 
     let declared = arguments.iter().map(|Argument { name, mutable, kind, role }| match role {
-        Role::Slice(element) | Role::Disjoint(element) => quote!(#name: #device::Global<#element>),
+        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
+            quote!(#name: #device::Global<#element>)
+        }
         _ => quote!(#mutable #name: #kind),
     });
     // What the user's code sees, of what the device is given.
     let opened: TokenStream = arguments.iter().map(|argument| open(argument, device)).collect();
     let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
-        Role::Slice(element) | Role::Disjoint(element) => {
+        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
             quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>)
         }
         _ => quote!(#name: #kind),
     });
-    let arrays =
-        arguments.iter().filter(|Argument { role, .. }| matches!(role, Role::Slice(_) | Role::Disjoint(_)));
+    let arrays = arguments.iter().filter(|Argument { role, .. }| !matches!(role, Role::Value | Role::Global));
     let arrays: Vec<&Ident> = arrays.map(|argument| &argument.name).collect();
     // The compiler's message about a type that cannot be an argument points at the type.
     let bytes = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
-        Role::Slice(element) | Role::Disjoint(element) => {
+        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
             quote!(<#device::Global<#element> as #device::KernelArg>::to_bytes(&#name))
         }
         _ => quote_spanned!(kind.span()=> <#kind as #device::KernelArg>::to_bytes(&#name)),
@@ -158,7 +163,7 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
     let memory = arguments.iter().enumerate().filter_map(|(number, Argument { name, role, .. })| {
         let is_written = match role {
             Role::Slice(_) => false,
-            Role::Disjoint(_) => true,
+            Role::Disjoint(_) | Role::Atomic(_) => true,
             _ => return None,
         };
         Some(quote!(#device::ArgumentMemory::new(#number, #name, #is_written)))
@@ -184,7 +189,9 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
         let call = quote! {
             #(#checks)*
             let memory = ::std::vec![#(#memory),*];
-            #device::SafeCall::new(#call, memory)
+            let call = #call;
+            // SAFETY: the kernel is a function of safe arguments, and these are all that name memory.
+            unsafe { #device::SafeCall::new(call, memory) }
         };
         (quote!(#device::SafeCall<'arrays>), call)
     } else {
@@ -222,6 +229,10 @@ fn open(argument: &Argument, device: &Path) -> TokenStream {
         Role::Disjoint(_) => quote! {
             // SAFETY: who launches promises that the array is valid, and that it is no other argument.
             let #mutable #name: #kind = unsafe { #device::DisjointSlice::new(#name) };
+        },
+        Role::Atomic(_) => quote! {
+            // SAFETY: who launches promises that the array is valid, and that it is no other argument.
+            let #mutable #name: #kind = unsafe { #device::AtomicSlice::new(#name) };
         },
         _ => TokenStream::new(),
     }

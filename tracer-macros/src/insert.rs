@@ -1,5 +1,7 @@
 //! Puts trace points into functions.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{Group, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
@@ -26,6 +28,8 @@ pub(crate) struct Insert<'a> {
     end: LineColumn,
     /// A `return` at this position needs no event: it comes first in a branch.
     implied: Option<LineColumn>,
+    /// Function, name and line of each trace point that was named by hand.
+    marks: BTreeMap<(String, String), usize>,
 }
 
 /// Gives all tokens one span.
@@ -52,7 +56,8 @@ impl<'a> Insert<'a> {
         errors: &'a mut Vec<syn::Error>,
     ) -> Self {
         let end = Span::call_site().end();
-        Self { device, noisy, table, errors, function: String::new(), parent: 0, end, implied: None }
+        let (function, marks) = (String::new(), BTreeMap::new());
+        Self { device, noisy, table, errors, function, parent: 0, end, implied: None, marks }
     }
 
     /// Traces a function. `is_called`: it is no kernel.
@@ -251,7 +256,14 @@ impl<'a> Insert<'a> {
             }
         };
         let span = call.path.span();
-        let id = self.add(Kind::Marked, &mark.name.value(), span, end(call));
+        let name = mark.name.value();
+        if let Some(line) = self.marks.insert((self.function.clone(), name.clone()), span.start().line) {
+            self.errors.push(syn::Error::new(
+                mark.name.span(),
+                format!("line {line} of this function has a trace point of this name: the trace could not tell them apart"),
+            ));
+        }
+        let id = self.add(Kind::Marked, &name, span, end(call));
         let point = self.point(id, span);
         mark.condition.map_or(point.clone(), |condition| quote!(if #condition { #point }))
     }

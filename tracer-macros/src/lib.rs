@@ -10,6 +10,7 @@
 
 mod arguments;
 mod decisions;
+mod device_code;
 mod emit;
 mod functions;
 mod insert;
@@ -65,6 +66,7 @@ use proc_macro::TokenStream;
 /// | a number | the number | the number |
 /// | `&[T]` | a slice that nobody writes | an array of the device (`&impl DeviceArray<T>`) |
 /// | `DisjointSlice<T>` | each thread writes its own element | the same; no other argument may overlap it |
+/// | `AtomicSlice<T>` | all threads use its elements, by atomics | the same; no other argument may overlap it |
 /// | `Global<T>` | address and length; reading and writing are `unsafe` | the same |
 ///
 /// Without `Global<T>` the call is a `SafeCall`, which can be launched by safe code; else a `KernelCall`.
@@ -92,11 +94,13 @@ use proc_macro::TokenStream;
 ///
 /// # The table
 /// `LOCATIONS` has all locations, `MODULE` the module as a session takes it. Ids count from 1 in the order of
-/// the source, module by module, so unchanged code before a change keeps them. A location says in which one it
+/// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace have
+/// ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which one it
 /// lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet again.
 ///
 /// # Errors
-/// More than 65,535 locations; a module that is not written inline; a kernel that cannot be one.
+/// Ids above 65,535; two `trace!` of one name in a function; a module that is not written inline; a kernel that
+/// cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()

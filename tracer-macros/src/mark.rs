@@ -18,6 +18,12 @@ impl Parse for Mark {
             )
         };
         let name: LitStr = input.parse().map_err(wrong)?;
+        if name.value().trim().is_empty() {
+            return Err(syn::Error::new(
+                name.span(),
+                "a trace point's name is what the trace calls it: write one",
+            ));
+        }
         let mut condition = None;
         if !input.is_empty() {
             input.parse::<Token![,]>().map_err(wrong)?;

@@ -6,13 +6,11 @@ use syn::{Item, ItemMod, parse2};
 
 use crate::arguments::Arguments;
 use crate::decisions::has;
+use crate::device_code::{DeviceCode, device_code};
 use crate::functions::{self, Function};
 use crate::insert::Insert;
 use crate::table::Table;
 use crate::{decisions, emit};
-
-/// Names the file with the kernels' PTX; the build script of the user's package sets it.
-const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 
 /// Expands `#[kernels]`.
 ///
@@ -20,7 +18,7 @@ const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 /// If the arguments, the module or one of its functions is not what it must be; all that is wrong with the
 /// functions is said at once.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
-    let Arguments { device } = parse2(arguments)?;
+    let Arguments { device, first_id } = parse2(arguments)?;
     let source_hash = hash(&module.to_string());
     let mut module = match parse2::<Item>(module)? {
         Item::Mod(module) => module,
@@ -34,7 +32,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     };
 
     let mut errors = Vec::new();
-    let mut table = Table::default();
+    let mut table = Table::starting_at(first_id);
     insert(items, &device, &mut table, &mut errors);
     errors.extend(table.check().err());
 
@@ -63,14 +61,13 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     let ItemMod { attrs, vis, ident, .. } = &module;
     let name = ident.to_string();
     let rows = table.rows(&device);
-    let ptx = match std::env::var(PTX_VARIABLE) {
-        Ok(path) if !path.is_empty() => quote!(::core::include_str!(#path)),
-        _ => quote!(""),
-    };
+    let DeviceCode { ptx, items: checks } = device_code();
     Ok(quote! {
         #(#attrs)*
         #vis mod #ident {
             #content
+
+            #checks
 
             /// The locations of this module's functions, by id.
             #[cfg(not(target_arch = "nvptx64"))]

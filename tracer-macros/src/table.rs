@@ -28,17 +28,23 @@ pub(crate) struct Location {
     pub(crate) rejoin: LineColumn,
 }
 
-/// The locations so far; the first has id 1.
-#[derive(Default)]
+/// The locations so far.
 pub(crate) struct Table {
+    /// Id of the first.
+    first: u16,
     locations: Vec<Location>,
     is_full: Option<Span>,
 }
 
 impl Table {
+    /// A table without locations, whose first will have this id.
+    pub(crate) fn starting_at(first: u16) -> Self {
+        Self { first, locations: Vec::new(), is_full: None }
+    }
+
     /// Adds a location and answers its id. The first that is one too many is remembered.
     pub(crate) fn add(&mut self, location: Location, span: Span) -> u16 {
-        let Ok(id) = u16::try_from(self.locations.len() + 1) else {
+        let Ok(id) = u16::try_from(usize::from(self.first) + self.locations.len()) else {
             self.is_full.get_or_insert(span);
             return u16::MAX;
         };
@@ -51,8 +57,8 @@ impl Table {
         match self.is_full {
             Some(span) => Err(syn::Error::new(
                 span,
-                "this is location 65,536, and a module has at most 65,535: split the module, or leave \
-                 functions out with #[untraced]",
+                "this is location 65,536, and ids end at 65,535: split the module, begin at a lower `first_id`, or \
+                 leave functions out with #[untraced]",
             )),
             None => Ok(()),
         }
@@ -60,7 +66,7 @@ impl Table {
 
     /// The table as an expression of type `&[SourceLocation]`.
     pub(crate) fn rows(&self, device: &Path) -> TokenStream {
-        let rows = (1u16..).zip(&self.locations).map(|(id, location)| {
+        let rows = (self.first..=u16::MAX).zip(&self.locations).map(|(id, location)| {
             let Location { kind, name, function, parent, at, rejoin } = location;
             let kind = syn::Ident::new(&format!("{kind:?}"), Span::call_site());
             let [line, column] = position(*at);
@@ -101,12 +107,14 @@ mod tests {
             at: origin,
             rejoin: origin,
         };
-        let mut table = Table::default();
-        for id in 1..=u16::MAX {
-            assert_eq!(table.add(location.clone(), Span::call_site()), id);
+        for first in [1, 65_000] {
+            let mut table = Table::starting_at(first);
+            for id in first..=u16::MAX {
+                assert_eq!(table.add(location.clone(), Span::call_site()), id);
+            }
+            assert!(table.check().is_ok());
+            table.add(location.clone(), Span::call_site());
+            assert!(table.check().unwrap_err().to_string().starts_with("this is location 65,536"));
         }
-        assert!(table.check().is_ok());
-        table.add(location, Span::call_site());
-        assert!(table.check().unwrap_err().to_string().starts_with("this is location 65,536"));
     }
 }

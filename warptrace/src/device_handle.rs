@@ -3,14 +3,16 @@
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use cudarc::driver::{CudaSlice, CudaStream};
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::file::DeviceInfo;
 use warptrace_host::{self as host, CudaDevice, DeviceError, Pod, SimDevice, SimOptions};
 
 use crate::shared::Shared;
-use crate::{Buffer, Error, LaunchConfig, TraceBuilder};
+use crate::{AdoptedSlice, Buffer, Error, LaunchConfig, TraceBuilder};
 
 /// A GPU or the simulator.
 ///
@@ -29,7 +31,7 @@ impl fmt::Debug for Device {
 
 impl Device {
     fn of(device: Box<dyn host::Device>, no_gpu: Option<DeviceError>) -> Self {
-        Self { shared: Shared::new(device), no_gpu: no_gpu.map(Rc::new) }
+        Self { shared: Shared::new(device, None), no_gpu: no_gpu.map(Rc::new) }
     }
 
     /// Opens the first GPU, or the simulator where there is none; [`no_gpu`](Self::no_gpu) says why.
@@ -54,6 +56,61 @@ impl Device {
     /// Opens the simulator, which needs no GPU.
     pub fn simulator() -> Self {
         Self::of(Box::new(SimDevice::new(SimOptions::default())), None)
+    }
+
+    /// Uses the GPU, the context and the stream of a program that has its own, through [`cudarc`]. Kernels run on
+    /// the stream, and each launch waits for its end. The device keeps stream and context alive.
+    ///
+    /// [`adopt`](Self::adopt) makes kernels' arguments of the program's own arrays;
+    /// [`upload`](Self::upload) and [`zeros`](Self::zeros) allocate in the same context.
+    ///
+    /// ```no_run
+    /// # #[warptrace::kernels]
+    /// # mod doubling {
+    /// #     use warptrace::device::{DisjointSlice, thread};
+    /// #     #[kernel]
+    /// #     pub fn double(values: DisjointSlice<u32>) {
+    /// #         let Some((_, value)) = values.own(thread::index()) else { return };
+    /// #         *value *= 2;
+    /// #     }
+    /// # }
+    /// use warptrace::cudarc::driver::CudaContext;
+    /// use warptrace::{Device, LaunchConfig};
+    ///
+    /// let stream = CudaContext::new(0)?.default_stream();
+    /// let mut values = stream.clone_htod(&[1u32, 2, 3])?;
+    ///
+    /// let device = Device::from_cudarc(&stream)?;
+    /// let mut trace = device.trace("doubling.wtrc").start(&doubling::MODULE)?;
+    /// let adopted = device.adopt(&mut values)?;
+    /// trace.launch(&doubling::double(&adopted), &LaunchConfig::for_elements(3))?;
+    /// trace.finish()?;
+    /// drop(adopted);
+    ///
+    /// assert_eq!(stream.clone_dtoh(&values)?, [2, 4, 6]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A package that also names cudarc among its dependencies may choose its features as it likes; where it chooses
+    /// nothing about linking, the driver is loaded when the program runs.
+    ///
+    /// # Errors
+    /// If the driver is too old, or fails.
+    pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Self, Error> {
+        let (context, own) = (stream.context().cu_ctx(), stream.cu_stream());
+        // SAFETY: they belong to each other, and `Shared` keeps the stream, and with it the context, for longer than
+        // the device.
+        let device = unsafe { CudaDevice::adopt(context.cast(), own.cast(), "")? };
+        Ok(Self { shared: Shared::new(Box::new(device), Some(Arc::clone(stream))), no_gpu: None })
+    }
+
+    /// Makes a kernel's argument of an array of the program's own, for a device
+    /// [from cudarc](Self::from_cudarc). Launches come after what the program has asked cudarc to do with the array.
+    ///
+    /// # Errors
+    /// If the array is not of the device's context.
+    pub fn adopt<'a, T: Pod>(&self, slice: &'a mut CudaSlice<T>) -> Result<AdoptedSlice<'a, T>, Error> {
+        AdoptedSlice::new(&self.shared, slice)
     }
 
     /// Takes a device that was opened with [`host`](crate::host).

@@ -25,6 +25,15 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// An array of cudarc's is of another context than the device.
+    #[error(
+        "the array of {elements} elements is not of this device's CUDA context: take the device from a stream of the \
+         array's context (`Device::from_cudarc`)"
+    )]
+    OtherContext {
+        /// Elements of the array.
+        elements: usize,
+    },
     /// An argument names memory that the device does not have.
     #[error(
         "argument {argument} of kernel `{kernel}` is no memory of this device: launch on the device that made \

@@ -49,9 +49,14 @@
 //! - [`Device`], [`Buffer`], [`Trace`]: the host's side, in a small form. [`host`] is all of it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 
+/// Derives `Pod` for structures of one's own in arrays: `#[derive(Clone, Copy, Pod, Zeroable)]` together with
+/// `#[bytemuck(crate = "warptrace::bytemuck")]` and `#[repr(C)]`.
+pub use bytemuck;
 pub use warptrace_device as device;
 pub use warptrace_macros::kernels;
 
+#[cfg(not(target_arch = "nvptx64"))]
+mod adopted;
 #[cfg(not(target_arch = "nvptx64"))]
 mod buffer;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -67,7 +72,9 @@ mod trace;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use {
+    adopted::AdoptedSlice,
     buffer::Buffer,
+    cudarc,
     device_handle::Device,
     error::Error,
     launch::LaunchConfig,

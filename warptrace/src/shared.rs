@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use cudarc::driver::CudaStream;
 use warptrace_device::simt::host::Recording;
 use warptrace_device::{KernelCall, SafeCall};
 use warptrace_format::file::DeviceInfo;
@@ -21,11 +23,28 @@ pub(crate) struct Shared {
     device: RefCell<Box<dyn Device>>,
     /// Length in bytes of each buffer, by address.
     buffers: RefCell<BTreeMap<u64, u64>>,
+    /// The stream of a device that is the user's own. It outlives the device, which uses it.
+    stream: Option<Arc<CudaStream>>,
 }
 
 impl Shared {
-    pub(crate) fn new(device: Box<dyn Device>) -> Rc<Self> {
-        Rc::new(Self { device: RefCell::new(device), buffers: RefCell::default() })
+    pub(crate) fn new(device: Box<dyn Device>, stream: Option<Arc<CudaStream>>) -> Rc<Self> {
+        Rc::new(Self { device: RefCell::new(device), buffers: RefCell::default(), stream })
+    }
+
+    /// The user's own stream that kernels run on.
+    pub(crate) fn stream(&self) -> Option<&Arc<CudaStream>> {
+        self.stream.as_ref()
+    }
+
+    /// Takes note of memory that the device has not allocated, so that kernels may be given it.
+    pub(crate) fn adopt(&self, address: u64, bytes: u64) {
+        self.buffers.borrow_mut().insert(address, bytes);
+    }
+
+    /// Forgets memory that was [adopted](Self::adopt).
+    pub(crate) fn release(&self, address: u64) {
+        self.buffers.borrow_mut().remove(&address);
     }
 
     /// Uses the device. No user's code runs meanwhile that could ask for it again.

@@ -103,6 +103,17 @@ impl TraceBuilder {
     /// If the file cannot be created, memory is short, the device has no code for the module's kernels (a GPU
     /// needs a build script that compiles them), or the options contradict each other.
     pub fn start(self, module: &KernelModule) -> Result<Trace, Error> {
+        self.start_modules(&[module])
+    }
+
+    /// As [`start`](Self::start), for the kernels of several modules. Their locations have ids of their own:
+    /// `#[warptrace::kernels(first_id = 1001)]` numbers those of a module from there.
+    ///
+    /// A kernel whose functions call traced functions of another module is recorded with both.
+    ///
+    /// # Errors
+    /// As `start`; also if two modules have a location of the same id.
+    pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, options } = self;
         let is_new = !path.exists();
         let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
@@ -112,7 +123,7 @@ impl TraceBuilder {
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
         // it.
         let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        match Session::start_module(device, module, &options, output) {
+        match Session::start_modules(device, modules, &options, output) {
             Ok(session) => trace.session = Some(session),
             Err(error) => {
                 if is_new {

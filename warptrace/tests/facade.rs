@@ -35,6 +35,67 @@ mod other {
     pub fn nothing() {}
 }
 
+/// In one trace with `sums`.
+#[warptrace::kernels(first_id = 101)]
+mod digits {
+    use warptrace::device::{AtomicSlice, BlockIndex, DisjointSlice, thread};
+
+    /// Counts how often each last digit occurs, and which blocks have anything to do.
+    #[kernel]
+    pub fn count(values: &[u32], counts: AtomicSlice<u32>, busy: DisjointSlice<u32, BlockIndex>) {
+        let index = thread::index().get() as usize;
+        if let Some(leader) = thread::block_leader()
+            && let Some((_, busy)) = busy.own(leader)
+        {
+            *busy = u32::from(index < values.len());
+        }
+        let Some(value) = values.get(index) else { return };
+        counts.fetch_add(*value as usize % 10, 1);
+    }
+}
+
+#[test]
+fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("two.wtrc");
+    let device = Device::simulator();
+    let (offsets, numbers, expected) = table(300);
+    let (offsets, values) = (device.upload(&offsets)?, device.upload(&numbers)?);
+    let (results, counts, busy) =
+        (device.zeros::<u32>(300)?, device.zeros::<u32>(10)?, device.zeros::<u32>(5)?);
+    let builder = device.trace(&path).memory(64 << 20);
+    let mut trace = builder.start_modules(&[&digits::MODULE, &sums::MODULE])?;
+    let config = LaunchConfig::for_elements_in_blocks(300, 64);
+    trace.launch(&sums::rows(&offsets, &values, &results), &config)?;
+    let call = digits::count(&values, &counts, &busy);
+    trace.launch(&call, &LaunchConfig::for_elements_in_blocks(numbers.len(), 256))?;
+    trace.finish()?;
+    assert_eq!(results.download()?, expected);
+    let digits_of = |digit: u32| numbers.iter().filter(|&&number| number % 10 == digit).count() as u32;
+    assert_eq!(counts.download()?, (0..10).map(digits_of).collect::<Vec<_>>());
+    let blocks = numbers.len().div_ceil(256);
+    assert_eq!(busy.download()?, (0..5).map(|block| u32::from(block < blocks)).collect::<Vec<_>>());
+
+    let file = TraceFile::open(&path)?;
+    assert!(file.verify().is_ok(), "{}", file.verify());
+    let ids: Vec<u16> = file.metadata().locations.iter().map(|location| location.id).collect();
+    assert!(ids[0] == 1 && ids.contains(&101) && ids.is_sorted(), "{ids:?}");
+    assert!(file.metadata().locations.iter().all(|found| (found.id > 100) == (found.function == "count")));
+
+    // Ids of both modules that begin at 1 would be mixed up.
+    let error =
+        device.trace(&path).start_modules(&[&sums::MODULE, &other::MODULE]).expect_err("ids are shared");
+    assert!(
+        error.to_string().starts_with("location 1 is in module `sums` and in module `other`: "),
+        "{error}"
+    );
+    // Counters overlap as results do.
+    let call = digits::count(&values, &counts, &counts);
+    let error = device.launch(&call, &config).expect_err("one buffer for two arguments").to_string();
+    assert!(error.contains("overlaps argument"), "{error}");
+    Ok(())
+}
+
 fn table(rows: u32) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let offsets: Vec<u32> = (0..=rows).map(|row| row * (row + 1) / 2 % 5000).collect();
     let offsets: Vec<u32> = offsets

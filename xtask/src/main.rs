@@ -5,6 +5,8 @@ mod demo;
 mod evaluation;
 mod fuzz;
 mod golden;
+mod miri;
+mod package;
 mod process;
 mod setup;
 mod steps;
@@ -39,6 +41,10 @@ enum Chore {
     Book,
     /// Rewrite the golden files from what the code writes now
     Golden,
+    /// Package all crates for a registry; build and run the examples from the packages
+    Package,
+    /// Run tests under Miri (nightly Rust with the component miri)
+    Miri,
     /// Run the fuzz targets (nightly Rust and cargo-fuzz)
     Fuzz(fuzz::Options),
     /// Measure; arguments go to the evaluation: `cargo xtask bench --help`
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
         Chore::Test(options) => test::run(&options),
         Chore::Book => book::run(),
         Chore::Golden => golden::run(),
+        Chore::Miri => miri::run(),
+        Chore::Package => package::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(forwarded) => evaluation::run("bench", &forwarded.arguments),
         Chore::GpuTest(forwarded) => evaluation::run("check", &forwarded.arguments),

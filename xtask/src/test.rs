@@ -3,7 +3,7 @@
 use std::process::{Command, ExitCode};
 
 use crate::steps::{Outcome, Steps};
-use crate::{book, process, setup, workspace};
+use crate::{book, package, process, setup, workspace};
 
 /// Arguments of `test`.
 #[derive(Debug, clap::Args)]
@@ -31,12 +31,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
         // A workspace of its own, because it needs nightly; formatting does not.
         process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))?;
-        process::run(workspace::cargo().args([
-            "fmt",
-            "--check",
-            "--manifest-path",
-            "examples/spmv/Cargo.toml",
-        ]))
+        for example in package::examples()? {
+            let manifest = example.join("Cargo.toml");
+            process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
+        }
+        anyhow::Ok(())
     });
     steps.step("lints", || {
         let mut command = workspace_wide("clippy", &["--all-targets"]);
@@ -63,6 +62,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         })
     });
     steps.step("doc tests", || process::run(&mut workspace_wide("test", &["--doc", "--no-fail-fast"])));
+    steps.step("packages", package::check);
     Ok(if steps.summary() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -9,12 +9,13 @@ use anyhow::{Context, bail};
 use crate::arguments;
 use crate::output::say;
 
-/// The example's files. `Cargo.toml` is changed on the way.
-const MANIFEST: &str = include_str!("../../../examples/spmv/Cargo.toml");
+/// The files of `examples/spmv`, to which `template` links, so that they are in this package. `Cargo.toml` is
+/// changed on the way.
+const MANIFEST: &str = include_str!("../../template/manifest.toml");
 const FILES: [(&str, &str); 4] = [
-    ("build.rs", include_str!("../../../examples/spmv/build.rs")),
-    ("src/kernels.rs", include_str!("../../../examples/spmv/src/kernels.rs")),
-    ("src/main.rs", include_str!("../../../examples/spmv/src/main.rs")),
+    ("build.rs", include_str!("../../template/build.rs")),
+    ("src/kernels.rs", include_str!("../../template/kernels.rs")),
+    ("src/main.rs", include_str!("../../template/main.rs")),
     (".gitignore", "/target\n*.wtrc\n"),
 ];
 

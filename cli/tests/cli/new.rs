@@ -1,5 +1,4 @@
-//! `new`. That the package builds and traces is tested with the example (`warptrace/tests/example.rs`), whose
-//! files it has.
+//! `new`. That the package builds and traces is tested with the example (`cargo xtask package`), whose files it has.
 
 use crate::support::{Folder, run};
 

@@ -1,5 +1,6 @@
 //! Opening by the index: a few reads, however long the file is.
 
+use crate::count::count;
 use warptrace_format::file::limits::MAX_SECTION_BYTES;
 use warptrace_format::file::{
     EarlyEnd, FormatError, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader,
@@ -26,7 +27,7 @@ pub(super) fn read(bytes: &Bytes<'_>, metadata: &Metadata, metadata_end: u64) ->
         if first != entries {
             return Err(mismatch("first", body_offset(at), first, entries).into());
         }
-        entries = entries.saturating_add(part.len() as u32);
+        entries = entries.saturating_add(count(part.len()));
         for entry in part {
             reader.add(entry, trailer.index_offset)?;
         }

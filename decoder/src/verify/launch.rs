@@ -14,6 +14,7 @@ use super::report::VerifyReport;
 use super::stream::{Comparison, Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
 use crate::accounts::{AccountCursor, Accounted};
+use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 use crate::losses::{LaunchLosses, Loss, chosen_within};
@@ -44,7 +45,7 @@ pub(super) struct LaunchCheck<'a> {
 impl<'a> LaunchCheck<'a> {
     pub(super) fn new(file: &'a TraceFile, launch: u32, known: &'a [bool]) -> Self {
         let codecs = &file.metadata().tracks[..];
-        let tracks = 0..codecs.len() as u32;
+        let tracks = 0..count(codecs.len());
         let info = file.launch(launch);
         Self {
             rules: Rules { file, launch, codecs, known, ends: file.metadata().policy == POLICY_RING },
@@ -64,7 +65,7 @@ impl<'a> LaunchCheck<'a> {
             report.launch_warps += u64::from(info.warps());
             report.chosen_warps += u64::from(info.chosen().count());
         }
-        let tracks: Vec<u32> = (0..self.rules.codecs.len() as u32).collect();
+        let tracks: Vec<u32> = (0..count(self.rules.codecs.len())).collect();
         let frames: usize = tracks.iter().map(|&track| file.frames(self.rules.launch, track).len()).sum();
         let mut windows = Windows::new(file, self.rules.launch, tracks, 0..self.warps);
         loop {
@@ -89,7 +90,7 @@ impl<'a> LaunchCheck<'a> {
             self.check_window(&window, report, checked);
         }
         report.frames += (frames - self.bad_frames.len()) as u64;
-        for track in 0..self.rules.codecs.len() as u32 {
+        for track in 0..count(self.rules.codecs.len()) {
             check_overlaps(file, self.rules.launch, track, report);
         }
         self.finish(report);
@@ -158,7 +159,7 @@ impl<'a> LaunchCheck<'a> {
     ) {
         let sums = &mut self.sums[track];
         let mut checks = checks.iter().peekable();
-        let stream = (self.rules.launch, track as u32);
+        let stream = (self.rules.launch, count(track));
         let chosen_before = |warp| self.info.map_or(0, |info| info.chosen_before(warp));
         let is_chosen = |warp| self.info.is_some_and(|info| info.is_chosen(warp));
         while !warps.is_empty() {
@@ -192,7 +193,7 @@ impl<'a> LaunchCheck<'a> {
                             sums.add_not_chosen(warp);
                         }
                     }
-                    let end = first + accounts.len() as u32;
+                    let end = first + count(accounts.len());
                     report.accounts += u64::from(chosen_before(end) - chosen_before(first));
                     warps.start = end;
                     continue;

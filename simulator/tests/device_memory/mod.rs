@@ -271,7 +271,9 @@ impl DeviceMemory {
     pub(crate) fn record(&mut self, call: &KernelCall, recording: Recording, launch: Launch<'_>) {
         // SAFETY: all memory has the sizes given and outlives the launch.
         let launch = unsafe { launch.traced(self.launch_logs(), recording) };
-        Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel");
+        // SAFETY: as above.
+        let thread = unsafe { call.thread() };
+        Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel");
         let logs = self.logs.contents();
         let entry = ENTRY_BYTES as usize;
         assert!(untouched(&logs[..RESERVED_ENTRIES as usize * entry]), "the first entries are nobody's");
@@ -433,5 +435,7 @@ impl Table {
 /// Runs a kernel of the encoder on simulated lanes, in a fixed order.
 pub(crate) fn run(call: &KernelCall, blocks: u32, threads: u32) {
     let launch = Launch::new([blocks, 1, 1], [threads, 1, 1]).threads(1);
-    Simulator::new().launch(&launch, &|| call.thread()()).expect("a correct kernel of the encoder");
+    // SAFETY: tests give the encoder's kernels memory of the sizes that they state.
+    let thread = unsafe { call.thread() };
+    Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel of the encoder");
 }

@@ -148,6 +148,7 @@ impl<'a> Fields<'a> {
 
 /// Appends a number as [`Fields::varint`] reads it.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "seven bits at a time are meant")]
 pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

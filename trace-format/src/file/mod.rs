@@ -30,6 +30,7 @@
 //! A reader lists the versions that it understands ([`READABLE_VERSIONS`] for the file as a whole, one list
 //! for each section kind). A section whose meaning changes gets a new version number; a section that old
 //! readers may ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod accounts;
 mod early_end;

@@ -62,7 +62,12 @@ pub enum WarpOp {
 }
 
 /// The lane that is running, as the simulator shows it to a kernel.
-pub trait Lane {
+///
+/// # Safety
+/// Kernels use what it answers without a check of their own: no two lanes of a launch have the same indices; a
+/// pointer of [`shared`](Self::shared) or [`dynamic_shared`](Self::dynamic_shared) is valid for as many bytes,
+/// initialised and aligned to 16, until the block ends, and no other thread of the host uses it.
+pub unsafe trait Lane {
     /// Thread index in its block.
     fn thread_index(&self) -> [u32; 3];
     /// Block index in the grid.

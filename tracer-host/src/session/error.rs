@@ -31,6 +31,21 @@ pub enum SessionError {
         /// The kernels that the session knows.
         known: String,
     },
+    /// Two modules of a trace have a location of the same id.
+    #[error(
+        "location {id} is in module `{first}` and in module `{second}`: number one of them from above the other, \
+         `#[warptrace::kernels(first_id = {free})]`, or record each into a trace of its own"
+    )]
+    SharedId {
+        /// The id.
+        id: u16,
+        /// The one module.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// An id above all of both.
+        free: u16,
+    },
     /// The window names a kernel that the program does not have.
     #[error("no kernel of this program is named `{name}`: it has {known}")]
     NoSuchKernel {

@@ -5,6 +5,7 @@ mod error;
 mod interrupt;
 mod memory;
 mod metadata;
+mod modules;
 mod options;
 mod pool;
 mod stream;
@@ -120,12 +121,27 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
-        device.add_code(module.ptx)?;
-        let kernels: Vec<(&str, &str)> = module.kernels.iter().map(|name| (*name, module.file)).collect();
-        let locations = module.locations.iter();
-        let locations = locations.map(|location| LocationInfo::from_source(location, module.file)).collect();
+        Self::start_modules(device, &[module], options, output)
+    }
+
+    /// Like [`start_module`](Self::start_module), for the kernels of several modules, whose locations have ids of
+    /// their own.
+    ///
+    /// # Errors
+    /// As `start_module`; also if two of the modules have a location of the same id.
+    pub fn start_modules(
+        device: &'d mut dyn Device,
+        modules: &[&KernelModule],
+        options: &SessionOptions,
+        output: W,
+    ) -> Result<Self, SessionError> {
+        let (kernels, locations) = modules::merged(modules)?;
+        for module in modules {
+            device.add_code(module.ptx)?;
+        }
         let mut options = options.clone();
-        options.properties.push((SOURCE_HASH.to_owned(), format!("{:016x}", module.source_hash)));
+        let hashes = modules.iter().map(|module| format!("{:016x}", module.source_hash));
+        options.properties.extend(hashes.map(|hash| (SOURCE_HASH.to_owned(), hash)));
         Self::start_with(device, &kernels, locations, &options, output)
     }
 

@@ -132,7 +132,10 @@ impl SimDevice {
 }
 
 /// Runs a launch; answers how long it took.
-fn run(
+///
+/// # Safety
+/// The call's arguments name memory that is valid for what the kernel does with it.
+unsafe fn run(
     simulator: &Simulator,
     progress: Option<&ProgressHook>,
     launch: &Launch<'_>,
@@ -143,9 +146,12 @@ fn run(
             progress(done);
         }
     };
+    // SAFETY: the caller's promise.
+    let thread = unsafe { call.thread() };
     let started = Instant::now();
-    simulator.launch(&launch.progress(&report), &|| call.thread()()).map_err(|source| {
-        DeviceError::Simulator { kernel: call.name().to_owned(), source: Box::new(source) }
+    simulator.launch(&launch.progress(&report), &|| thread()).map_err(|source| DeviceError::Simulator {
+        kernel: call.name().to_owned(),
+        source: Box::new(source),
     })?;
     Ok(started.elapsed())
 }
@@ -267,7 +273,8 @@ impl Device for SimDevice {
             // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
             launch = unsafe { launch.traced(tracing.logs, tracing.recording) };
         }
-        let kernel = run(&self.simulator, self.options.progress.as_ref(), &launch, call)?;
+        // SAFETY: the caller's promise.
+        let kernel = unsafe { run(&self.simulator, self.options.progress.as_ref(), &launch, call)? };
         let claims = tracing.map_or(Ok(Claims::default()), |tracing| self.claims(tracing.logs.claims))?;
         Ok(LaunchTime { kernel, claims })
     }
@@ -323,7 +330,8 @@ impl Device for SimDevice {
         self.start_kernel_threads()?;
         let Self { simulator, options, memory, kernel_threads } = self;
         let threads = kernel_threads.as_ref().expect("they were started");
-        let kernel = || run(simulator, options.progress.as_ref(), &launch, call);
+        // SAFETY: the caller's promise.
+        let kernel = || unsafe { run(simulator, options.progress.as_ref(), &launch, call) };
         let (kernel, served) = run_served(threads, kernel, memory, serve);
         let kernel = kernel?;
         served?;

@@ -30,8 +30,27 @@ mod wrong {
             x
         };
         inside(x);
+        trace!("twice");
+        trace!("twice", if x > 1);
+        trace!("");
+    }
+
+    fn other(x: u32) {
+        // Of another function, so its name in the trace is another.
+        trace!("twice", if x > 1);
     }
 }
+
+#[kernels(device = warptrace_device, first_id = 65534)]
+mod too_high {
+    #[kernel]
+    fn three(x: u32) {
+        if x > 1 {}
+    }
+}
+
+#[kernels(device = warptrace_device, first_id = 0)]
+mod zero {}
 
 #[kernels(crate_path = warptrace_device)]
 mod misnamed {}

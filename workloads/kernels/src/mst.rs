@@ -54,8 +54,7 @@ pub const NO_EDGE: u64 = u64::MAX;
 
 /// An edge of the list, in one 16-byte access.
 #[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(not(target_arch = "nvptx64"), derive(bytemuck::Pod, bytemuck::Zeroable))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Edge {
     /// One end: a node, in later rounds the root of its tree.
     pub first: u32,

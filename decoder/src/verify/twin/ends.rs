@@ -52,7 +52,7 @@ impl Surplus {
         }
         self.taken += taken;
         // At most as many as the run has.
-        taken as u32
+        u32::try_from(taken).unwrap_or(run.times)
     }
 }
 

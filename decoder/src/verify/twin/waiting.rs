@@ -1,5 +1,6 @@
 //! The runs of a trace that wait for the twin, in a queue for each lane.
 
+use crate::count::count;
 use std::array;
 use std::collections::VecDeque;
 
@@ -69,7 +70,7 @@ impl Waiting {
             }
             None => {
                 self.nodes.push(node);
-                self.nodes.len() as u32 - 1
+                count(self.nodes.len()) - 1
             }
         };
         lanes_of(event.mask).for_each(|lane| self.queues[lane].push_back(index));

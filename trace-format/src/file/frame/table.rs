@@ -104,6 +104,10 @@ impl Distinct {
 
     /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "some bits of a hash; a frame has fewer chunks than 2^32"
+    )]
     fn number(&mut self, payload: &[u8], hash: u64, events: u32) -> (Option<u32>, u32) {
         let mut slot = (hash >> self.shift) as usize;
         loop {
@@ -136,6 +140,7 @@ impl Distinct {
 fn hash(payload: &[u8]) -> u64 {
     // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    #[expect(clippy::cast_possible_truncation, reason = "both halves of the product are used")]
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * u128::from(FACTOR);
         product as u64 ^ (product >> 64) as u64
@@ -235,7 +240,7 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
     for &length in &lengths {
         end += u64::from(length);
         // Lengths that pass 32 bits pass the contents too, and are refused below.
-        starts.push(end as u32);
+        starts.push(u32::try_from(end).unwrap_or(u32::MAX));
     }
     if end != payload_bytes as u64 {
         let expected = format!("{payload_bytes}, the bytes behind the table");

@@ -1,0 +1,80 @@
+//! Memory as a device has it: log memory, a pool of chunks, accounts.
+
+use warptrace_format::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
+use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+
+pub(crate) const WARPS: u32 = 3;
+pub(crate) const FIRST: u32 = 8;
+const CHUNK_BYTES: u32 = 512;
+
+/// Memory for one launch whose lanes have logged nothing.
+pub(crate) struct Memory {
+    /// Aligned as log memory is wanted.
+    pub(crate) logs: Vec<Line>,
+    chunks: Vec<Line>,
+    pub(crate) accounts: Vec<u64>,
+    claims: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(2048))]
+pub(crate) struct Line(pub(crate) [u32; 512]);
+
+/// Where the launch has its heads and first segments.
+fn fixed() -> Fixed {
+    Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FIRST)
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        let mut memory = Self {
+            logs: vec![Line([0; 512]); 64 + 1],
+            chunks: vec![Line([0; 512]); 2 + 1],
+            accounts: vec![0; WARPS as usize * size_of::<WarpAccount>() / 8],
+            claims: vec![0; size_of::<Claims>() / 8],
+        };
+        // Heads: each log ends where it begins.
+        let Fixed { heads, first_segments, .. } = fixed();
+        for warp in 0..WARPS {
+            for lane in 0..32 {
+                let first = first_segment(first_segments as u32, warp, lane, FIRST);
+                let word = (heads_of(heads as u32, warp) * 4 + lane * 2) as usize;
+                memory.logs[word / 512].0[word % 512] = first;
+            }
+        }
+        memory
+    }
+
+    /// What lies behind log memory and behind the pool, which nobody may write.
+    pub(crate) fn behind(&self) -> [&[u32; 512]; 2] {
+        [&self.logs[64].0, &self.chunks[2].0]
+    }
+
+    pub(crate) fn pool(&mut self) -> PoolDescriptor {
+        PoolDescriptor {
+            chunks: self.chunks.as_mut_ptr().expose_provenance() as u64,
+            claims: self.claims.as_mut_ptr().expose_provenance() as u64,
+            logs: self.logs.as_mut_ptr().expose_provenance() as u64,
+            chunk_count: 8,
+            chunk_bytes: CHUNK_BYTES,
+            merged_from: 4096,
+            merged_end: 8192,
+        }
+    }
+
+    pub(crate) fn launch(&mut self) -> LoggedLaunch {
+        LoggedLaunch {
+            accounts: self.accounts.as_mut_ptr().expose_provenance() as u64,
+            heads: fixed().heads as u32,
+            first_entries: FIRST,
+            segment_entries: 16,
+            warps: WARPS,
+            block_threads: 96,
+            launch: 11,
+            first_stream: 0,
+            tracks: 1,
+            first_segments: fixed().first_segments as u32,
+            ring: 0,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Several modules of kernels in one trace.
+
+use warptrace_device::KernelModule;
+use warptrace_format::file::LocationInfo;
+
+use super::SessionError;
+
+/// The kernels of a trace, by name and source file, and its locations.
+type Merged = (Vec<(&'static str, &'static str)>, Vec<LocationInfo>);
+
+/// Makes one table of those of several modules.
+///
+/// # Errors
+/// If an id stands for two locations.
+pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> {
+    let mut kernels = Vec::new();
+    let mut locations: Vec<(&KernelModule, LocationInfo)> = Vec::new();
+    for module in modules {
+        kernels.extend(module.kernels.iter().map(|name| (*name, module.file)));
+        let rows = module.locations.iter();
+        locations.extend(rows.map(|location| (*module, LocationInfo::from_source(location, module.file))));
+    }
+    locations.sort_by_key(|(_, location)| location.id);
+    if let Some(pair) = locations.windows(2).find(|pair| pair[0].1.id == pair[1].1.id) {
+        let last = locations.last().map_or(0, |(_, location)| location.id);
+        return Err(SessionError::SharedId {
+            id: pair[0].1.id,
+            first: pair[0].0.name,
+            second: pair[1].0.name,
+            free: last.saturating_add(1),
+        });
+    }
+    Ok((kernels, locations.into_iter().map(|(_, location)| location).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use warptrace_device::{LocationKind, SourceLocation};
+
+    use super::*;
+
+    const fn location(id: u16) -> SourceLocation {
+        SourceLocation {
+            id,
+            name: "here",
+            function: "f",
+            kind: LocationKind::Then,
+            line: 1,
+            column: 1,
+            parent: 0,
+            rejoin_line: 2,
+            rejoin_column: 1,
+        }
+    }
+
+    const ONE: KernelModule = KernelModule {
+        name: "one",
+        file: "one.rs",
+        kernels: &["a"],
+        locations: &[location(1), location(2)],
+        source_hash: 1,
+        ptx: "",
+    };
+
+    #[test]
+    fn tables_are_one_in_the_order_of_ids() {
+        let low = KernelModule { name: "two", file: "two.rs", kernels: &["b"], ..ONE };
+        let high = KernelModule { locations: const { &[location(7)] }, ..low };
+        let (kernels, locations) = merged(&[&high, &ONE]).unwrap();
+        assert_eq!(kernels, [("b", "two.rs"), ("a", "one.rs")]);
+        let found: Vec<(u16, &str)> = locations.iter().map(|found| (found.id, found.file.as_str())).collect();
+        assert_eq!(found, [(1, "one.rs"), (2, "one.rs"), (7, "two.rs")]);
+
+        let error = merged(&[&ONE, &low]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "location 1 is in module `one` and in module `two`: number one of them from above the other, \
+             `#[warptrace::kernels(first_id = 3)]`, or record each into a trace of its own"
+        );
+    }
+}
