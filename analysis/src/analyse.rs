@@ -54,7 +54,7 @@ pub(crate) fn analyse_renamed(
         add_launch(kernel, &of_launch);
         sums.merge(of_launch);
     }
-    let edges = edges(&sums)?;
+    let edges = edges(&mut sums)?;
     let locations = locations(&points, &sums);
     let lines = lines(&points, &locations, &sums);
     let mut warps = sums.warps;
@@ -139,7 +139,7 @@ fn add_each(counts: &mut [u64], more: &[u64]) {
     }
 }
 
-fn edges(sums: &Sums) -> Result<Vec<Edge>, AnalysisError> {
+fn edges(sums: &mut Sums) -> Result<Vec<Edge>, AnalysisError> {
     let edges = sums.transitions.edges().ok_or(AnalysisError::TooManyEdges)?;
     let end = |location| if location == OUTSIDE { None } else { Some(location) };
     let edges = edges.into_iter().map(|((from, to), steps)| Edge {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
-use warptrace_format::Event;
 use warptrace_format::file::LocationInfo;
 
 use crate::analyse::{analyse, analyse_renamed};
 use crate::error::AnalysisError;
 use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures};
+use crate::parting::first_difference;
 use crate::path::rename;
 use crate::points::Points;
 use crate::selection::Selection;
@@ -111,28 +111,20 @@ impl Comparison {
     }
 
     /// The first event in which a warp of both traces differs; `None` if it has the same events. Decodes this
-    /// warp only, up to there.
+    /// warp only, up to there, and unrolls no loop. A warp that a trace does not have has no events.
     ///
     /// # Errors
-    /// A trace lacks the warp or is damaged.
+    /// A trace lacks the launch or is damaged.
     pub fn parting(
         &self,
-        [before, after]: [&TraceFile; 2],
+        traces: [&TraceFile; 2],
         warp: StandingWarp,
     ) -> Result<Option<Parting>, DecodeError> {
-        let mut old = before.decode_warp(warp.launch, warp.warp, 0)?;
-        let mut new = after.decode_warp(warp.launch, warp.warp, 0)?;
-        for event in 0_u64.. {
-            let [before, after] = [old.next().transpose()?, new.next().transpose()?];
-            if before.is_none() && after.is_none() {
-                break;
-            }
-            if before != after.map(|event| rename(event, &self.renamed)) {
-                let pair = |event: Event| (event.location, event.mask);
-                return Ok(Some(Parting { warp, event, before: before.map(pair), after: after.map(pair) }));
-            }
-        }
-        Ok(None)
+        let found = first_difference(traces, warp, |event| rename(event, &self.renamed))?;
+        Ok(found.map(|(event, events)| {
+            let [before, after] = events.map(|event| event.map(|event| (event.location, event.mask)));
+            Parting { warp, event, before, after }
+        }))
     }
 }
 

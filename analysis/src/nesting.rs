@@ -181,14 +181,17 @@ impl Nesting {
         }
     }
 
-    /// Makes a class of these lanes of a class that has others, too.
+    /// Makes a class of these lanes of a class that has others, too. The fewer lanes get the new class, since each
+    /// of them has to be told.
     fn part(&mut self, from: usize, lanes: u32) -> usize {
-        let to = self.take_free(lanes);
-        let [from, part] = self.classes.get_disjoint_mut([from, to]).expect("a free class is another one");
-        from.lanes &= !lanes;
-        part.stack.extend_from_slice(&from.stack);
-        (part.lowest, part.gained) = (from.lowest, from.gained);
-        to
+        let others = self.classes[from].lanes & !lanes;
+        let moved = if others.count_ones() < lanes.count_ones() { others } else { lanes };
+        let to = self.take_free(moved);
+        let [old, new] = self.classes.get_disjoint_mut([from, to]).expect("a free class is another one");
+        old.lanes &= !moved;
+        new.stack.extend_from_slice(&old.stack);
+        (new.lowest, new.gained) = (old.lowest, old.gained);
+        if moved == lanes { to } else { from }
     }
 
     /// Joins classes that are equal, of these.

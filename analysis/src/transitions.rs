@@ -51,11 +51,17 @@ enum Went {
     Split,
 }
 
+/// Entries of the small table in front of that of all edges.
+const RECENT: usize = 512;
+
 /// Counts edges and splits over warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
     groups: Vec<Group>,
     edges: FxHashMap<u32, Steps>,
+    /// Edges that were counted lately and are not in `edges` yet, each at the one entry that it can have; empty
+    /// entries have no visits.
+    recent: Vec<(u32, Steps)>,
     /// Events whose lanes went to different locations, by location.
     splits: Vec<u64>,
     /// Lanes whose later events are unknown, by the location of their last one.
@@ -146,7 +152,28 @@ impl Transitions {
     fn edge(&mut self, from: u16, to: u16, lanes: u32, weight: u64) {
         let key = u32::from(from) << 16 | u32::from(to);
         let steps = Steps { visits: weight, lanes: weight.saturating_mul(u64::from(lanes)) };
-        self.add(key, steps);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, (0, Steps::default()));
+        }
+        let at = usize::from(from.wrapping_mul(29) ^ to) % RECENT;
+        let (held, sum) = &mut self.recent[at];
+        if *held == key {
+            sum.add(steps);
+            return;
+        }
+        let (held, sum) = std::mem::replace(&mut self.recent[at], (key, steps));
+        if sum.visits > 0 {
+            self.add(held, sum);
+        }
+    }
+
+    /// Moves the recent edges to the others.
+    fn settle(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        for (key, steps) in recent.iter_mut().filter(|(_, steps)| steps.visits > 0) {
+            self.add(*key, std::mem::take(steps));
+        }
+        self.recent = recent;
     }
 
     #[inline]
@@ -182,7 +209,8 @@ impl Transitions {
     }
 
     /// The edges, by where from and where to, in order; fails if there were more than [`MAX_EDGES`].
-    pub(crate) fn edges(&self) -> Option<Vec<((u16, u16), Steps)>> {
+    pub(crate) fn edges(&mut self) -> Option<Vec<((u16, u16), Steps)>> {
+        self.settle();
         if self.is_full || self.edges.len() > MAX_EDGES {
             return None;
         }
@@ -205,6 +233,8 @@ impl Transitions {
 
     /// Adds what was counted elsewhere. No warp is open.
     pub(crate) fn merge(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
         if self.edges.len() < other.edges.len() {
             std::mem::swap(&mut self.edges, &mut other.edges);
         }

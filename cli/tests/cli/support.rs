@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
@@ -85,4 +86,22 @@ impl Folder {
 /// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
+}
+
+/// Runs a script of `tests/readers`; `None` where what it imports is not there. Answers what it prints.
+pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Option<Value> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = || {
+        let mut python = std::process::Command::new("python3");
+        python.env("PYTHONPATH", root.join("../.toolchain/readers")).env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    };
+    let is_there = python().args(["-c", &format!("import {imports}")]).output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup` installs it");
+        return None;
+    }
+    let output = python().arg(root.join("tests/readers").join(script)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
 }

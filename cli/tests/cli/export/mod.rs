@@ -9,11 +9,10 @@ mod timeline;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, read_with, run, text};
 
 /// A run of equal events, as `decode` has them: location, mask, name, first event, count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,22 +86,4 @@ fn lossy(folder: &Folder, more: &[&str]) -> std::path::PathBuf {
     let (path, (code, ..)) = folder.record_program("stress", "lossy.wtrc", &arguments);
     assert_eq!(code, 3);
     path
-}
-
-/// Runs a script of `tests/readers`; `None` where what it imports is not there. Answers what it prints.
-fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Option<Value> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = || {
-        let mut python = Command::new("python3");
-        python.env("PYTHONPATH", root.join("../.toolchain/readers")).env("PYTHONDONTWRITEBYTECODE", "1");
-        python
-    };
-    let is_there = python().args(["-c", &format!("import {imports}")]).output();
-    if !is_there.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup` installs it");
-        return None;
-    }
-    let output = python().arg(root.join("tests/readers").join(script)).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
 }

@@ -1,0 +1,85 @@
+//! What the fuzz target `analyse` runs, as a library, so that tests can run it too. Panics on a finding.
+
+use warptrace_decoder::{TraceFile, fuzzing::repaired};
+
+use crate::words::{self, Names};
+use crate::{Analysis, Counts, Selection, analyse, compare};
+
+/// Events that one input may ask to have analysed. A few bytes can announce billions; cycles of them are slow, not
+/// wrong.
+const MAX_EVENTS: u64 = 1 << 22;
+/// Warps that one input may announce: each takes memory.
+const MAX_WARPS: u64 = 1 << 16;
+
+/// Analyses `data` as a trace, as it is and with its checksums repaired, and adds the figures up in every way.
+pub fn analyse_arbitrary(data: &[u8]) {
+    check(data.to_vec());
+    check(repaired(data.to_vec()));
+}
+
+fn check(data: Vec<u8>) {
+    let Ok(trace) = TraceFile::from_bytes(data) else { return };
+    let sum = |of: &dyn Fn(u32) -> u64| {
+        trace.launches().fold(0_u64, |sum, info| sum.saturating_add(of(info.number())))
+    };
+    let events = sum(&|launch| trace.totals(launch, 0).events);
+    let warps = sum(&|launch| trace.launch(launch).map_or(0, |info| info.warps().into()));
+    if events > MAX_EVENTS || warps > MAX_WARPS {
+        return;
+    }
+    let Ok(analysis) = analyse(&trace, &Selection::default()) else { return };
+    adds_up(&analysis);
+    say(&trace, &analysis);
+    let same = compare([&trace, &trace], &Selection::default()).expect("it was analysed before");
+    assert!(same.changed.is_empty() && same.single_warps == [0, 0], "a trace is what it is");
+    assert_eq!(same.greatest_percent(), 0.0);
+    if let Some(warp) = analysis.warps.first() {
+        let warp = crate::StandingWarp { launch: warp.launch, warp: warp.warp };
+        assert_eq!(same.parting([&trace, &trace], warp).expect("it was decoded before"), None);
+    }
+}
+
+/// Every view has the same sums.
+fn adds_up(analysis: &Analysis) {
+    let total = analysis.counts;
+    let of = |counts: &mut dyn Iterator<Item = Counts>| {
+        let mut sum = Counts::default();
+        counts.for_each(|counts| sum.add(&counts));
+        sum
+    };
+    assert_eq!(of(&mut analysis.locations.iter().map(|row| row.counts)), total);
+    assert_eq!(of(&mut analysis.lines.iter().map(|row| row.counts)), total);
+    assert_eq!(of(&mut analysis.kernels.iter().map(|row| row.counts)), total);
+    assert_eq!(of(&mut analysis.warps.iter().map(|row| row.counts)), total);
+    let grouped: u64 = analysis.paths.iter().map(|group| group.warps).sum();
+    assert_eq!(grouped, analysis.warps.len() as u64);
+    let visits = |active: &[u64]| active.iter().fold(0_u64, |sum, visits| sum.saturating_add(*visits));
+    assert_eq!(visits(&analysis.active), total.visits);
+    for location in &analysis.locations {
+        let id = location.point.location;
+        let into = analysis.edges.iter().filter(|edge| edge.to == Some(id)).map(|edge| edge.lanes);
+        assert_eq!(into.sum::<u64>(), location.counts.lanes, "lanes to {id}");
+        let from = analysis.edges_from(id).iter().map(|edge| edge.lanes).sum::<u64>();
+        assert_eq!(from + location.cut_lanes, location.counts.lanes, "lanes from {id}");
+        assert_eq!(visits(&location.active), location.counts.visits);
+        assert_eq!(location.warp_visits.count(), location.warps);
+        assert_eq!(location.trips.sum(), location.counts.lanes, "trips of {id}");
+    }
+}
+
+/// Sentences can be made of any figures.
+fn say(trace: &TraceFile, analysis: &Analysis) {
+    let names = Names::new(trace);
+    let sentences = [
+        words::losses(analysis),
+        words::finding(analysis, &names),
+        words::work(analysis),
+        words::groups(analysis),
+    ];
+    for sentence in sentences {
+        assert!(!sentence.is_empty());
+    }
+    for group in &analysis.standing {
+        assert!(!words::standing(trace, &names, group).is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints.
+//!
+//! `tests/readers/figures.sql` has the definitions of `docs/answers.md` in SQL, event by event and lane by lane.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use warptrace_workloads::fractal::{FractalOptions, Paths};
+use warptrace_workloads::nbody::{EventCounts, NbodyOptions};
+
+use crate::support::{Folder, read_with, run, text};
+
+/// What DuckDB says of a trace, and where its warps differ from those of another one.
+fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> {
+    let write = |name: &str, arguments: &[&str]| {
+        let (code, output, errors) = run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {errors}");
+        let path = folder.at(name);
+        std::fs::write(&path, output).unwrap();
+        path
+    };
+    let info = write("info.json", &["info", text(trace), "--json"]);
+    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info];
+    files.extend(other.map(|other| write("other.csv", &["decode", text(other), "--format", "csv"])));
+    read_with("figures.py", "duckdb", &files.iter().map(|file| text(file)).collect::<Vec<_>>())
+}
+
+fn tool(arguments: &[&str]) -> Value {
+    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
+    assert_eq!(code, 0, "{arguments:?}: {errors}");
+    serde_json::from_str(&output).unwrap()
+}
+
+/// Whether the tool says of a field what DuckDB says.
+fn is_same(field: &str, exact: &Value, shown: &Value) -> bool {
+    match (exact, shown) {
+        (Value::Object(exact), _) => exact.iter().all(|(field, exact)| is_same(field, exact, &shown[field])),
+        (Value::Array(exact), Value::Array(shown)) if field == "powers_of_two" => {
+            // The tool ends with the last number that is not 0.
+            let rest = exact.get(shown.len()..).unwrap_or(&[]);
+            exact.starts_with(shown) && rest.iter().all(|number| number == 0)
+        }
+        (Value::Number(exact), Value::Number(shown)) if exact.is_f64() => {
+            let [exact, shown] = [exact, shown].map(|number| number.as_f64().unwrap());
+            (exact - shown).abs() <= 1e-9 * exact.abs()
+        }
+        (Value::Number(exact), Value::Number(shown)) if matches!(field, "median" | "p95") => {
+            let [exact, shown] = [exact, shown].map(|number| number.as_u64().unwrap());
+            shown <= exact && exact - shown <= exact / 128
+        }
+        _ => exact == shown,
+    }
+}
+
+/// Compares rows, which are the same if the fields `key` are.
+fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
+    let by_key = |rows: &Value| -> BTreeMap<String, Value> {
+        let rows = rows.as_array().unwrap().iter();
+        let key = |row: &Value| key.iter().map(|field| format!("{field} {} ", row[field])).collect();
+        rows.map(|row| (key(row), row.clone())).collect()
+    };
+    let [exact, shown] = [exact, shown].map(by_key);
+    let names = |rows: &BTreeMap<String, Value>| rows.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&exact), names(&shown), "{what}");
+    for (row, exact) in &exact {
+        for (field, exact) in exact.as_object().unwrap() {
+            let shown = &shown[row][field];
+            assert!(is_same(field, exact, shown), "{what} {row}{field}: {exact} in SQL, {shown} in the tool");
+        }
+    }
+}
+
+/// Compares all views of a trace with what DuckDB says of it.
+fn compare_all(name: &str, trace: &Path, exact: &Value) {
+    let ask = |view: &str| tool(&[view, text(trace)]);
+    let stats = ask("stats");
+    compare(name, &exact["locations"], &stats["locations"], &["location"]);
+    compare(name, &exact["kernels"], &stats["kernels"], &["kernel"]);
+    compare(name, &exact["lines"], &ask("lines")["lines"], &["file", "line"]);
+    compare(name, &exact["edges"], &ask("edges")["edges"], &["from", "to"]);
+    let heads = exact["locations"].as_array().unwrap().iter();
+    let heads: Vec<&Value> = heads.filter(|row| row["trips"]["max"].as_u64() > Some(1)).collect();
+    compare(name, &json!(heads), &ask("loops")["loops"], &["location"]);
+    compare(name, &exact["warps"], &ask("warps")["warps"], &["launch", "warp"]);
+    let paths = ask("paths");
+    compare(name, &exact["paths"], &paths["paths"], &["path"]);
+    let top = ask("top");
+    // The CSV does not tell how many warps have no event yet.
+    let standing = top["standing"].as_array().unwrap().iter();
+    let (known, silent): (Vec<&Value>, Vec<&Value>) = standing.partition(|group| !group["last"].is_null());
+    compare(name, &exact["standing"], &json!(known), &["kernel", "last"]);
+    let silent: u64 = silent.iter().map(|group| group["warps"].as_u64().unwrap()).sum();
+    let sum = |field: &str| -> u64 {
+        exact["locations"].as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
+    };
+    for view in [&stats, &paths, &top] {
+        for field in ["visits", "lanes", "idle"] {
+            assert_eq!(view["totals"][field], sum(field), "{name} {field}");
+        }
+        let mut losses = view["losses"].clone();
+        losses["unfinished_warps"] = json!(losses["unfinished_warps"].as_u64().unwrap() - silent);
+        assert!(is_same("losses", &exact["losses"], &losses), "{name}: {losses}");
+    }
+}
+
+/// Records a small input of a program; `code` is the exit code that the tool answers.
+fn record(folder: &Folder, program: &str, more: &[&str], code: i32) -> std::path::PathBuf {
+    let (path, (found, _, errors)) = folder.record_program(program, &format!("{program}.wtrc"), more);
+    assert_eq!(found, code, "{program}: {errors}");
+    path
+}
+
+#[test]
+fn every_figure_of_every_program_is_that_of_duckdb() {
+    for (program, more) in [
+        ("fractal", &["--width", "24", "--depth", "70"][..]),
+        ("nbody", &["--bodies", "100", "--steps", "1"]),
+        ("mis", &["--graph", "road:256", "--grid", "4x64"]),
+        ("mst", &["--graph", "road:64", "--grid", "2x64"]),
+        ("dmr", &["--points", "40", "--grid", "2x64"]),
+        ("matmul", &["--size", "24"]),
+        ("stress", &["--walks", "70", "--rounds", "2"]),
+        ("fault", &["--how", "nothing", "--threads", "64"]),
+    ] {
+        let folder = Folder::new();
+        let trace = record(&folder, program, more, 0);
+        let Some(exact) = duckdb(&folder, &trace, None) else { return };
+        assert_eq!(exact["losses"], json!({ "lost_events": 0, "lossy_warps": 0, "unfinished_warps": 0 }));
+        assert!(exact["locations"].as_array().unwrap().len() > 2, "{program}");
+        compare_all(program, &trace, &exact);
+    }
+}
+
+#[test]
+fn what_is_missing_is_counted_as_duckdb_does() {
+    let folder = Folder::new();
+    let lossy = record(&folder, "stress", &["--walks", "256", "--memory", "1MiB"], 3);
+    let Some(exact) = duckdb(&folder, &lossy, None) else { return };
+    assert!(exact["losses"]["lost_events"].as_u64() > Some(0), "{}", exact["losses"]);
+    compare_all("lossy", &lossy, &exact);
+
+    let folder = Folder::new();
+    let failed =
+        ["--threads", "128", "--turns", "3", "--culprit", "37", "--policy", "stream", "--pool", "host"];
+    let failed = record(&folder, "fault", &failed, 1);
+    let Some(exact) = duckdb(&folder, &failed, None) else { return };
+    assert!(exact["losses"]["unfinished_warps"].as_u64() > Some(0), "{}", exact["losses"]);
+    compare_all("failed", &failed, &exact);
+}
+
+#[test]
+fn what_changed_is_what_duckdb_finds() {
+    let folder = Folder::new();
+    let arguments = ["--graph", "road:512", "--grid", "4x128"];
+    let [before, after] = ["1", "2"].map(|seed| {
+        let more = [&arguments[..], &["--sim-seed", seed]].concat();
+        let (path, (code, _, errors)) = folder.record_program("mis", seed, &more);
+        assert_eq!(code, 0, "{errors}");
+        path
+    });
+    let Some(exact) = duckdb(&folder, &before, Some(&after)) else { return };
+    let partings = exact["partings"].as_array().unwrap();
+    assert!(partings.len() > 3, "{partings:?}");
+    let shown = tool(&["diff", text(&before), text(&after)]);
+    assert_eq!(shown["changed_warps"], partings.len());
+    let first: Vec<Value> = shown["first_changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| {
+            let warp = change["warp"].as_u64().unwrap();
+            json!({ "launch": change["launch"], "block_x": warp / 4, "warp": warp % 4, "event": change["event"] })
+        })
+        .collect();
+    compare("diff", &exact["partings"], &json!(first), &["launch", "block_x", "warp"]);
+}
+
+/// The row of a location.
+fn named<'a>(exact: &'a Value, info: &Value, name: &str) -> &'a Value {
+    let points = info["metadata"]["locations"].as_array().unwrap();
+    let point = points.iter().find(|point| point["name"] == name).unwrap();
+    exact["locations"].as_array().unwrap().iter().find(|row| row["location"] == point["id"]).unwrap()
+}
+
+#[test]
+fn duckdbs_figures_follow_from_fractals_picture_and_nbodys_sizes() {
+    let folder = Folder::new();
+    let trace = record(&folder, "fractal", &["--width", "20", "--depth", "90"], 0);
+    let Some(exact) = duckdb(&folder, &trace, None) else { return };
+    let info = tool(&["info", text(&trace)]);
+    let paths = Paths::new(&FractalOptions::new(20, 90));
+    let steps: Vec<u64> = paths.image().map(u64::from).collect();
+    let iterate = named(&exact, &info, "ITERATE");
+    let slowest = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap()).sum::<u64>();
+    assert_eq!(iterate["visits"], slowest);
+    assert_eq!(iterate["lanes"], steps.iter().sum::<u64>());
+    assert_eq!(iterate["trips"]["count"], steps.len());
+    assert_eq!(iterate["trips"]["max"], steps.iter().copied().max().unwrap());
+    let events = |exact: &Value| -> u64 {
+        exact["kernels"].as_array().unwrap().iter().map(|row| row["visits"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(events(&exact), paths.expected_events());
+
+    let trace = record(&folder, "nbody", &["--bodies", "50", "--steps", "2"], 0);
+    let exact = duckdb(&folder, &trace, None).unwrap();
+    let counts = EventCounts::of(50, &NbodyOptions::new(2));
+    assert_eq!(events(&exact), counts.total());
+    for row in exact["warps"].as_array().unwrap() {
+        let warp = row["warp"].as_u64().unwrap();
+        let is_force = row["launch"].as_u64().unwrap() % 2 == 0;
+        assert_eq!(
+            row["visits"],
+            if is_force { counts.force_warp(warp) } else { counts.integrate_warp(warp) }
+        );
+    }
+    let info = tool(&["info", text(&trace)]);
+    let interact = named(&exact, &info, "INTERACT");
+    assert_eq!((&interact["trips"]["min"], &interact["trips"]["max"]), (&json!(50), &json!(50)));
+    assert_eq!(interact["lanes"], 2 * 50 * 50);
+}

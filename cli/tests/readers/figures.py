@@ -1,0 +1,58 @@
+"""Computes with DuckDB every figure of a trace from the CSV of `decode`; prints them as JSON.
+
+figures.py EVENTS.csv INFO.json [OTHER.csv]: with a third file also where warps go another way in that one.
+"""
+
+import json
+import pathlib
+import sys
+
+import duckdb
+
+connection = duckdb.connect()
+events, info = sys.argv[1:3]
+
+
+def rows_of(file):
+    columns = (
+        "select launch::int as launch, kernel, block_x::int as block_x, block_y::int as block_y, "
+        "block_z::int as block_z, warp::int as warp, event::bigint as event, location::int as location, name, "
+        "mask::varchar::bigint as mask, coalesce(lost::bigint, 0) as lost"
+    )
+    return f"{columns} from read_csv('{file}', header = true, all_varchar = true)"
+
+
+def table(name):
+    found = connection.execute(f"select * from {name}")
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row)) for row in found.fetchall()]
+
+
+with open(info) as file:
+    known = json.load(file)
+connection.execute(f"create table rows as {rows_of(events)}")
+connection.execute("create table launches (launch int, grid_x int, grid_y int, threads int)")
+for launch in known["launches"]:
+    x, y, z = launch["block"]
+    row = [launch["launch"], launch["grid"][0], launch["grid"][1], x * y * z]
+    connection.execute("insert into launches values (?, ?, ?, ?)", row)
+connection.execute("create table points (id int, file varchar, line int)")
+for point in known["metadata"]["locations"]:
+    connection.execute("insert into points values (?, ?, ?)", [point["id"], point["file"], point["line"]])
+connection.execute(pathlib.Path(__file__).with_name("figures.sql").read_text())
+
+answer = {name: table(name) for name in ["locations", "lines", "kernels", "edges", "paths", "standing"]}
+answer["warps"] = table("(select * exclude (kernel) from paths_of_warps)")
+answer["losses"] = table(
+    "(select coalesce(sum(lost), 0)::bigint as lost_events, count(*) filter (lost > 0) as lossy_warps, "
+    "(select count(*) from paths_of_warps where \"end\" = 'unfinished') as unfinished_warps from warps)"
+)[0]
+if len(sys.argv) > 3:
+    connection.execute(f"create table others as {rows_of(sys.argv[3])}")
+    columns = "launch, block_x, block_y, block_z, warp, event, location, mask"
+    answer["partings"] = table(
+        f"(select launch, block_x, warp, min(event) as event from (select {columns} from "
+        f"(select {columns} from rows union all select {columns} from others) group by {columns} "
+        "having count(*) = 1) group by launch, block_x, block_y, block_z, warp)"
+    )
+json.dump(answer, sys.stdout)

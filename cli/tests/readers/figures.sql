@@ -1,0 +1,145 @@
+-- Each figure of `docs/answers.md` from the rows that `decode` prints, event by event and lane by lane.
+-- Tables that are there before: `rows` (the CSV of `decode`), `launches` and `points` (of `info`).
+
+-- A warp, the lanes that it has, and whether all of its events are there.
+create table warps as
+select row_number() over (order by launch, block_z, block_y, block_x, warp)::int as id, *
+from (
+    select r.launch, any_value(r.kernel) as kernel, r.block_x, r.block_y, r.block_z, r.warp,
+        ((r.block_z * any_value(l.grid_y) + r.block_y) * any_value(l.grid_x) + r.block_x)
+            * any_value((l.threads + 31) // 32) + r.warp as number,
+        (1::bigint << least(32, any_value(l.threads) - 32 * r.warp)) - 1 as all_lanes,
+        bool_and(r.location > 0) as is_whole,
+        bool_or(r.name = '[unfinished]' and r.location = 0) as is_unfinished,
+        sum(r.lost)::bigint as lost
+    from rows r join launches l using (launch)
+    group by r.launch, r.block_x, r.block_y, r.block_z, r.warp
+);
+
+create table events as
+select w.id as warp, w.kernel, w.all_lanes, w.is_whole, r.event as number, r.location, r.mask,
+    bit_count(r.mask) as lanes, bit_count(w.all_lanes & ~r.mask) as idle
+from rows r join warps w using (launch, block_x, block_y, block_z, warp)
+where r.location > 0;
+
+-- What each lane did, one row a step: `next` is the number of its next event.
+create table steps as
+select warp, lane, e.number, location, is_whole,
+    row_number() over lane as step,
+    lag(e.number) over lane as previous, lag(location) over lane as previous_location,
+    lead(e.number) over lane as next, lead(location) over lane as next_location
+from events e, range(32) as lanes(lane)
+where (mask >> lane) & 1 = 1
+window lane as (partition by warp, lane order by e.number);
+
+-- Pairs of events between which lanes went straight, with the beginning and, where it is known, the end.
+create table pairs as
+select warp, number as from_event, next as to_event, location as "from", next_location as "to", count(*) as lanes
+from steps where next is not null or is_whole group by all
+union all
+select warp, null, number, null, location, count(*) from steps where previous is null group by all;
+
+create table edges as
+select "from", "to", count(*) as visits, sum(lanes)::bigint as lanes from pairs group by all;
+
+create table splits as
+select location, count(*) filter (ways > 1) as splits
+from (
+    select warp, number, location, count(distinct coalesce(next_location, 0)) as ways
+    from steps where next is not null or is_whole group by all
+)
+group by location;
+
+create table cut as
+select location, count(*) as cut_lanes from steps where next is null and not is_whole group by location;
+
+-- The stack of loops of each lane, step by step.
+create table trips as
+with recursive walk as (
+    select warp, lane, step, [{'location': location, 'trips': 1}] as stack,
+        []::struct(location int, trips int)[] as over
+    from steps where step = 1
+    union all
+    select warp, lane, step,
+        case when height is null then list_append(stack, {'location': location, 'trips': 1})
+            else list_append(stack[1:height - 1], {'location': location, 'trips': stack[height].trips + 1}) end,
+        case when height is null then [] else stack[height + 1:] end
+    from (
+        select s.warp, s.lane, s.step, s.location, w.stack,
+            list_position(list_transform(w.stack, lambda entry: entry.location), s.location) as height
+        from walk w join steps s on s.warp = w.warp and s.lane = w.lane and s.step = w.step + 1
+    )
+)
+select entry.location, entry.trips
+from (
+    select unnest(over) as entry from walk
+    union all
+    select unnest(stack) from (
+        select stack from walk qualify row_number() over (partition by warp, lane order by step desc) = 1
+    )
+);
+
+create table warp_visits as select warp, location, count(*) as visits from events group by all;
+
+create macro spread(numbers) as {
+    'count': len(numbers),
+    'sum': list_sum(numbers)::bigint,
+    'min': list_min(numbers),
+    'max': list_max(numbers),
+    'median': list_aggregate(numbers, 'quantile_disc', 0.5),
+    'p95': list_aggregate(numbers, 'quantile_disc', 0.95),
+    'mean': list_avg(numbers),
+    'imbalance': list_max(numbers) / list_avg(numbers),
+    'powers_of_two': [
+        len(list_filter(numbers, lambda n: length(bin(n)) = bits and n > 0)) for bits in range(65)
+    ]
+};
+
+create macro histogram_of(lanes) as [len(list_filter(lanes, lambda n: n = many)) for many in range(33)];
+
+create table locations as
+select location, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle,
+    count(distinct warp) as warps, histogram_of(list(lanes)) as active,
+    any_value(coalesce(splits.splits, 0)) as splits, any_value(coalesce(cut.cut_lanes, 0)) as cut_lanes,
+    (select spread(list(t.trips)) from trips t where t.location = events.location) as trips,
+    (select spread(list(v.visits)) from warp_visits v where v.location = events.location) as warp_visits
+from events left join splits using (location) left join cut using (location)
+group by location order by location;
+
+create table lines as
+select p.file, p.line, list_sort(list(distinct e.location)) as locations, count(*) as visits,
+    sum(lanes)::bigint as lanes, sum(idle)::bigint as idle, count(distinct warp) as warps,
+    histogram_of(list(lanes)) as active,
+    (select coalesce(sum(s.splits), 0)::bigint from splits s join points q on q.id = s.location
+        where q.file = p.file and q.line = p.line) as splits
+from events e join points p on p.id = e.location
+group by p.file, p.line order by p.file, p.line;
+
+create table kernels as
+select kernel, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle,
+    count(distinct warp) as warps, histogram_of(list(lanes)) as active,
+    (select spread(list(of_warp.visits)) from (
+        select sum(v.visits)::bigint as visits from warp_visits v join warps w on w.id = v.warp
+        where w.kernel = events.kernel group by v.warp
+    ) of_warp) as warp_events
+from events group by kernel order by kernel;
+
+-- The digest of a warp's path, as `docs/answers.md` defines it.
+create table paths_of_warps as
+select w.launch, w.number as warp, w.kernel, count(*) as visits, sum(lanes)::bigint as lanes,
+    sum(idle)::bigint as idle, arg_max(e.location, e.number) as last,
+    case when w.is_unfinished then 'unfinished' when w.is_whole then 'whole' else 'lossy' end as "end",
+    list_reduce(
+        list(location::hugeint * 4294967296 + mask order by e.number),
+        lambda digest, event: (digest * 818200396385340970 + event) % 2305843009213693951
+    )::bigint as path
+from events e join warps w on w.id = e.warp
+group by w.id, w.launch, w.number, w.kernel, w.is_unfinished, w.is_whole order by launch, w.number;
+
+create table paths as
+select path, count(*) as warps, any_value(visits) as visits, any_value(lanes) as lanes, any_value(idle) as idle
+from paths_of_warps group by kernel, path;
+
+-- Warps without any event share a mark, so the CSV does not say how many they are.
+create table standing as
+select kernel, last, count(*) as warps from paths_of_warps where "end" = 'unfinished' group by all;
