@@ -138,7 +138,7 @@ END
 } >> "$table"
 "$tool" record stress --walks $many --rounds $rounds $stream --device "$DEVICE" --no-check -o "$scratch/trace" > /dev/null 2> "$scratch/error" &
 recorder=$!
-[ "$DEVICE" = sim ] && sleep 0.3 || sleep 6
+[ "$DEVICE" = sim ] && sleep 0.3 || sleep 3
 started=$(date +%s%N)
 kill -INT $recorder 2> /dev/null
 wait $recorder
@@ -159,7 +159,7 @@ status=$?
 } >> "$table"
 if command -v compute-sanitizer > /dev/null && [ "$DEVICE" != sim ]; then
     for checker in memcheck racecheck; do
-        for program in "fractal --width 64 --depth 64" "stress --walks 512 --rounds 8 --dual" "dmr --points 100 --dual" "mis --counted" "mst --dual" "stress --walks 512 --rounds 8 --blocks 1/2"; do
+        for program in "fractal --width 64 --depth 64" "stress --walks 512 --rounds 8 --dual" "dmr --points 100 --dual" "mis --counted" "mst --dual" "stress --walks 512 --rounds 8 --blocks 1/2" "stress --walks 16384 --rounds 8 --memory 256MiB --dual"; do
             found=$(timeout 40 compute-sanitizer --tool $checker "$tool" record $program $stream --device "$DEVICE" --no-check -o "$scratch/trace" 2>&1 | sed -n 's/^=* *\(.*SUMMARY.*\)/\1/p')
             echo "| $checker | $program | $found |" >> "$table"
         done
