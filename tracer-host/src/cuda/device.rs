@@ -24,6 +24,10 @@ use crate::{
     Serve, Streaming, Tracing,
 };
 
+/// With less memory the warps that a card holds fill it before they leave: then it is better used for their logs
+/// than for encoding on the card.
+const WORTH_ROUNDS_BYTES: u64 = 512 << 20;
+
 /// Whether compiled kernels encode so.
 fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
     let compiled = match codec {
@@ -259,6 +263,9 @@ impl Device for CudaDevice {
         memory: Allocation,
         recording: Recording,
     ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        if memory.bytes < WORTH_ROUNDS_BYTES {
+            return Ok(None);
+        }
         self.enter()?;
         self.check_inside(memory.address, memory.bytes)?;
         let mut device = Self::within(self.ordinal, self.context, stream_beside()?, false, "")?;
