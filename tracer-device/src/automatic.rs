@@ -94,6 +94,21 @@ impl Drop for Call {
     }
 }
 
+/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop stands
+/// in. On the simulator, lanes on it come before those that are still in the loop: hardware has them meet where
+/// returned lanes come, too.
+#[derive(Debug)]
+#[must_use = "its end is where lanes wait"]
+pub struct Ahead {
+    _call: Call,
+}
+
+/// Goes ahead of lanes that are still in the loop before.
+#[inline(always)]
+pub fn ahead() -> Ahead {
+    Ahead { _call: call() }
+}
+
 /// A value that `?` takes.
 pub trait Fallible {
     /// Whether `?` returns early.

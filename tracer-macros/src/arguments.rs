@@ -1,25 +1,80 @@
 //! Arguments of the attribute.
 
 use syn::parse::{Parse, ParseStream};
-use syn::{Path, Token, parse_quote};
+use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 
 /// What stands in `#[kernels(...)]`.
 pub(crate) struct Arguments {
     /// Where the device crate is found.
     pub(crate) device: Path,
+    /// Whether functions keep the trace points placed by hand, and have automatic ones in a copy.
+    pub(crate) hand_placed: bool,
+    /// Traced functions of other modules, for that copy.
+    pub(crate) callees: Vec<UseTree>,
+    /// Id of the first location.
+    pub(crate) first: u16,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        if input.is_empty() {
-            return Ok(Self { device: parse_quote!(::warptrace::device) });
+        let mut arguments = Self {
+            device: parse_quote!(::warptrace::device),
+            hand_placed: false,
+            callees: Vec::new(),
+            first: 1,
+        };
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            if name != "hand_placed" {
+                arguments.value(&name, input)?;
+            } else {
+                arguments.hand_placed = true;
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
         }
-        let name: syn::Ident = input.parse()?;
-        if name != "device" {
-            return Err(syn::Error::new(name.span(), "the one argument is `device = path::of::the::crate`"));
+        Ok(arguments)
+    }
+}
+
+impl Arguments {
+    /// Takes `= value` of the argument `name`.
+    fn value(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let known = ["device", "first", "callees"];
+        if !known.iter().any(|known| name == known) {
+            return Err(syn::Error::new(
+                name.span(),
+                "the arguments are `device = path::of::the::crate`, `first = ID`, `hand_placed`, and with it \
+                 `callees = { path::to::{functions} }`",
+            ));
         }
         input.parse::<Token![=]>()?;
-        let device = Path::parse_mod_style(input)?;
-        if input.is_empty() { Ok(Self { device }) } else { Err(input.error("nothing follows the path")) }
+        if name == "device" {
+            self.device = Path::parse_mod_style(input)?;
+        } else if name == "first" {
+            let number: LitInt = input.parse()?;
+            self.first = number.base10_parse()?;
+            if self.first == 0 {
+                return Err(syn::Error::new(number.span(), "ids count from 1"));
+            }
+        } else {
+            let trees;
+            braced!(trees in input);
+            let trees = trees.parse_terminated(UseTree::parse, Token![,])?;
+            self.callees = trees.into_iter().collect();
+        }
+        Ok(())
+    }
+}
+
+/// The names that a tree brings in.
+pub(crate) fn names(tree: &UseTree) -> Vec<String> {
+    match tree {
+        UseTree::Path(path) => names(&path.tree),
+        UseTree::Name(name) => vec![name.ident.to_string()],
+        UseTree::Rename(name) => vec![name.rename.to_string()],
+        UseTree::Glob(_) => Vec::new(),
+        UseTree::Group(group) => group.items.iter().flat_map(names).collect(),
     }
 }

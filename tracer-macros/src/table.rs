@@ -28,17 +28,23 @@ pub(crate) struct Location {
     pub(crate) rejoin: LineColumn,
 }
 
-/// The locations so far; the first has id 1.
-#[derive(Default)]
+/// The locations so far.
 pub(crate) struct Table {
     locations: Vec<Location>,
+    /// Id of the first one.
+    first: u16,
     is_full: Option<Span>,
 }
 
 impl Table {
+    /// A table whose first location has the id `first`.
+    pub(crate) fn new(first: u16) -> Self {
+        Self { locations: Vec::new(), first, is_full: None }
+    }
+
     /// Adds a location and answers its id. The first that is one too many is remembered.
     pub(crate) fn add(&mut self, location: Location, span: Span) -> u16 {
-        let Ok(id) = u16::try_from(self.locations.len() + 1) else {
+        let Ok(id) = u16::try_from(self.locations.len() + usize::from(self.first)) else {
             self.is_full.get_or_insert(span);
             return u16::MAX;
         };
@@ -51,7 +57,7 @@ impl Table {
         match self.is_full {
             Some(span) => Err(syn::Error::new(
                 span,
-                "this is location 65,536, and a module has at most 65,535: split the module, or leave \
+                "this is location 65,536, and ids end at 65,535: split the module, or leave \
                  functions out with #[untraced]",
             )),
             None => Ok(()),
@@ -60,7 +66,7 @@ impl Table {
 
     /// The table as an expression of type `&[SourceLocation]`.
     pub(crate) fn rows(&self, device: &Path) -> TokenStream {
-        let rows = (1u16..).zip(&self.locations).map(|(id, location)| {
+        let rows = (self.first..).zip(&self.locations).map(|(id, location)| {
             let Location { kind, name, function, parent, at, rejoin } = location;
             let kind = syn::Ident::new(&format!("{kind:?}"), Span::call_site());
             let [line, column] = position(*at);
@@ -101,7 +107,7 @@ mod tests {
             at: origin,
             rejoin: origin,
         };
-        let mut table = Table::default();
+        let mut table = Table::new(1);
         for id in 1..=u16::MAX {
             assert_eq!(table.add(location.clone(), Span::call_site()), id);
         }

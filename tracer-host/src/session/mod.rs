@@ -25,7 +25,7 @@ use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK, SOURCE_HASH};
-use self::metadata::{locations, metadata};
+use self::metadata::{locations, metadata, module_locations, source_hash};
 pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
 use self::pool::Pool;
 use self::stream::Streams;
@@ -106,7 +106,13 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
-        Self::start_with(device, program.kernels, locations(program.points), options, output)
+        let mut options = options.clone();
+        if let Some(hash) = source_hash(program.modules) {
+            options.properties.push((SOURCE_HASH.to_owned(), hash));
+        }
+        let mut locations = locations(program.points);
+        locations.extend(program.modules.iter().flat_map(module_locations));
+        Self::start_with(device, program.kernels, locations, &options, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of a module that `#[warptrace::kernels]` made. The device
@@ -122,11 +128,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<Self, SessionError> {
         device.add_code(module.ptx)?;
         let kernels: Vec<(&str, &str)> = module.kernels.iter().map(|name| (*name, module.file)).collect();
-        let locations = module.locations.iter();
-        let locations = locations.map(|location| LocationInfo::from_source(location, module.file)).collect();
-        let mut options = options.clone();
-        options.properties.push((SOURCE_HASH.to_owned(), format!("{:016x}", module.source_hash)));
-        Self::start_with(device, &kernels, locations, &options, output)
+        let program = TracedProgram { kernels: &kernels, points: &[], modules: std::slice::from_ref(module) };
+        Self::start(device, &program, options, output)
     }
 
     fn start_with(
