@@ -72,6 +72,17 @@ pub struct Call {
     _private: (),
 }
 
+/// Tells that a function is called here.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn calls() {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if in_launch() {
+        let site = core::panic::Location::caller();
+        crate::simt::host::with_lane(|lane| lane.calls(site));
+    }
+}
+
 /// Enters a function.
 #[inline(always)]
 pub fn call() -> Call {

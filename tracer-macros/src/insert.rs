@@ -297,6 +297,25 @@ impl<'a> Insert<'a> {
     }
 }
 
+/// Where a function in `noisy` is called, if that is what an expression does.
+pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
+    let name = match expression {
+        Expr::Call(call) => match &*call.func {
+            Expr::Path(path) => path.path.segments.last().map(|last| &last.ident)?,
+            _ => return None,
+        },
+        Expr::MethodCall(call) => &call.method,
+        _ => return None,
+    };
+    noisy.contains(&name.to_string()).then(|| name.span())
+}
+
+/// Lets the simulator know where a call stands.
+pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
+    let here = at(span, quote!(#device::automatic::calls()));
+    *call = Expr::Verbatim(quote!({ #here; #call }));
+}
+
 /// Puts statements before those of a block.
 pub(crate) fn prepend(block: &mut Block, tokens: TokenStream) {
     block.stmts.insert(0, statement(tokens));
@@ -336,6 +355,13 @@ impl VisitMut for Insert<'_> {
                 }
             }
             Expr::Try(found) => self.question(found),
+            Expr::Call(_) | Expr::MethodCall(_) => {
+                let span = call_of(expression, self.noisy);
+                visit_mut::visit_expr_mut(self, expression);
+                if let Some(span) = span {
+                    told(expression, span, self.device);
+                }
+            }
             Expr::Macro(found) if is_trace(&found.mac) => {
                 let point = self.marked(&found.mac);
                 *expression = Expr::Verbatim(quote!({ #point }));

@@ -157,7 +157,7 @@ fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -
     let noisy = functions::noisy(&functions, &callees(arguments));
     for function in &functions {
         let own = &function.signature.ident;
-        if function.name != own.to_string() && noisy.contains(&own.to_string()) {
+        if *own != function.name && noisy.contains(&own.to_string()) {
             errors.push(syn::Error::new(
                 own.span(),
                 "a method cannot be copied, so it cannot be traced: make it a function, or name no traced \

@@ -6,7 +6,7 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Ident, Item, Path, Stmt};
 
 use crate::decisions::Noisy;
-use crate::insert::{at, prepend, statement};
+use crate::insert::{at, call_of, prepend, statement, told};
 use crate::loops::{last_loop, returns};
 
 /// Marks the loops of a function, and the function itself if it `is_called`; `noisy` are functions whose calls
@@ -73,6 +73,10 @@ impl VisitMut for Structure<'_> {
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         let device = self.device;
+        if let Some(span) = call_of(expression, self.noisy) {
+            visit_mut::visit_expr_mut(self, expression);
+            return told(expression, span, device);
+        }
         match expression {
             Expr::Closure(_) => return,
             Expr::Call(call) => {

@@ -260,7 +260,9 @@ fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &
     if !missing.is_empty() {
         let _ = write!(text, "\nThe tables have no counts of {}.\n", missing.join(", "));
     }
-    text.push_str("\n## Locations that differ by more than 5%\n\n");
+    text.push_str(
+        "\n## Locations that differ by more than 5%\n\nWhy is concluded from counts and source, not read in machine code.\n\n",
+    );
     text.push_str(&if far.is_empty() { "None.\n".to_owned() } else { far.markdown() });
     text.push_str("\n## All locations\n");
     text.push_str(&pages);
