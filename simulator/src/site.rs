@@ -122,7 +122,7 @@ impl SiteTable {
             WarpOp::Located { location } => u64::from(location) & LOCATION_MASK,
             _ => 0,
         };
-        let rest = entry.position & (1 << LINE_SHIFT) - 1 | kind(op) << KIND_SHIFT | location;
+        let rest = entry.position & ((1 << LINE_SHIFT) - 1) | kind(op) << KIND_SHIFT | location;
         let line = entry.position >> LINE_SHIFT;
         let Some(Calls { depth, line: called }) = calls else {
             return PLAIN | order.depth(entry.file) << FILE_SHIFT | line << LINE_SHIFT | rest;

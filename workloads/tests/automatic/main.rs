@@ -66,7 +66,7 @@ fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], m
         names.filter(|point| JOINS.contains(&point.name)).map(|point| point.id).collect();
     assert_eq!(by_hand.launches().count(), automatic.launches().count(), "{}", program.name);
     for launch in by_hand.launches() {
-        for warp in 0..launch.warps() as u32 {
+        for warp in 0..launch.warps() {
             for lane in 0..32 {
                 let passed = |file: &TraceFile| -> Vec<u16> {
                     let found = file.lane_locations(launch.number(), warp, 0, lane).unwrap();
