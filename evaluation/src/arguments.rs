@@ -40,6 +40,10 @@ pub(crate) enum Command {
     /// Run a program once, for `fidelity`, which starts it under Nsight Compute
     #[command(hide = true)]
     FidelityRun(FidelityRun),
+    /// Compare the simulator's events with those that `fidelity` counted on a GPU
+    Masks(Masks),
+    /// Measure automatic trace points beside those placed by hand
+    Points(Points),
     /// Repeat recordings for a long time, and look for growth of memory and for a miscount
     Soak(Soak),
     /// Draw the figures from a table that `bench` wrote
@@ -276,6 +280,57 @@ pub(crate) struct FidelityRun {
     /// Folder for the trace and run.json
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+}
+
+/// Arguments of `points`.
+#[derive(Debug, Args)]
+pub(crate) struct Points {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Folder for points.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Runs of each kind; one more goes before them
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
+
+    /// Seconds after which nothing new is begun; what is left out counts as failed
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) time_limit: Option<u64>,
+}
+
+/// Arguments of `masks`.
+#[derive(Debug, Args)]
+pub(crate) struct Masks {
+    /// A fidelity-locations.csv of a GPU; may be given several times, and the first that has a program counts
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// Only these programs, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) programs: Vec<String>,
+
+    /// Multiprocessors of that GPU, from which the grids of MIS and MST follow; 132 is an H200's
+    #[arg(long, default_value_t = 132, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    pub(crate) multiprocessors: u32,
+
+    /// Chooses among the interleavings of blocks that communicate
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Folder for simulator-masks.md
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
 }
 
 /// Arguments of `figures`.

@@ -5,6 +5,8 @@
 //! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
 //!                                                     └─ figures               ── SVG, PNG
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
+//! masks                             the simulator's events beside a card's ── Markdown
+//! points                            automatic trace points beside those placed by hand ── Markdown
 //! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
@@ -21,6 +23,7 @@ mod figures;
 mod machine;
 mod markers;
 mod memory;
+mod points;
 mod progress;
 mod record;
 mod soak;
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
         Command::Markers(command) => markers::run(&command).map(|()| true),
         Command::Fidelity(command) => fidelity::run(&command),
         Command::FidelityRun(command) => fidelity::run_child(&command).map(|()| true),
+        Command::Masks(command) => fidelity::run_masks(&command),
+        Command::Points(command) => points::run(&command),
         Command::Soak(command) => soak::run(&command),
         Command::Figures(command) => figures::run(&command).map(|()| true),
     };

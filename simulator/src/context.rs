@@ -16,7 +16,7 @@ use crate::loops::{LoopTable, Move};
 use crate::panics::{FailPayload, Failure, describe};
 use crate::recorder::WarpRecorder;
 use crate::shared::{SharedError, SharedMemory};
-use crate::site::{FileOrder, NO_POINT, SiteTable};
+use crate::site::{Calls, FileOrder, NO_POINT, SiteTable};
 use crate::stack::LaneStack;
 use crate::warp::is_point;
 
@@ -35,8 +35,10 @@ pub(crate) struct WarpCells {
     pub(crate) site: [Cell<Option<Site>>; LANES],
     /// The operation with which it waits.
     pub(crate) op: [Cell<WarpOp>; LANES],
-    /// How many functions that tell of themselves (`Lane::call`) each lane is in.
-    pub(crate) depth: [Cell<u32>; LANES],
+    /// The functions that tell of themselves (`Lane::call`) which each lane is in.
+    pub(crate) calls: [Cell<Calls>; LANES],
+    /// Whether the kernel tells of its structure.
+    structured: Cell<bool>,
     /// What the operation answers.
     pub(crate) answer: [Cell<u32>; LANES],
     /// How the lane that returned last has failed, if it has.
@@ -83,7 +85,8 @@ impl WarpCells {
         Self {
             site: [const { Cell::new(None) }; LANES],
             op: [const { Cell::new(WarpOp::Converge) }; LANES],
-            depth: [const { Cell::new(0) }; LANES],
+            calls: [const { Cell::new(Calls { depth: 0, line: 0 }) }; LANES],
+            structured: Cell::new(false),
             answer: [const { Cell::new(0) }; LANES],
             failure: Cell::new(None),
             files: FileOrder::default(),
@@ -101,6 +104,7 @@ impl WarpCells {
     pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3], recorder: WarpRecorder) {
         self.block.set(block);
         self.files.clear();
+        self.structured.set(false);
         self.loops.clear();
         self.last_point.set(0);
         self.failure.set(None);
@@ -110,7 +114,7 @@ impl WarpCells {
             let [x, y, _] = block_size;
             self.thread[lane as usize].set([linear % x, linear / x % y, linear / x / y]);
             self.site[lane as usize].set(None);
-            self.depth[lane as usize].set(0);
+            self.calls[lane as usize].set(Calls::default());
         }
     }
 
@@ -118,6 +122,9 @@ impl WarpCells {
     /// `parked` is the lowest point at which another lane waits. Answers also whether they have jumped back.
     #[inline]
     pub(crate) fn stays_first(&self, point: u64, parked: u64) -> (bool, bool) {
+        if self.is_structured() {
+            return (point < parked, false);
+        }
         let moved = self.loops.note(self.last_point.get(), point);
         if moved == Move::Call {
             self.loops.note_function(point);
@@ -126,11 +133,21 @@ impl WarpCells {
         (point < parked && !(looped && self.loops.contains(point, parked)), looped)
     }
 
+    /// Whether the kernel tells of its structure, so that the lowest point is the right one.
+    #[inline]
+    pub(crate) fn is_structured(&self) -> bool {
+        self.structured.get()
+    }
+
     /// The lane's program point.
     #[inline]
     pub(crate) fn point(&self, lane: usize, sites: &SiteTable) -> u64 {
-        let (op, depth) = (self.op[lane].get(), self.depth[lane].get());
-        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, op, depth))
+        let op = self.op[lane].get();
+        if matches!(op, WarpOp::Located { .. } | WarpOp::Join) {
+            self.structured.set(true);
+        }
+        let calls = self.structured.get().then(|| self.calls[lane].get());
+        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, op, calls))
     }
 }
 
@@ -275,10 +292,24 @@ unsafe impl Lane for Context<'_> {
     }
 
     #[inline]
+    fn calls(&self, site: Site) {
+        let (warp, lane) = self.here();
+        let calls = warp.calls[lane].get();
+        if calls.depth == 0 {
+            warp.calls[lane].set(Calls { line: site.line(), ..calls });
+        }
+    }
+
+    #[inline]
     fn call(&self, enters: bool) {
         let (warp, lane) = self.here();
-        let depth = &warp.depth[lane];
-        depth.set(if enters { depth.get().saturating_add(1) } else { depth.get().saturating_sub(1) });
+        warp.structured.set(true);
+        let Calls { depth, line } = warp.calls[lane].get();
+        warp.calls[lane].set(match (enters, depth) {
+            (true, _) => Calls { depth: depth.saturating_add(1), line },
+            (false, 0 | 1) => Calls::default(),
+            (false, _) => Calls { depth: depth - 1, line },
+        });
     }
 
     fn recording(&self) -> Recording {

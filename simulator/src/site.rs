@@ -3,12 +3,21 @@
 //! The order decides which lanes of a diverged warp run first (see `warp`). A point is packed as
 //!
 //! ```text
-//! bits 63..56  255 - depth of calls, where functions tell of it (deeper ones come first)
+//! bits 63..56  255
 //! bits 55..48  255 - rank of the file in the warp (files seen later are deeper, so they come first)
 //! bits 47..28  line
 //! bits 27..16  column
 //! bits 15..12  kind of the operation
 //! bits 11..0   location, where the operation names it
+//! ```
+//!
+//! and in kernels that tell of their structure (`#[kernels]`) the first three parts are
+//!
+//! ```text
+//! bits 63..48  line of the kernel: where the outermost function was called, or the lane's own
+//! bit  47      1 outside of functions
+//! bits 46..44  7 - depth of calls (deeper ones come first)
+//! bits 43..28  line
 //! ```
 //!
 //! so that equal numbers mean the same operation at the same place and u64::MAX is no point.
@@ -19,7 +28,6 @@ use warptrace_device::simt::host::{Site, WarpOp};
 
 /// Larger than every program point.
 pub(crate) const NO_POINT: u64 = u64::MAX;
-const DEPTH_SHIFT: u32 = 56;
 const FILE_SHIFT: u32 = 48;
 const LINE_SHIFT: u32 = 28;
 const LINE_MAX: u32 = (1 << 20) - 1;
@@ -27,7 +35,13 @@ const COLUMN_SHIFT: u32 = 16;
 const COLUMN_MAX: u32 = (1 << 12) - 1;
 const KIND_SHIFT: u32 = 12;
 const LOCATION_MASK: u64 = (1 << KIND_SHIFT) - 1;
-const MAX_DEPTH: u32 = 255;
+const KERNEL_SHIFT: u32 = 47;
+const DEPTH_SHIFT: u32 = 44;
+const MAX_DEPTH: u32 = 7;
+/// Last line that is told from others in kernels that tell of their structure.
+const STRUCTURED_LINE_MAX: u32 = (1 << 16) - 1;
+/// Top of points in kernels that do not tell of their structure.
+const PLAIN: u64 = 255 << 56;
 const MAX_RANK: usize = 255;
 const CACHE_ENTRIES: usize = 256;
 
@@ -36,6 +50,15 @@ struct Entry {
     site: Option<Site>,
     file: u32,
     position: u64,
+}
+
+/// How a lane has come to where it is, in a kernel that tells of its structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    /// How many functions it is in.
+    pub(crate) depth: u32,
+    /// Line of the kernel in which the outermost of them was called.
+    pub(crate) line: u32,
 }
 
 /// Numbers the files and caches the position of each site, per thread of the simulator.
@@ -82,9 +105,10 @@ impl SiteTable {
         Self { cache: (0..CACHE_ENTRIES).map(|_| Cell::new(empty)).collect(), files: RefCell::default() }
     }
 
-    /// The program point of `op` at `site`, `depth` calls deep, for the warp that `order` belongs to.
+    /// The program point of `op` at `site`, for the warp that `order` belongs to. `calls` are those of the lane, if
+    /// the kernel tells of its structure.
     #[inline]
-    pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp, depth: u32) -> u64 {
+    pub(crate) fn point(&self, order: &FileOrder, site: Site, op: WarpOp, calls: Option<Calls>) -> u64 {
         let address = std::ptr::from_ref(site).addr();
         // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ
         // in.
@@ -98,9 +122,16 @@ impl SiteTable {
             WarpOp::Located { location } => u64::from(location) & LOCATION_MASK,
             _ => 0,
         };
-        let outside = u64::from(MAX_DEPTH - depth.min(MAX_DEPTH));
-        let file = (outside << DEPTH_SHIFT) | (order.depth(entry.file) << FILE_SHIFT);
-        file | entry.position | kind(op) << KIND_SHIFT | location
+        let rest = entry.position & ((1 << LINE_SHIFT) - 1) | kind(op) << KIND_SHIFT | location;
+        let line = entry.position >> LINE_SHIFT;
+        let Some(Calls { depth, line: called }) = calls else {
+            return PLAIN | order.depth(entry.file) << FILE_SHIFT | line << LINE_SHIFT | rest;
+        };
+        let line = line.min(STRUCTURED_LINE_MAX.into());
+        let of_kernel = if depth == 0 { line } else { called.min(STRUCTURED_LINE_MAX).into() };
+        let outside = u64::from(depth == 0) << KERNEL_SHIFT;
+        let deeper = u64::from(MAX_DEPTH - depth.min(MAX_DEPTH)) << DEPTH_SHIFT;
+        of_kernel << FILE_SHIFT | outside | deeper | line << LINE_SHIFT | rest
     }
 
     #[cold]
@@ -167,32 +198,44 @@ mod tests {
         let (table, order) = (SiteTable::new(), FileOrder::default());
         let first = Location::caller();
         let (second, third) = (Location::caller(), Location::caller());
-        let point = |site| table.point(&order, site, WarpOp::Converge, 0);
+        let point = |site| table.point(&order, site, WarpOp::Converge, None);
         assert!(point(first) < point(second), "an earlier line comes first");
         assert!(point(second) < point(third), "an earlier column comes first");
         assert_eq!(point(second), point(second));
         assert!(
-            point(first) < table.point(&order, first, WarpOp::Yield, 0),
+            point(first) < table.point(&order, first, WarpOp::Yield, None),
             "kinds at one site are told apart"
         );
         assert!(point(third) < NO_POINT);
     }
 
     #[test]
-    fn a_called_function_comes_before_its_caller() {
+    fn a_called_function_comes_where_it_was_called() {
         let (table, order) = (SiteTable::new(), FileOrder::default());
-        let (caller, function) = (Location::caller(), Location::caller());
-        let point = |site, depth| table.point(&order, site, WarpOp::Located { location: 3 }, depth);
-        assert!(point(function, 1) < point(caller, 0), "though it stands below");
-        assert_eq!(point(caller, 255), point(caller, 300), "deeper calls are not told apart");
-        assert!(point(caller, 300) < point(caller, 254));
+        let (before, caller) = (Location::caller(), Location::caller());
+        let (after, function) = (Location::caller(), Location::caller());
+        let point = |site: Site, depth, called: Site| {
+            let calls = Calls { depth, line: called.line() };
+            table.point(&order, site, WarpOp::Located { location: 3 }, Some(calls))
+        };
+        let kernel = |site| point(site, 0, site);
+        assert_eq!(before.line(), caller.line(), "lines count");
+        let called = point(function, 1, caller);
+        assert!(called < kernel(after) && called < kernel(caller), "though it stands below");
+        assert!(point(function, 1, caller) < point(before, 1, after), "calls are in order");
+        assert!(point(function, 2, caller) < called);
+        assert_eq!(
+            point(function, 7, caller),
+            point(function, 300, caller),
+            "deeper calls are not told apart"
+        );
     }
 
     #[test]
     fn a_join_comes_before_the_locations_at_its_position() {
         let (table, order) = (SiteTable::new(), FileOrder::default());
         let site = Location::caller();
-        let point = |op| table.point(&order, site, op, 0);
+        let point = |op| table.point(&order, site, op, Some(Calls::default()));
         let [first, second] = [1, 2].map(|location| point(WarpOp::Located { location }));
         assert!(point(WarpOp::Join) < first && first < second);
         assert!(is_join(point(WarpOp::Join)) && is_structured(point(WarpOp::Join)));
@@ -206,11 +249,11 @@ mod tests {
         // The standard library's own call site stands for a helper file.
         let helper = std::panic::catch_unwind(helper_site).unwrap();
         let kernel_first = FileOrder::default();
-        let kernel = table.point(&kernel_first, here, WarpOp::Converge, 0);
-        assert!(table.point(&kernel_first, helper, WarpOp::Converge, 0) < kernel);
+        let kernel = table.point(&kernel_first, here, WarpOp::Converge, None);
+        assert!(table.point(&kernel_first, helper, WarpOp::Converge, None) < kernel);
         let helper_first = FileOrder::default();
-        let helper_point = table.point(&helper_first, helper, WarpOp::Converge, 0);
-        assert!(table.point(&helper_first, here, WarpOp::Converge, 0) < helper_point);
+        let helper_point = table.point(&helper_first, helper, WarpOp::Converge, None);
+        assert!(table.point(&helper_first, here, WarpOp::Converge, None) < helper_point);
     }
 
     #[track_caller]

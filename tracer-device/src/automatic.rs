@@ -72,6 +72,17 @@ pub struct Call {
     _private: (),
 }
 
+/// Tells that a function is called here.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn calls() {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if in_launch() {
+        let site = core::panic::Location::caller();
+        crate::simt::host::with_lane(|lane| lane.calls(site));
+    }
+}
+
 /// Enters a function.
 #[inline(always)]
 pub fn call() -> Call {
@@ -92,6 +103,21 @@ impl Drop for Call {
             crate::simt::host::with_lane(|lane| lane.call(false));
         }
     }
+}
+
+/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop stands
+/// in. On the simulator, lanes on it come before those that are still in the loop: hardware has them meet where
+/// returned lanes come, too.
+#[derive(Debug)]
+#[must_use = "its end is where lanes wait"]
+pub struct Ahead {
+    _call: Call,
+}
+
+/// Goes ahead of lanes that are still in the loop before.
+#[inline(always)]
+pub fn ahead() -> Ahead {
+    Ahead { _call: call() }
 }
 
 /// A value that `?` takes.

@@ -139,6 +139,7 @@ mod host {
         name: &'static str,
         arguments: Vec<Vec<u8>>,
         thread: Box<dyn Fn() + Send + Sync>,
+        automatic: Option<Box<KernelCall>>,
     }
 
     impl KernelCall {
@@ -148,7 +149,20 @@ mod host {
             arguments: Vec<Vec<u8>>,
             thread: impl Fn() + Send + Sync + 'static,
         ) -> Self {
-            Self { name, arguments, thread: Box::new(thread) }
+            Self { name, arguments, thread: Box::new(thread), automatic: None }
+        }
+
+        #[doc(hidden)]
+        #[must_use]
+        pub fn with_automatic(mut self, copy: Self) -> Self {
+            self.automatic = Some(Box::new(copy));
+            self
+        }
+
+        /// The same call of the copy with automatic trace points, if the kernel's module has both
+        /// (`#[kernels(hand_placed)]`).
+        pub fn automatic(&self) -> Option<&Self> {
+            self.automatic.as_deref()
         }
 
         /// Name of the entry point.

@@ -1,43 +1,81 @@
 //! Arguments of the attribute.
 
 use syn::parse::{Parse, ParseStream};
-use syn::{LitInt, Path, Token, parse_quote};
+use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 
 /// What stands in `#[kernels(...)]`.
 pub(crate) struct Arguments {
     /// Where the device crate is found.
     pub(crate) device: Path,
+    /// Whether functions keep the trace points placed by hand, and have automatic ones in a copy.
+    pub(crate) hand_placed: bool,
+    /// Traced functions of other modules, for that copy.
+    pub(crate) callees: Vec<UseTree>,
     /// Id of the module's first location.
     pub(crate) first_id: u16,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut arguments = Self { device: parse_quote!(::warptrace::device), first_id: 1 };
+        let mut arguments = Self {
+            device: parse_quote!(::warptrace::device),
+            hand_placed: false,
+            callees: Vec::new(),
+            first_id: 1,
+        };
         while !input.is_empty() {
-            let name: syn::Ident = input.parse()?;
-            if name == "device" {
-                input.parse::<Token![=]>()?;
-                arguments.device = Path::parse_mod_style(input)?;
-            } else if name == "first_id" {
-                input.parse::<Token![=]>()?;
-                let number: LitInt = input.parse()?;
-                arguments.first_id = number
-                    .base10_parse()
-                    .ok()
-                    .filter(|id| *id != 0)
-                    .ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))?;
+            let name: Ident = input.parse()?;
+            if name != "hand_placed" {
+                arguments.value(&name, input)?;
             } else {
-                return Err(syn::Error::new(
-                    name.span(),
-                    "the arguments are `first_id = NUMBER`, from which this module's locations are numbered, and \
-                     `device = path::of::the::crate`",
-                ));
+                arguments.hand_placed = true;
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
         Ok(arguments)
+    }
+}
+
+impl Arguments {
+    /// Takes `= value` of the argument `name`.
+    fn value(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let known = ["device", "first_id", "callees"];
+        if !known.iter().any(|known| name == known) {
+            return Err(syn::Error::new(
+                name.span(),
+                "the arguments are `first_id = NUMBER`, from which this module's locations are numbered, \
+                 `device = path::of::the::crate`, `hand_placed`, and with it `callees = { path::to::{functions} }`",
+            ));
+        }
+        input.parse::<Token![=]>()?;
+        if name == "device" {
+            self.device = Path::parse_mod_style(input)?;
+        } else if name == "first_id" {
+            let number: LitInt = input.parse()?;
+            self.first_id = number
+                .base10_parse()
+                .ok()
+                .filter(|id| *id != 0)
+                .ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))?;
+        } else {
+            let trees;
+            braced!(trees in input);
+            let trees = trees.parse_terminated(UseTree::parse, Token![,])?;
+            self.callees = trees.into_iter().collect();
+        }
+        Ok(())
+    }
+}
+
+/// The names that a tree brings in.
+pub(crate) fn names(tree: &UseTree) -> Vec<String> {
+    match tree {
+        UseTree::Path(path) => names(&path.tree),
+        UseTree::Name(name) => vec![name.ident.to_string()],
+        UseTree::Rename(name) => vec![name.rename.to_string()],
+        UseTree::Glob(_) => Vec::new(),
+        UseTree::Group(group) => group.items.iter().flat_map(names).collect(),
     }
 }

@@ -123,12 +123,39 @@ fn argument(input: &FnArg) -> syn::Result<Argument> {
     }
 }
 
+/// In which of a module's versions a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// The only one.
+    Only,
+    /// That with trace points placed by hand, beside the other.
+    ByHand,
+    /// That with automatic trace points, beside the other.
+    Automatic,
+}
+
+impl Version {
+    /// Name of a kernel's entry.
+    pub(crate) fn entry(self, kernel: &Ident) -> String {
+        match self {
+            Self::Only | Self::ByHand => kernel.to_string(),
+            Self::Automatic => format!("{kernel}_automatic"),
+        }
+    }
+}
+
 /// The kernel for both devices.
-pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -> TokenStream {
+pub(crate) fn kernel(
+    function: &ItemFn,
+    arguments: &[Argument],
+    device: &Path,
+    version: Version,
+) -> TokenStream {
     let ItemFn { attrs, vis, sig, block } = function;
     let name = &sig.ident;
-    let text = name.to_string();
-    let is_safe = !arguments.iter().any(|argument| matches!(argument.role, Role::Global));
+    let text = version.entry(name);
+    let is_safe =
+        version == Version::Only && !arguments.iter().any(|argument| matches!(argument.role, Role::Global));
 
     let declared = arguments.iter().map(|Argument { name, mutable, kind, role }| match role {
         Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
@@ -176,6 +203,15 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
             #block
         })
     };
+    let call = if version == Version::ByHand {
+        let names = arguments.iter().map(|argument| &argument.name);
+        quote!({
+            let copy = automatic::#name(#(#names),*);
+            #call.with_automatic(copy)
+        })
+    } else {
+        call
+    };
     let (answer, call) = if is_safe {
         let values = arguments.iter().filter(|argument| matches!(argument.role, Role::Value));
         let checks = values.map(|Argument { kind, .. }| {
@@ -203,7 +239,7 @@ pub(crate) fn kernel(function: &ItemFn, arguments: &[Argument], device: &Path) -
         ///
         /// # Safety
         /// Launched by a host that gives it valid arguments.
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = #text)]
         #vis unsafe extern "ptx-kernel" fn #name(#(#declared),*) {
             #opened
             #block

@@ -56,9 +56,10 @@ pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
 }
 
 /// Names of the functions whose calls leave events: they have decisions, or call a function that does.
+/// `known` are such functions of other modules.
 /// Names are compared without their paths, so a function may be taken for another of the same name.
-pub(crate) fn noisy(functions: &[Function<'_>]) -> Noisy {
-    let mut noisy = Noisy::new();
+pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy) -> Noisy {
+    let mut noisy = known.clone();
     loop {
         let before = noisy.len();
         for function in functions {
@@ -92,7 +93,7 @@ mod tests {
         )
         .unwrap();
         let functions = list(&mut file.items);
-        let mut noisy: Vec<_> = noisy(&functions).into_iter().collect();
+        let mut noisy: Vec<_> = noisy(&functions, &Noisy::new()).into_iter().collect();
         noisy.sort();
         assert_eq!(noisy, ["first", "last", "middle", "passes_on", "step", "walks"]);
         assert!(functions.iter().any(|function| function.name == "Walk::step"));

@@ -9,7 +9,7 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, ExprIf, ExprMatch, ExprTry, Item, Local, Macro, Path, Stmt, parse_quote};
 
 use crate::decisions::{Noisy, attributes, first_trace, has, is_trace};
-use crate::loops::{Breaks, is_plain, is_plain_loop};
+use crate::loops::{Breaks, is_plain, is_plain_loop, last_loop, returns};
 use crate::mark::Mark;
 use crate::table::{Kind, Location, Table};
 use crate::text::{end, source};
@@ -26,6 +26,10 @@ pub(crate) struct Insert<'a> {
     parent: u16,
     /// Where the function ends.
     end: LineColumn,
+    /// Whether the function is no kernel.
+    is_called: bool,
+    /// Whether the visited code lies in a loop.
+    in_loop: bool,
     /// A `return` at this position needs no event: it comes first in a branch.
     implied: Option<LineColumn>,
     /// Function, name and line of each trace point that was named by hand.
@@ -33,7 +37,7 @@ pub(crate) struct Insert<'a> {
 }
 
 /// Gives all tokens one span.
-fn at(span: Span, tokens: TokenStream) -> TokenStream {
+pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
     let respan = |token| match token {
         TokenTree::Group(group) => {
             let mut moved = Group::new(group.delimiter(), at(span, group.stream()));
@@ -56,14 +60,25 @@ impl<'a> Insert<'a> {
         errors: &'a mut Vec<syn::Error>,
     ) -> Self {
         let end = Span::call_site().end();
-        let (function, marks) = (String::new(), BTreeMap::new());
-        Self { device, noisy, table, errors, function, parent: 0, end, implied: None, marks }
+        Self {
+            device,
+            noisy,
+            table,
+            errors,
+            function: String::new(),
+            parent: 0,
+            end,
+            is_called: false,
+            in_loop: false,
+            implied: None,
+            marks: BTreeMap::new(),
+        }
     }
 
     /// Traces a function. `is_called`: it is no kernel.
     pub(crate) fn function(&mut self, name: &str, ident: &Ident, block: &mut Block, is_called: bool) {
         (self.function, self.parent, self.end) = (name.to_owned(), 0, end(block));
-        self.implied = None;
+        (self.implied, self.is_called, self.in_loop) = (None, is_called, false);
         let entry = self.add(Kind::Entry, "", ident.span(), self.end);
         let mut first = self.point(entry, ident.span());
         if is_called {
@@ -164,8 +179,9 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces the iterations of a loop and its end.
-    fn looped(&mut self, expression: &mut Expr) {
+    /// Traces the iterations of a loop and its end. Of a loop that `is_last` in its function the block around it sees
+    /// what follows it, so that lanes that have left it may go ahead of those that may yet return from in it.
+    fn looped(&mut self, expression: &mut Expr, is_last: bool) {
         let (name, plain, has_end, has_value, open, close) = match &*expression {
             Expr::While(found) => {
                 let plain = is_plain(&found.body, self.noisy)
@@ -201,13 +217,16 @@ impl<'a> Insert<'a> {
             _ => return,
         };
         let device = self.device;
+        let goes_ahead = is_last && has_end && !has_value && returns(body);
         let counter = format_ident!("_warptrace_loop_{id}", span = open);
         let (before, after) = if plain {
             prepend(body, at(open, quote!(#counter.tick();)));
             let opened = at(open, quote!(#device::automatic::counted(#device::automatic::Point::<#id>)));
             (quote!(let mut #counter = #opened;), quote!(::core::mem::drop(#counter);))
         } else {
+            let around = std::mem::replace(&mut self.in_loop, true);
             self.inside(id, |insert| insert.visit_block_mut(body));
+            self.in_loop = around;
             let point = self.point(id, open);
             let guard = at(close, quote!(#device::automatic::body()));
             prepend(body, quote!(let #counter = #guard; #point));
@@ -220,6 +239,11 @@ impl<'a> Insert<'a> {
         } else {
             TokenStream::new()
         };
+        if goes_ahead {
+            let ahead = quote!(let _warptrace_ahead = #device::automatic::ahead(););
+            *expression = Expr::Verbatim(quote!(#before #expression #ahead #after));
+            return;
+        }
         let value = format_ident!("_warptrace_value_{id}", span = open);
         *expression = Expr::Verbatim(if has_value {
             quote!({ #before let #value = #expression; #after #value })
@@ -285,13 +309,32 @@ impl<'a> Insert<'a> {
     }
 }
 
+/// Where a function in `noisy` is called, if that is what an expression does.
+pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
+    let name = match expression {
+        Expr::Call(call) => match &*call.func {
+            Expr::Path(path) => path.path.segments.last().map(|last| &last.ident)?,
+            _ => return None,
+        },
+        Expr::MethodCall(call) => &call.method,
+        _ => return None,
+    };
+    noisy.contains(&name.to_string()).then(|| name.span())
+}
+
+/// Lets the simulator know where a call stands.
+pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
+    let here = at(span, quote!(#device::automatic::calls()));
+    *call = Expr::Verbatim(quote!({ #here; #call }));
+}
+
 /// Puts statements before those of a block.
-fn prepend(block: &mut Block, tokens: TokenStream) {
+pub(crate) fn prepend(block: &mut Block, tokens: TokenStream) {
     block.stmts.insert(0, statement(tokens));
 }
 
 /// Tokens that stand where a statement does.
-fn statement(tokens: TokenStream) -> Stmt {
+pub(crate) fn statement(tokens: TokenStream) -> Stmt {
     Stmt::Expr(Expr::Verbatim(tokens), None)
 }
 
@@ -309,7 +352,7 @@ impl VisitMut for Insert<'_> {
                 self.if_else(found, rejoin);
             }
             Expr::Match(found) => self.arms(found),
-            Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) => self.looped(expression),
+            Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) => self.looped(expression, false),
             Expr::Return(found) => {
                 let span = found.return_token.span;
                 let is_implied = self.implied == Some(span.start());
@@ -324,6 +367,13 @@ impl VisitMut for Insert<'_> {
                 }
             }
             Expr::Try(found) => self.question(found),
+            Expr::Call(_) | Expr::MethodCall(_) => {
+                let span = call_of(expression, self.noisy);
+                visit_mut::visit_expr_mut(self, expression);
+                if let Some(span) = span {
+                    told(expression, span, self.device);
+                }
+            }
             Expr::Macro(found) if is_trace(&found.mac) => {
                 let point = self.marked(&found.mac);
                 *expression = Expr::Verbatim(quote!({ #point }));
@@ -342,7 +392,8 @@ impl VisitMut for Insert<'_> {
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {
-        for mut found in std::mem::take(&mut block.stmts) {
+        let last = last_loop(&block.stmts).filter(|_| self.is_called && !self.in_loop);
+        for (number, mut found) in std::mem::take(&mut block.stmts).into_iter().enumerate() {
             match &mut found {
                 Stmt::Macro(call) if is_trace(&call.mac) => {
                     let tokens = self.marked(&call.mac);
@@ -352,6 +403,14 @@ impl VisitMut for Insert<'_> {
                     let next = self.let_else(local);
                     block.stmts.push(found);
                     block.stmts.extend(next);
+                }
+                Stmt::Expr(expression @ (Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_)), _) => {
+                    if attributes(expression).is_some_and(|found| has(found, "untraced")) {
+                        self.visit_expr_mut(expression);
+                    } else {
+                        self.looped(expression, last == Some(number));
+                    }
+                    block.stmts.push(found);
                 }
                 _ => {
                     self.visit_stmt_mut(&mut found);

@@ -17,6 +17,8 @@ mod insert;
 mod loops;
 mod mark;
 mod module;
+mod strip;
+mod structure;
 mod table;
 mod text;
 
@@ -97,6 +99,17 @@ use proc_macro::TokenStream;
 /// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace have
 /// ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which one it
 /// lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet again.
+///
+/// # Beside trace points placed by hand
+/// With `#[kernels(hand_placed)]` functions keep the `trace_loc` and `trace_loop` that were placed by hand, and
+/// get no others. The simulator is told the functions' structure, and both names are known. In the module `automatic`, made inside of this one, stand the kernels and all functions
+/// that are traced once more, with automatic trace points instead; there are `LOCATIONS` and `MODULE` too. The
+/// entry of a kernel `step` is `step_automatic` on the GPU, and its call answers that of the copy
+/// (`KernelCall::automatic`). All launches are `unsafe`. Types and functions that are not traced are those of the
+/// module itself. Methods cannot be copied, so they cannot be traced. Functions of another such module that
+/// are called and traced are named: `callees = { super::sums::automatic::{before, tally} }`.
+///
+/// `first_id = 40` gives the first location this id, for programs of several modules.
 ///
 /// # Errors
 /// Ids above 65,535; two `trace!` of one name in a function; a module that is not written inline; a kernel that

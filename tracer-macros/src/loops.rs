@@ -78,6 +78,49 @@ pub(crate) fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) 
     exits == 1 && Breaks::of(label, body).count == 1 && body.stmts.iter().all(is_quiet)
 }
 
+/// The last of these statements that is a loop, if none has a loop inside after that.
+///
+/// On GPUs, lanes that leave such a loop at its end wait neither there nor behind it for those that may yet
+/// return from inside of it, but where both have come: at the function's end. Where another loop follows, or
+/// goes around, they do wait.
+pub(crate) fn last_loop(statements: &[Stmt]) -> Option<usize> {
+    struct Loops(bool);
+    impl<'ast> Visit<'ast> for Loops {
+        fn visit_expr(&mut self, expression: &'ast Expr) {
+            self.0 |= matches!(expression, Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_));
+            visit::visit_expr(self, expression);
+        }
+    }
+    let has_loop = |statement: &Stmt| {
+        let mut search = Loops(false);
+        search.visit_stmt(statement);
+        search.0
+    };
+    let last = statements.iter().rposition(has_loop)?;
+    let is_loop =
+        matches!(statements[last], Stmt::Expr(Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_), _));
+    is_loop.then_some(last)
+}
+
+/// Whether a `return` or `?` leaves the function from inside of a loop's body.
+pub(crate) fn returns(body: &Block) -> bool {
+    struct Returns(bool);
+    impl<'ast> Visit<'ast> for Returns {
+        fn visit_expr(&mut self, expression: &'ast Expr) {
+            match expression {
+                Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => {}
+                Expr::Return(_) | Expr::Try(_) => self.0 = true,
+                _ => visit::visit_expr(self, expression),
+            }
+        }
+
+        fn visit_item(&mut self, _: &'ast syn::Item) {}
+    }
+    let mut search = Returns(false);
+    search.visit_block(body);
+    search.0
+}
+
 /// Whether a statement is `if condition { ...; break }` without a decision in it.
 fn is_exit(statement: &Stmt, noisy: &Noisy) -> bool {
     let Stmt::Expr(Expr::If(branch), _) = statement else { return false };

@@ -2,15 +2,18 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Item, ItemMod, parse2};
+use syn::visit_mut::VisitMut;
+use syn::{Attribute, Item, ItemMod, parse2};
 
-use crate::arguments::Arguments;
-use crate::decisions::has;
+use crate::arguments::{self, Arguments};
+use crate::decisions::{self, Noisy, has};
 use crate::device_code::{DeviceCode, device_code};
+use crate::emit::{self, Version};
 use crate::functions::{self, Function};
 use crate::insert::Insert;
+use crate::strip::strip;
+use crate::structure;
 use crate::table::Table;
-use crate::{decisions, emit};
 
 /// Expands `#[kernels]`.
 ///
@@ -18,7 +21,8 @@ use crate::{decisions, emit};
 /// If the arguments, the module or one of its functions is not what it must be; all that is wrong with the
 /// functions is said at once.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
-    let Arguments { device, first_id } = parse2(arguments)?;
+    let arguments: Arguments = parse2(arguments)?;
+    let device = &arguments.device;
     let source_hash = hash(&module.to_string());
     let mut module = match parse2::<Item>(module)? {
         Item::Mod(module) => module,
@@ -32,24 +36,36 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     };
 
     let mut errors = Vec::new();
-    let mut table = Table::starting_at(first_id);
-    insert(items, &device, &mut table, &mut errors);
-    errors.extend(table.check().err());
-
-    let mut kernels = Vec::new();
     let mut content = TokenStream::new();
-    for item in items {
-        match item {
-            Item::Fn(function) if has(&function.attrs, "kernel") => {
-                function.attrs.retain(|attribute| !attribute.path().is_ident("kernel"));
-                match emit::arguments(function) {
-                    Ok(arguments) => content.extend(emit::kernel(function, &arguments, &device)),
-                    Err(error) => errors.push(error),
-                }
-                kernels.push(function.sig.ident.to_string());
+    let source = Source { name: module.ident.to_string(), hash: source_hash, arguments: &arguments };
+    if arguments.hand_placed {
+        let mut copy = copies(items, &arguments, &mut errors);
+        let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
+        let copy = source.traced(&mut copy, Version::Automatic, &mut errors);
+        let trees = &arguments.callees;
+        forget_untraced(items);
+        for item in items.iter_mut() {
+            if let Item::Fn(function) = item
+                && names.contains(&function.sig.ident.to_string())
+            {
+                let is_kernel = has(&function.attrs, "kernel");
+                structure::mark(&mut function.block, &function.sig.ident, device, &names, !is_kernel);
             }
-            other => other.to_tokens(&mut content),
         }
+        let (by_hand, _) = compiled(items, device, Version::ByHand, &mut errors);
+        content.extend(quote! {
+            #by_hand
+
+            /// The kernels with automatic trace points.
+            pub mod automatic {
+                #[allow(unused_imports, reason = "made from what stands around it")]
+                use super::*;
+                #(use #trees;)*
+                #copy
+            }
+        });
+    } else {
+        content.extend(source.traced(items, Version::Only, &mut errors));
     }
     if let Some(all) = errors.into_iter().reduce(|mut all, error| {
         all.combine(error);
@@ -57,14 +73,32 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     }) {
         return Err(all);
     }
-
     let ItemMod { attrs, vis, ident, .. } = &module;
-    let name = ident.to_string();
-    let rows = table.rows(&device);
-    let DeviceCode { ptx, items: checks } = device_code();
     Ok(quote! {
         #(#attrs)*
-        #vis mod #ident {
+        #vis mod #ident { #content }
+    })
+}
+
+/// What is said of a module's source.
+struct Source<'a> {
+    name: String,
+    hash: u64,
+    arguments: &'a Arguments,
+}
+
+impl Source<'_> {
+    /// The items with trace points, and their tables.
+    fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
+        let Self { name, hash, arguments } = self;
+        let device = &arguments.device;
+        let mut table = Table::starting_at(arguments.first_id);
+        insert(items, arguments, &mut table, errors);
+        errors.extend(table.check().err());
+        let (content, kernels) = compiled(items, device, version, errors);
+        let rows = table.rows(device);
+        let DeviceCode { ptx, items: checks } = device_code();
+        quote! {
             #content
 
             #checks
@@ -80,18 +114,91 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
                 file: ::core::file!(),
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,
-                source_hash: #source_hash,
+                source_hash: #hash,
                 ptx: #ptx,
             };
         }
-    })
+    }
 }
 
+/// The items as they are compiled, and the names of the kernels' entries.
+fn compiled(
+    items: &mut [Item],
+    device: &syn::Path,
+    version: Version,
+    errors: &mut Vec<syn::Error>,
+) -> (TokenStream, Vec<String>) {
+    let mut kernels = Vec::new();
+    let mut content = TokenStream::new();
+    for item in items {
+        match item {
+            Item::Fn(function) if has(&function.attrs, "kernel") => {
+                function.attrs.retain(|attribute| !attribute.path().is_ident("kernel"));
+                match emit::arguments(function) {
+                    Ok(arguments) => content.extend(emit::kernel(function, &arguments, device, version)),
+                    Err(error) => errors.push(error),
+                }
+                kernels.push(version.entry(&function.sig.ident));
+            }
+            other => other.to_tokens(&mut content),
+        }
+    }
+    (content, kernels)
+}
+
+/// Copies the kernels and the functions that are traced, without the trace points placed by hand.
+fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -> Vec<Item> {
+    let mut items = items.to_vec();
+    let mut functions = functions::list(&mut items);
+    functions.iter_mut().for_each(|function| strip(function.block));
+    let noisy = functions::noisy(&functions, &callees(arguments));
+    for function in &functions {
+        let own = &function.signature.ident;
+        if *own != function.name && noisy.contains(&own.to_string()) {
+            errors.push(syn::Error::new(
+                own.span(),
+                "a method cannot be copied, so it cannot be traced: make it a function, or name no traced \
+                 function like it",
+            ));
+        }
+    }
+    items.retain(|item| match item {
+        Item::Fn(function) => {
+            has(&function.attrs, "kernel") || noisy.contains(&function.sig.ident.to_string())
+        }
+        _ => false,
+    });
+    items
+}
+
+/// The name of a function.
+fn function_name(item: &Item) -> Option<String> {
+    match item {
+        Item::Fn(function) => Some(function.sig.ident.to_string()),
+        _ => None,
+    }
+}
+
+/// Names of traced functions of other modules.
+fn callees(arguments: &Arguments) -> Noisy {
+    arguments.callees.iter().flat_map(arguments::names).collect()
+}
+
+/// Takes `#[untraced]` away, where nothing is traced.
+fn forget_untraced(items: &mut [Item]) {
+    struct Forget;
+    impl VisitMut for Forget {
+        fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
+            attributes.retain(|attribute| !attribute.path().is_ident("untraced"));
+        }
+    }
+    items.iter_mut().for_each(|item| Forget.visit_item_mut(item));
+}
 /// Puts trace points into the functions, and takes the attributes out that only this macro knows.
-fn insert(items: &mut [Item], device: &syn::Path, table: &mut Table, errors: &mut Vec<syn::Error>) {
+fn insert(items: &mut [Item], arguments: &Arguments, table: &mut Table, errors: &mut Vec<syn::Error>) {
     let mut functions = functions::list(items);
-    let noisy = functions::noisy(&functions);
-    let mut insert = Insert::new(device, &noisy, table, errors);
+    let noisy = functions::noisy(&functions, &callees(arguments));
+    let mut insert = Insert::new(&arguments.device, &noisy, table, errors);
     for function in &mut functions {
         let is_traced = function.is_traced();
         let Function { name, attributes, signature, block } = function;
@@ -104,7 +211,7 @@ fn insert(items: &mut [Item], device: &syn::Path, table: &mut Table, errors: &mu
             }
         }
         let is_kernel = has(attributes, "kernel");
-        let decides = || decisions::in_statements(&block.stmts, &decisions::Noisy::new());
+        let decides = || decisions::in_statements(&block.stmts, &Noisy::new());
         if is_traced && (is_kernel || decides()) {
             insert.function(name, &signature.ident, block, !is_kernel);
         }

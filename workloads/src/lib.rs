@@ -23,7 +23,7 @@ pub mod stress;
 mod words;
 
 pub use grid::Grid;
-pub use program::{ProgramInfo, WorkloadError};
+pub use program::{Automatic, ProgramInfo, WorkloadError};
 
 /// The programs' kernels as PTX; empty when this was built without a device compiler.
 pub const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));

@@ -1,7 +1,7 @@
 //! What every program has in common.
 
-use warptrace_device::TracePoints;
-use warptrace_host::{DeviceError, SessionError, TracedProgram};
+use warptrace_device::{KernelCall, KernelModule, TracePoints};
+use warptrace_host::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, SessionError, TracedProgram};
 
 /// A program, for tools and for a trace's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -10,14 +10,40 @@ pub struct ProgramInfo {
     pub name: &'static str,
     /// Each kernel's name and source file.
     pub kernels: &'static [(&'static str, &'static str)],
-    /// The trace points of all its kernels; ids are unique in the program.
+    /// The trace points of all its kernels that were placed by hand; ids are unique in the program.
     pub points: &'static [TracePoints],
+    /// Modules whose automatic trace points its kernels have.
+    pub modules: &'static [KernelModule],
+    /// The same program with automatic trace points instead of those placed by hand, to be run by an
+    /// [`Automatic`] launcher.
+    pub automatic: Option<&'static ProgramInfo>,
 }
 
 impl ProgramInfo {
     /// As a session takes it.
     pub fn traced(&self) -> TracedProgram<'static> {
-        TracedProgram { kernels: self.kernels, points: self.points }
+        TracedProgram { kernels: self.kernels, points: self.points, modules: self.modules }
+    }
+
+    /// Each location's id and name.
+    pub fn locations(&self) -> impl Iterator<Item = (u16, &'static str)> {
+        let by_hand = self.points.iter().flat_map(|points| points.points).map(|point| (point.id, point.name));
+        let automatic = self.modules.iter().flat_map(|module| module.locations);
+        by_hand.chain(automatic.map(|location| (location.id, location.name)))
+    }
+}
+
+/// Launches the copies of kernels that have automatic trace points, where there are any.
+pub struct Automatic<'l>(pub &'l mut dyn Launcher);
+
+impl Launcher for Automatic<'_> {
+    fn device(&mut self) -> &mut dyn Device {
+        self.0.device()
+    }
+
+    unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
+        // SAFETY: the caller's promise; the copy does the same with the same arguments.
+        unsafe { self.0.launch(call.automatic().unwrap_or(call), shape) }
     }
 }
 

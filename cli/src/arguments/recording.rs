@@ -22,6 +22,10 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
     pub(crate) device: DeviceChoice,
 
+    /// Take the program's automatic trace points, at every decision, instead of those placed by hand
+    #[arg(long)]
+    pub(crate) automatic: bool,
+
     /// How the kernel writes its events
     #[arg(long, value_enum, default_value = "ecl")]
     pub(crate) codec: Codec,

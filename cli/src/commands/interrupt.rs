@@ -129,6 +129,11 @@ fn name_of(id: u16, program: &TracedProgram<'_>) -> String {
             return format!("{} ({}:{line})", point.name, points.file);
         }
     }
+    for module in program.modules {
+        if let Some(location) = module.locations.iter().find(|location| location.id == id) {
+            return format!("{} ({}:{})", location.name, module.file, location.line);
+        }
+    }
     format!("location {id}")
 }
 

@@ -11,7 +11,7 @@ use warptrace_host::writer::Summary;
 use warptrace_host::{
     Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions,
 };
-use warptrace_workloads::ptx;
+use warptrace_workloads::{Automatic, ProgramInfo, ptx};
 
 use super::interrupt;
 use crate::arguments::{self, Record, Recorded, Recording};
@@ -39,6 +39,10 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let window = chosen.window();
     let properties = program.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
     let mut options = recording.session(properties.collect())?;
+    let info = chosen_points(program.info(), recording)?;
+    if recording.automatic {
+        options.properties.push(("points".to_owned(), "automatic".to_owned()));
+    }
     if !window.is_all() {
         options.properties.push(("window".to_owned(), window.to_string()));
         options.window = window;
@@ -48,7 +52,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
     let mut device = open(recording.device, simulator)?;
     let name = device.info().name;
-    let (outcome, made) = trace(program, &input, recording, &options, &mut *device)?;
+    let (outcome, made) = trace((program, info), &input, recording, &options, &mut *device)?;
     bar.finish_and_clear();
     let checked = (!recording.no_check).then(|| program.check(&input, &outcome)).transpose();
     let written = program.write(&outcome)?;
@@ -74,7 +78,8 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
         }
     }
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
-    say!("recorded   {} on {name}", program.info().name)?;
+    let points = if recording.automatic { ", automatic trace points" } else { "" };
+    say!("recorded   {} on {name}{points}", info.name)?;
     say!("input      {}", program.describe(&input))?;
     made.describe(&options)?;
     if let Some(words) = result {
@@ -96,6 +101,19 @@ fn open(choice: DeviceChoice, simulator: SimOptions) -> anyhow::Result<Box<dyn D
     Ok(opened.device)
 }
 
+/// The program with the trace points that were asked for.
+fn chosen_points(
+    program: &'static ProgramInfo,
+    recording: &Recording,
+) -> anyhow::Result<&'static ProgramInfo> {
+    if !recording.automatic {
+        return Ok(program);
+    }
+    program.automatic.with_context(|| {
+        format!("{} has no automatic trace points: record it without --automatic", program.name)
+    })
+}
+
 /// What a recording made.
 struct Made {
     summary: Summary,
@@ -106,7 +124,7 @@ struct Made {
 
 /// Runs the program on the device and records it into the file.
 fn trace<P: Program>(
-    program: &P,
+    (program, info): (&P, &'static ProgramInfo),
     input: &P::Input,
     recording: &Recording,
     options: &SessionOptions,
@@ -117,7 +135,7 @@ fn trace<P: Program>(
     let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
     let started = Instant::now();
     let file = BufWriter::with_capacity(1 << 20, file);
-    let mut session = Session::start(device, &program.info().traced(), options, file).inspect_err(|_| {
+    let mut session = Session::start(device, &info.traced(), options, file).inspect_err(|_| {
         if is_new {
             // Nothing was recorded; an empty file would only be in the way.
             let _ = std::fs::remove_file(path);
@@ -125,10 +143,14 @@ fn trace<P: Program>(
     })?;
     if let Policy::Stream { .. } = options.policy {
         let asked = interrupt::watch().context("cannot watch for signals")?;
-        let (traced, name) = (program.info().traced(), path.display().to_string());
+        let (traced, name) = (info.traced(), path.display().to_string());
         session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &traced, &name));
     }
-    let outcome = program.run(&mut session, input)?;
+    let outcome = if recording.automatic {
+        program.run(&mut Automatic(&mut session), input)?
+    } else {
+        program.run(&mut session, input)?
+    };
     let (file, summary, report) = session.finish()?;
     file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
     Ok((outcome, Made { summary, report, whole: started.elapsed() }))

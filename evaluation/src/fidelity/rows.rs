@@ -160,5 +160,5 @@ impl Rows {
 
 /// The names of a program's trace points.
 pub(super) fn names(program: &ProgramInfo) -> HashMap<u16, &'static str> {
-    program.points.iter().flat_map(|points| points.points).map(|point| (point.id, point.name)).collect()
+    program.locations().collect()
 }

@@ -230,13 +230,13 @@ impl Warp {
             return None;
         }
         let first = ran.trailing_zeros() as usize;
-        let (site, op, depth) = (cells.site[first].get()?, cells.op[first].get(), cells.depth[first].get());
+        let (site, op, calls) = (cells.site[first].get()?, cells.op[first].get(), cells.calls[first].get());
         if !is_point(op) {
             return None;
         }
         for lane in bits(ran) {
             let same = cells.site[lane].get().is_some_and(|other| std::ptr::eq(other, site));
-            if !same || cells.op[lane].get() != op || cells.depth[lane].get() != depth {
+            if !same || cells.op[lane].get() != op || cells.calls[lane].get() != calls {
                 return None;
             }
         }
@@ -268,7 +268,7 @@ impl Warp {
             {
                 return Err(SimError::NotInMask { place: self.place(lane), op, site, mask });
             }
-            if ran & (1 << lane) != 0 {
+            if ran & (1 << lane) != 0 && !cells.is_structured() {
                 let moved = cells.loops.note(cells.last_point.get(), points[lane]);
                 self.looped = self.looped & !(1 << lane) | u32::from(moved == Move::Back) << lane;
                 if moved == Move::Call {

@@ -67,7 +67,7 @@ fn record(device: &mut Replay, launches: &[Launch]) -> Outcome<(LaunchReport, u6
     options.tool = "drain_cost".to_owned();
     // There is none; it is as much as all chunks of a trace need.
     options.memory_bytes = Some(256 << 30);
-    let program = TracedProgram { kernels: &[("k", "")], points: &[] };
+    let program = TracedProgram { kernels: &[("k", "")], points: &[], modules: &[] };
     let output = std::io::BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     device.rewind();
     let mut session = Session::start(device, &program, &options, output)?;

@@ -1,6 +1,6 @@
 //! What a file says of a recording before the first launch.
 
-use warptrace_device::{TracePoint, TracePoints};
+use warptrace_device::{KernelModule, TracePoint, TracePoints};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM};
 
@@ -13,7 +13,7 @@ pub const MEMORY_LIMIT: &str = "memory_limit";
 /// Names the property of a file that tells how much of it the session took at most, in bytes.
 pub const MEMORY_PEAK: &str = "memory_peak";
 /// Names the property of a file that tells which source a module of kernels had
-/// ([`KernelModule::source_hash`](warptrace_device::KernelModule::source_hash)), 16 hexadecimal digits.
+/// ([`KernelModule::source_hash`]), 16 hexadecimal digits.
 pub const SOURCE_HASH: &str = "source_hash";
 
 /// Describes hand-placed trace points for a file.
@@ -24,6 +24,17 @@ pub(super) fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
         LocationInfo { file: points.file.to_owned(), line, column, ..location }
     };
     points.iter().flat_map(|points| points.points.iter().map(|point| describe(points, point))).collect()
+}
+
+/// Describes the locations of a module for a file.
+pub(super) fn module_locations(module: &KernelModule) -> impl Iterator<Item = LocationInfo> {
+    module.locations.iter().map(|location| LocationInfo::from_source(location, module.file))
+}
+
+/// Makes one hash of those of all modules; that of a single one is its own.
+pub(super) fn source_hash<'a>(modules: impl Iterator<Item = &'a KernelModule>) -> Option<String> {
+    let hashes = modules.map(|module| module.source_hash);
+    hashes.reduce(|all, hash| all.rotate_left(5) ^ hash).map(|hash| format!("{hash:016x}"))
 }
 
 /// Makes the metadata of a file.

@@ -26,7 +26,7 @@ use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK, SOURCE_HASH};
-use self::metadata::{locations, metadata};
+use self::metadata::{locations, metadata, module_locations, source_hash};
 pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
 use self::pool::Pool;
 use self::stream::Streams;
@@ -107,7 +107,13 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
-        Self::start_with(device, program.kernels, locations(program.points), options, output)
+        let mut options = options.clone();
+        if let Some(hash) = source_hash(program.modules.iter()) {
+            options.properties.push((SOURCE_HASH.to_owned(), hash));
+        }
+        let mut locations = locations(program.points);
+        locations.extend(program.modules.iter().flat_map(module_locations));
+        Self::start_with(device, program.kernels, locations, &options, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of a module that `#[warptrace::kernels]` made. The device
@@ -140,8 +146,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             device.add_code(module.ptx)?;
         }
         let mut options = options.clone();
-        let hashes = modules.iter().map(|module| format!("{:016x}", module.source_hash));
-        options.properties.extend(hashes.map(|hash| (SOURCE_HASH.to_owned(), hash)));
+        let hash = source_hash(modules.iter().copied());
+        options.properties.extend(hash.map(|hash| (SOURCE_HASH.to_owned(), hash)));
         Self::start_with(device, &kernels, locations, &options, output)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use warptrace_device::TracePoints;
+use warptrace_device::{KernelModule, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 
@@ -14,8 +14,10 @@ use crate::{Placement, Window};
 pub struct TracedProgram<'a> {
     /// Each kernel's name and source file.
     pub kernels: &'a [(&'a str, &'a str)],
-    /// The trace points of all kernels; ids are unique in the program.
+    /// The trace points of all kernels that were placed by hand; ids are unique in the program.
     pub points: &'a [TracePoints],
+    /// Modules whose automatic trace points the kernels have; their ids, too, are unique in the program.
+    pub modules: &'a [KernelModule],
 }
 
 /// What happens where events do not fit into device memory.

@@ -42,6 +42,9 @@ pub struct SimOptions {
     pub threads: Option<usize>,
     /// Called as blocks end.
     pub progress: Option<ProgressHook>,
+    /// Multiprocessors that the device says it has, by which programs choose grids; `None`: one for each of
+    /// its threads.
+    pub multiprocessors: Option<u32>,
 }
 
 impl fmt::Debug for SimOptions {
@@ -49,6 +52,7 @@ impl fmt::Debug for SimOptions {
         f.debug_struct("SimOptions")
             .field("seed", &self.seed)
             .field("threads", &self.threads)
+            .field("multiprocessors", &self.multiprocessors)
             .finish_non_exhaustive()
     }
 }
@@ -162,7 +166,8 @@ impl Device for SimDevice {
     }
 
     fn multiprocessors(&self) -> u32 {
-        u32::try_from(self.threads()).unwrap_or(u32::MAX)
+        let threads = || u32::try_from(self.threads()).unwrap_or(u32::MAX);
+        self.options.multiprocessors.unwrap_or_else(threads)
     }
 
     fn memory(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! Fractal: the Mandelbrot set in double precision, one thread a pixel.
 
 use warptrace_device::math::fma_f64;
-use warptrace_device::{Global, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{Global, simt, trace_points};
+use warptrace_macros::kernels;
 
 trace_points! {
     /// The decisions of [`fractal`](super::fractal()).
@@ -28,12 +29,16 @@ pub fn step(x: f64, y: f64, cx: f64, cy: f64) -> (f64, f64, f64) {
     (fma_f64(x, x, cx - y2), fma_f64(x + x, y, cy), x2 + y2)
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
+
     /// Computes `image[row * width + column]`: the number of steps taken at the pixel, 1..=depth.
     ///
     /// Pixel (row, column) is c = (`left` + column * `pixel`, `top` - row * `pixel`). One-dimensional grid
     /// and block, at least `width * width` threads; `depth` is at least 1. Each thread steps until `depth`
     /// steps are done or |z|^2 > 5 (looked at after the step, as the thesis's do-while does).
+    #[kernel]
     pub fn fractal(image: Global<u32>, width: u32, depth: u32, left: f64, top: f64, pixel: f64) {
         trace_loc(at::ENTER);
         let index = simt::global_thread_x();
@@ -66,3 +71,5 @@ kernel! {
         unsafe { image.set(u64::from(index), steps) };
     }
 }
+
+pub use kernels::*;

@@ -9,7 +9,8 @@
 //! Each element is the fused sum of its products in ascending order, so every device computes the same bits.
 
 use warptrace_device::math::fma_f32;
-use warptrace_device::{Global, Shared, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{Global, Shared, shared_arrays, simt, trace_points};
+use warptrace_macros::kernels;
 
 use crate::float4::Float4;
 
@@ -119,36 +120,40 @@ unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
     }
 }
 
-/// Stores a quadrant if it lies in the matrix.
-///
-/// # Safety
-/// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size` are
-/// multiples of four.
-#[inline(always)]
-unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
-    trace_loc(at::QUADRANT);
-    if (row < size) & (column < size) {
-        trace_loc(at::STORE);
-        let line = u64::from(size / 4);
-        let first = u64::from(row) * line + u64::from(column / 4);
-        // SAFETY: all four rows and columns lie in the matrix.
-        unsafe {
-            c.set(first, sums[0]);
-            c.set(first + line, sums[1]);
-            c.set(first + 2 * line, sums[2]);
-            c.set(first + 3 * line, sums[3]);
-        }
-    } else {
-        trace_loc(at::OUTSIDE);
-    }
-}
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
 
-kernel! {
+    /// Stores a quadrant if it lies in the matrix.
+    ///
+    /// # Safety
+    /// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size` are
+    /// multiples of four.
+    #[inline(always)]
+    unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
+        trace_loc(at::QUADRANT);
+        if (row < size) & (column < size) {
+            trace_loc(at::STORE);
+            let line = u64::from(size / 4);
+            let first = u64::from(row) * line + u64::from(column / 4);
+            // SAFETY: all four rows and columns lie in the matrix.
+            unsafe {
+                c.set(first, sums[0]);
+                c.set(first + line, sums[1]);
+                c.set(first + 2 * line, sums[2]);
+                c.set(first + 3 * line, sums[3]);
+            }
+        } else {
+            trace_loc(at::OUTSIDE);
+        }
+    }
+
     /// Computes `c` = `a` `b` for square matrices of `size` rows, stored row by row, four numbers an element.
     ///
     /// `size` is a multiple of [`DEPTH`] and at least that; the arrays have `size * size / 4` elements.
     /// One-dimensional grid of `tiles` blocks of [`BLOCK`] threads for each [`TILE_ROWS`] rows, where `tiles`
     /// is `size` over [`TILE_COLUMNS`], rounded up.
+    #[kernel]
     pub fn matmul(a: Global<Float4>, b: Global<Float4>, c: Global<Float4>, size: u32, tiles: u32) {
         trace_loc(at::ENTER);
         let thread = simt::thread_idx()[0];
@@ -222,6 +227,8 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;
 
 #[cfg(test)]
 mod tests {

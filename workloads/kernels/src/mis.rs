@@ -9,7 +9,8 @@
 //!
 //! The graph is symmetric and without self-loops; repeated arcs do no harm.
 
-use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{Global, atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use crate::hash::scramble;
 
@@ -59,11 +60,15 @@ pub fn rank(node: u32, degree: u32, average: f32) -> u32 {
     ((share * RANKS) as u32) << 1 | UNDECIDED_BIT
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
+
     /// Gives each node its first status: a rank, or `IN` if it has no neighbours.
     ///
     /// `offsets` are the graph's row offsets (nodes + 1), `status` has one word a node, `average` is the
     /// average degree. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
+    #[kernel]
     pub fn mis_init(offsets: Global<u32>, status: Global<u32>, average: f32) {
         trace_loc(at::INIT_ENTER);
         let nodes = status.len() as u32;
@@ -95,6 +100,7 @@ kernel! {
     /// does. So a grid of any size finishes, although a thread may wait for one whose block has not started.
     /// Every launch decides at least the highest of the undecided nodes. One-dimensional grid; nodes +
     /// threads is at most 2^32 - 1.
+    #[kernel]
     pub fn mis_find(
         offsets: Global<u32>,
         neighbours: Global<u32>,
@@ -181,6 +187,8 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;
 
 /// Status and number in one, so that one comparison orders nodes with ties broken. The order is strict.
 #[inline(always)]

@@ -12,7 +12,8 @@
 //!   shallow without compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set
 //!   Union", 2016). A node's number would not do: on a path whose weights rise it builds one long chain.
 
-use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{Global, atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use crate::hash::scramble;
 
@@ -88,13 +89,17 @@ unsafe fn append(list: Global<Edge>, count: Global<u32>, edge: Edge) {
     }
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
+
     /// Makes each node a tree and lists each edge once.
     ///
     /// `offsets` (nodes + 1), `neighbours` and `weights` (one an arc) are the graph's rows, symmetric;
     /// `parents` has one word a node. `edges` has room for each arc that leads to a higher node,
     /// `edge_count[0]` is 0. The order of the list is not fixed. One-dimensional grid of any size; nodes +
     /// threads is at most 2^32 - 1.
+    #[kernel]
     pub fn mst_init(
         offsets: Global<u32>,
         neighbours: Global<u32>,
@@ -142,6 +147,7 @@ kernel! {
     /// roots as ends, and `kept_count[0]`, 0 before, counts them. `lightest` has one word a node: `NO_EDGE`
     /// before at each root that has an edge, the key of its lightest edge after. Nobody writes `parents`.
     /// One-dimensional grid of any size; count + threads is at most 2^32 - 1.
+    #[kernel]
     pub fn mst_lightest(
         edges: Global<Edge>,
         count: u32,
@@ -162,9 +168,8 @@ kernel! {
             loop {
                 walked.tick();
                 // SAFETY: ends and parents are nodes.
-                let above = unsafe {
-                    (parents.get(u64::from(edge.first)), parents.get(u64::from(edge.second)))
-                };
+                let above =
+                    unsafe { (parents.get(u64::from(edge.first)), parents.get(u64::from(edge.second))) };
                 let arrived = (above.0 == edge.first) & (above.1 == edge.second);
                 (edge.first, edge.second) = above;
                 if arrived {
@@ -179,7 +184,8 @@ kernel! {
                 // SAFETY: no more edges are kept than there were.
                 unsafe { append(kept, kept_count, edge) };
                 let key = edge.key();
-                let (first, second) = (lightest.at(u64::from(edge.first)), lightest.at(u64::from(edge.second)));
+                let (first, second) =
+                    (lightest.at(u64::from(edge.first)), lightest.at(u64::from(edge.second)));
                 // Looking first spares most atomics: keys only fall, so a stale one is too large at worst.
                 // SAFETY: roots are nodes; the table is reached by atomics only in this kernel.
                 if unsafe { atomic::load_u64(first) } > key {
@@ -209,6 +215,7 @@ kernel! {
     /// set to 1 for each edge that joins the forest. `next_lightest`, the table of the next round, is cleared
     /// at the ends of all edges, which the roots of the next round are among. One-dimensional grid of any
     /// size; count + threads is at most 2^32 - 1.
+    #[kernel]
     pub fn mst_merge(
         edges: Global<Edge>,
         count: u32,
@@ -253,7 +260,8 @@ kernel! {
                     let (low, high) =
                         if scramble(first) < scramble(second) { (first, second) } else { (second, first) };
                     // SAFETY: as above.
-                    let before = unsafe { atomic::compare_exchange_u32(parents.at(u64::from(high)), high, low) };
+                    let before =
+                        unsafe { atomic::compare_exchange_u32(parents.at(u64::from(high)), high, low) };
                     if before == high {
                         trace_loc(at::LINKED);
                         break;
@@ -269,3 +277,5 @@ kernel! {
         trace_loc(at::MERGE_DONE);
     }
 }
+
+pub use kernels::*;

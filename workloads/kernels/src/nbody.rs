@@ -5,7 +5,8 @@
 //! step reads from what the launch before wrote, so no launch reads what it writes.
 
 use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
-use warptrace_device::{Global, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{Global, simt, trace_points};
+use warptrace_macros::kernels;
 
 trace_points! {
     /// The decisions of [`nbody_force`](super::nbody_force()) and
@@ -65,13 +66,17 @@ pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
     }
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
+
     /// Sums into `accelerations[i]` the pull of the first `sources` of `bodies` (position and mass) on body
     /// i.
     ///
     /// From the second step on (`step` above 0) it adds half a step's change of acceleration to
     /// `velocities[i]`. One-dimensional grid and block, at least as many threads as bodies; all three arrays
     /// have one element a body. `sources` is at most the number of bodies.
+    #[kernel]
     pub fn nbody_force(
         bodies: Global<Float4>,
         velocities: Global<Float4>,
@@ -135,6 +140,7 @@ kernel! {
     ///
     /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element
     /// a body. `half_step` is half of `whole_step`.
+    #[kernel]
     pub fn nbody_integrate(
         bodies: Global<Float4>,
         velocities: Global<Float4>,
@@ -158,3 +164,5 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;

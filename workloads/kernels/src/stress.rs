@@ -6,9 +6,8 @@
 //! memory, and early ends. What a lane does depends on its own draws alone, so its sequence of trace points
 //! is known in advance, whatever the order in which the groups of a warp run.
 
-use warptrace_device::{
-    Global, Location, atomic, kernel, shared_arrays, simt, trace_loc, trace_loop, trace_points,
-};
+use warptrace_device::{Global, Location, atomic, shared_arrays, simt, trace_points};
+use warptrace_macros::kernels;
 
 use crate::hash::scramble;
 
@@ -120,165 +119,6 @@ unsafe fn count(bins: Global<u32>, number: u32) {
     unsafe { atomic::add_u32(bins.at(u64::from(number % BINS)), 1) };
 }
 
-/// Halves a number, or triples it and adds 1, until it is 1 (Collatz). Answers where it ended.
-#[inline(always)]
-fn climb(walk: &mut Walk) -> u32 {
-    let mut number = walk.draw() % 64 + 1;
-    let mut left = CLIMB_STEPS;
-    while number != 1 {
-        trace_loc(at::CLIMB);
-        walk.pass(at::CLIMB);
-        if left == 0 {
-            trace_loc(at::CLIMB_LONG);
-            walk.pass(at::CLIMB_LONG);
-            return number;
-        }
-        left -= 1;
-        if number % 2 == 1 {
-            trace_loc(at::CLIMB_ODD);
-            walk.pass(at::CLIMB_ODD);
-            number = 3 * number + 1;
-        } else {
-            trace_loc(at::CLIMB_EVEN);
-            walk.pass(at::CLIMB_EVEN);
-            number /= 2;
-        }
-    }
-    trace_loc(at::CLIMB_TOP);
-    walk.pass(at::CLIMB_TOP);
-    number
-}
-
-/// Rows of cells; the lane may leave both loops from any cell.
-///
-/// # Safety
-/// As for [`count`].
-#[inline(always)]
-unsafe fn cross(walk: &mut Walk, bins: Global<u32>) {
-    let mut rows = walk.draw() % 4;
-    while rows != 0 {
-        trace_loc(at::ROW);
-        walk.pass(at::ROW);
-        let mut cells = walk.draw() % 5;
-        while cells != 0 {
-            trace_loc(at::CELL);
-            walk.pass(at::CELL);
-            let way = walk.draw();
-            if way & 1 == 0 {
-                trace_loc(at::CELL_LEFT);
-                walk.pass(at::CELL_LEFT);
-            } else {
-                trace_loc(at::CELL_RIGHT);
-                walk.pass(at::CELL_RIGHT);
-                // SAFETY: the caller's promise.
-                unsafe { count(bins, way >> 8) };
-            }
-            if way >> 1 & 15 == 0 {
-                trace_loc(at::CUT);
-                walk.pass(at::CUT);
-                return;
-            }
-            cells -= 1;
-        }
-        rows -= 1;
-    }
-}
-
-/// One of eight ways.
-///
-/// # Safety
-/// As for [`count`]; the block's counters are cleared.
-#[inline(always)]
-unsafe fn fan_out(walk: &mut Walk, bins: Global<u32>) {
-    let way = walk.draw();
-    match way % 8 {
-        0 => {
-            trace_loc(at::FAN_0);
-            walk.pass(at::FAN_0);
-        }
-        1 => {
-            trace_loc(at::FAN_1);
-            walk.pass(at::FAN_1);
-        }
-        2 => {
-            trace_loc(at::FAN_2);
-            walk.pass(at::FAN_2);
-            // SAFETY: the caller's promise.
-            unsafe { count(bins, way >> 8) };
-        }
-        3 => {
-            trace_loc(at::FAN_3);
-            walk.pass(at::FAN_3);
-        }
-        4 => {
-            trace_loc(at::FAN_4);
-            walk.pass(at::FAN_4);
-            // SAFETY: below the number of counters; reached by atomics only.
-            unsafe { stress_counters().fetch_add(way >> 8 & (COUNTERS - 1), 1) };
-        }
-        5 => {
-            trace_loc(at::FAN_5);
-            walk.pass(at::FAN_5);
-        }
-        6 => {
-            trace_loc(at::FAN_6);
-            walk.pass(at::FAN_6);
-        }
-        _ => {
-            trace_loc(at::FAN_7);
-            walk.pass(at::FAN_7);
-        }
-    }
-}
-
-/// The two sides of a warp: lanes of one side wait for each other and for nobody else. `lanes` still walk.
-///
-/// # Safety
-/// All `lanes` come here; the block's counters are cleared.
-#[inline(always)]
-unsafe fn take_sides(walk: &mut Walk, lanes: u32) {
-    let way = walk.draw();
-    let near = simt::ballot(lanes, way & 1 == 0);
-    let mut steps = way >> 8 & 7;
-    if way & 1 == 0 {
-        trace_loc(at::NEAR);
-        walk.pass(at::NEAR);
-        let mut taken = trace_loop(at::NEAR_STEP);
-        while steps != 0 {
-            taken.tick();
-            walk.pass(at::NEAR_STEP);
-            // SAFETY: below the number of counters; reached by atomics only.
-            unsafe { stress_counters().fetch_add(steps, 1) };
-            steps -= 1;
-        }
-        drop(taken);
-        simt::sync_warp(near);
-        trace_loc(at::NEAR_MET);
-        walk.pass(at::NEAR_MET);
-    } else {
-        trace_loc(at::FAR);
-        walk.pass(at::FAR);
-        while steps != 0 {
-            trace_loc(at::FAR_STEP);
-            walk.pass(at::FAR_STEP);
-            if way >> 16 & steps != 0 {
-                trace_loc(at::FAR_COUNTED);
-                walk.pass(at::FAR_COUNTED);
-                // SAFETY: as above.
-                unsafe { stress_counters().fetch_add(0, steps) };
-            } else {
-                trace_loc(at::FAR_PASSED);
-                walk.pass(at::FAR_PASSED);
-            }
-            steps -= 1;
-        }
-        simt::sync_warp(lanes & !near);
-        trace_loc(at::FAR_MET);
-        walk.pass(at::FAR_MET);
-    }
-    walk.sum = mix(walk.sum, near);
-}
-
 /// The thread leaves. The last one of a block writes its counters to `counts`.
 ///
 /// No trace point says who is last: that depends on the order in which threads run, and nothing traced here
@@ -304,7 +144,169 @@ unsafe fn leave(counts: Global<u32>) {
     }
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed)]
+mod kernels {
+    use super::*;
+
+    /// Halves a number, or triples it and adds 1, until it is 1 (Collatz). Answers where it ended.
+    #[inline(always)]
+    fn climb(walk: &mut Walk) -> u32 {
+        let mut number = walk.draw() % 64 + 1;
+        let mut left = CLIMB_STEPS;
+        while number != 1 {
+            trace_loc(at::CLIMB);
+            walk.pass(at::CLIMB);
+            if left == 0 {
+                trace_loc(at::CLIMB_LONG);
+                walk.pass(at::CLIMB_LONG);
+                return number;
+            }
+            left -= 1;
+            if number % 2 == 1 {
+                trace_loc(at::CLIMB_ODD);
+                walk.pass(at::CLIMB_ODD);
+                number = 3 * number + 1;
+            } else {
+                trace_loc(at::CLIMB_EVEN);
+                walk.pass(at::CLIMB_EVEN);
+                number /= 2;
+            }
+        }
+        trace_loc(at::CLIMB_TOP);
+        walk.pass(at::CLIMB_TOP);
+        number
+    }
+
+    /// Rows of cells; the lane may leave both loops from any cell.
+    ///
+    /// # Safety
+    /// As for [`count`].
+    #[inline(always)]
+    unsafe fn cross(walk: &mut Walk, bins: Global<u32>) {
+        let mut rows = walk.draw() % 4;
+        while rows != 0 {
+            trace_loc(at::ROW);
+            walk.pass(at::ROW);
+            let mut cells = walk.draw() % 5;
+            while cells != 0 {
+                trace_loc(at::CELL);
+                walk.pass(at::CELL);
+                let way = walk.draw();
+                if way & 1 == 0 {
+                    trace_loc(at::CELL_LEFT);
+                    walk.pass(at::CELL_LEFT);
+                } else {
+                    trace_loc(at::CELL_RIGHT);
+                    walk.pass(at::CELL_RIGHT);
+                    // SAFETY: the caller's promise.
+                    unsafe { count(bins, way >> 8) };
+                }
+                if way >> 1 & 15 == 0 {
+                    trace_loc(at::CUT);
+                    walk.pass(at::CUT);
+                    return;
+                }
+                cells -= 1;
+            }
+            rows -= 1;
+        }
+    }
+
+    /// One of eight ways.
+    ///
+    /// # Safety
+    /// As for [`count`]; the block's counters are cleared.
+    #[inline(always)]
+    unsafe fn fan_out(walk: &mut Walk, bins: Global<u32>) {
+        let way = walk.draw();
+        match way % 8 {
+            0 => {
+                trace_loc(at::FAN_0);
+                walk.pass(at::FAN_0);
+            }
+            1 => {
+                trace_loc(at::FAN_1);
+                walk.pass(at::FAN_1);
+            }
+            2 => {
+                trace_loc(at::FAN_2);
+                walk.pass(at::FAN_2);
+                // SAFETY: the caller's promise.
+                unsafe { count(bins, way >> 8) };
+            }
+            3 => {
+                trace_loc(at::FAN_3);
+                walk.pass(at::FAN_3);
+            }
+            4 => {
+                trace_loc(at::FAN_4);
+                walk.pass(at::FAN_4);
+                // SAFETY: below the number of counters; reached by atomics only.
+                unsafe { stress_counters().fetch_add(way >> 8 & (COUNTERS - 1), 1) };
+            }
+            5 => {
+                trace_loc(at::FAN_5);
+                walk.pass(at::FAN_5);
+            }
+            6 => {
+                trace_loc(at::FAN_6);
+                walk.pass(at::FAN_6);
+            }
+            _ => {
+                trace_loc(at::FAN_7);
+                walk.pass(at::FAN_7);
+            }
+        }
+    }
+
+    /// The two sides of a warp: lanes of one side wait for each other and for nobody else. `lanes` still walk.
+    ///
+    /// # Safety
+    /// All `lanes` come here; the block's counters are cleared.
+    #[inline(always)]
+    unsafe fn take_sides(walk: &mut Walk, lanes: u32) {
+        let way = walk.draw();
+        let near = simt::ballot(lanes, way & 1 == 0);
+        let mut steps = way >> 8 & 7;
+        if way & 1 == 0 {
+            trace_loc(at::NEAR);
+            walk.pass(at::NEAR);
+            let mut taken = trace_loop(at::NEAR_STEP);
+            while steps != 0 {
+                taken.tick();
+                walk.pass(at::NEAR_STEP);
+                // SAFETY: below the number of counters; reached by atomics only.
+                unsafe { stress_counters().fetch_add(steps, 1) };
+                steps -= 1;
+            }
+            drop(taken);
+            simt::sync_warp(near);
+            trace_loc(at::NEAR_MET);
+            walk.pass(at::NEAR_MET);
+        } else {
+            trace_loc(at::FAR);
+            walk.pass(at::FAR);
+            while steps != 0 {
+                trace_loc(at::FAR_STEP);
+                walk.pass(at::FAR_STEP);
+                if way >> 16 & steps != 0 {
+                    trace_loc(at::FAR_COUNTED);
+                    walk.pass(at::FAR_COUNTED);
+                    // SAFETY: as above.
+                    unsafe { stress_counters().fetch_add(0, steps) };
+                } else {
+                    trace_loc(at::FAR_PASSED);
+                    walk.pass(at::FAR_PASSED);
+                }
+                steps -= 1;
+            }
+            simt::sync_warp(lanes & !near);
+            trace_loc(at::FAR_MET);
+            walk.pass(at::FAR_MET);
+        }
+        walk.sum = mix(walk.sum, near);
+    }
+
     /// Walks: thread i draws its way from `seed`, for at most `rounds` rounds, of which there is at least
     /// one.
     ///
@@ -312,6 +314,7 @@ kernel! {
     /// `passed`; there are as many walks as `sums` has elements. `bins` ([`BINS`] counters, any values) is
     /// added to, `counts` ([`COUNTERS`] a block) is written. One-dimensional grid and block of whole warps,
     /// at least as many threads as walks.
+    #[kernel]
     pub fn stress(
         sums: Global<u32>,
         passed: Global<u32>,
@@ -395,6 +398,8 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;
 
 #[cfg(test)]
 mod tests {

@@ -46,6 +46,27 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
         ("dmr_emit", "workloads/kernels/src/dmr/emit.rs"),
     ],
     points: &warptrace_kernels::dmr::POINTS,
+    modules: &[],
+    automatic: Some(&AUTOMATIC),
+};
+
+/// The same with automatic trace points.
+static AUTOMATIC: ProgramInfo = ProgramInfo {
+    name: "dmr",
+    kernels: &[
+        ("dmr_find_bad_automatic", "workloads/kernels/src/dmr/init.rs"),
+        ("dmr_enqueue_automatic", "workloads/kernels/src/dmr/init.rs"),
+        ("dmr_mark_automatic", "workloads/kernels/src/dmr/mark.rs"),
+        ("dmr_check_automatic", "workloads/kernels/src/dmr/claim.rs"),
+        ("dmr_reclaim_automatic", "workloads/kernels/src/dmr/claim.rs"),
+        ("dmr_verify_automatic", "workloads/kernels/src/dmr/claim.rs"),
+        ("dmr_commit_automatic", "workloads/kernels/src/dmr/commit.rs"),
+        ("dmr_count_automatic", "workloads/kernels/src/dmr/emit.rs"),
+        ("dmr_emit_automatic", "workloads/kernels/src/dmr/emit.rs"),
+    ],
+    points: &[],
+    modules: &warptrace_kernels::dmr::MODULES,
+    automatic: None,
 };
 
 /// How to refine.

@@ -14,6 +14,8 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "fault",
     kernels: &[("fault", "workloads/kernels/src/fault.rs")],
     points: &[warptrace_kernels::fault::at::POINTS],
+    modules: &[],
+    automatic: None,
 };
 
 /// Threads of a block.

@@ -24,6 +24,20 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "mis",
     kernels: &[("mis_init", "workloads/kernels/src/mis.rs"), ("mis_find", "workloads/kernels/src/mis.rs")],
     points: &[warptrace_kernels::mis::at::POINTS],
+    modules: &[],
+    automatic: Some(&AUTOMATIC),
+};
+
+/// The same with automatic trace points.
+static AUTOMATIC: ProgramInfo = ProgramInfo {
+    name: "mis",
+    kernels: &[
+        ("mis_init_automatic", "workloads/kernels/src/mis.rs"),
+        ("mis_find_automatic", "workloads/kernels/src/mis.rs"),
+    ],
+    points: &[],
+    modules: &[warptrace_kernels::mis::automatic::MODULE],
+    automatic: None,
 };
 
 /// How to run.

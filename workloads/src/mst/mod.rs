@@ -27,6 +27,21 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
         ("mst_merge", "workloads/kernels/src/mst.rs"),
     ],
     points: &[warptrace_kernels::mst::at::POINTS],
+    modules: &[],
+    automatic: Some(&AUTOMATIC),
+};
+
+/// The same with automatic trace points.
+static AUTOMATIC: ProgramInfo = ProgramInfo {
+    name: "mst",
+    kernels: &[
+        ("mst_init_automatic", "workloads/kernels/src/mst.rs"),
+        ("mst_lightest_automatic", "workloads/kernels/src/mst.rs"),
+        ("mst_merge_automatic", "workloads/kernels/src/mst.rs"),
+    ],
+    points: &[],
+    modules: &[warptrace_kernels::mst::automatic::MODULE],
+    automatic: None,
 };
 
 /// Each round at least halves the trees that an edge leaves, and there are fewer than 2^32.

@@ -33,6 +33,20 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
         ("nbody_integrate", "workloads/kernels/src/nbody.rs"),
     ],
     points: &[warptrace_kernels::nbody::at::POINTS],
+    modules: &[],
+    automatic: Some(&AUTOMATIC),
+};
+
+/// The same with automatic trace points.
+static AUTOMATIC: ProgramInfo = ProgramInfo {
+    name: "nbody",
+    kernels: &[
+        ("nbody_force_automatic", "workloads/kernels/src/nbody.rs"),
+        ("nbody_integrate_automatic", "workloads/kernels/src/nbody.rs"),
+    ],
+    points: &[],
+    modules: &[warptrace_kernels::nbody::automatic::MODULE],
+    automatic: None,
 };
 
 /// Most bodies: thread numbers have 32 bits.

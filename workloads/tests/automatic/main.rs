@@ -1,114 +1,212 @@
-//! Kernels with the trace points of `#[kernels]` beside the same kernels with those placed by hand: same
-//! results, and each lane takes the same decisions in the same order.
+//! Kernels with automatic trace points beside the same kernels with those placed by hand: same results, and each
+//! lane takes the same decisions in the same order.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod fractal;
-mod stress;
+mod mapping;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
+use mapping::{JOINS, Mapping};
 use warptrace_decoder::TraceFile;
-use warptrace_device::{KernelCall, KernelModule, TracePoints};
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{Buffer, LaunchShape, Session, SessionOptions, SimDevice, SimOptions};
-use warptrace_workloads::fractal::FractalOptions;
-use warptrace_workloads::stress::{StressOptions, StressResult};
+use warptrace_host::{Launcher, Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_workloads::dmr::{self, DmrOptions};
+use warptrace_workloads::fractal::{self, FractalOptions};
+use warptrace_workloads::inputs::{ArcList, Cleaning, Graph, generate};
+use warptrace_workloads::matmul;
+use warptrace_workloads::mis::{self, MisOptions};
+use warptrace_workloads::mst::{self, MstOptions};
+use warptrace_workloads::nbody::{self, NbodyOptions};
+use warptrace_workloads::stress::{self, StressOptions};
+use warptrace_workloads::{Automatic, ProgramInfo};
 
-/// Which location placed by hand each of the macro's stands for: the one that the line behind it names. Those
-/// that no line names say what a person did not find worth a trace point.
-fn by_hand(module: &KernelModule, source: &str, points: TracePoints) -> BTreeMap<u16, u16> {
-    let lines: Vec<&str> = source.lines().collect();
-    let named = |line: usize| -> Option<u16> {
-        let (_, rest) = lines.get(line)?.split_once("at::")?;
-        let name = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
-        points.points.iter().find(|point| point.name == name).map(|point| point.id)
-    };
-    // Lines count from 1, so this is the one behind.
-    let found =
-        module.locations.iter().filter_map(|location| Some((location.id, named(location.line as usize)?)));
-    found.collect()
+fn simulator() -> SimDevice {
+    SimDevice::new(SimOptions::default())
 }
 
-/// Runs a kernel traced, and checks each lane's way, in the words of the trace points placed by hand.
-fn check_lanes(
-    module: &KernelModule,
-    call: &KernelCall,
-    (device, shape): (&mut SimDevice, LaunchShape),
-    by_hand: &BTreeMap<u16, u16>,
-    expected: impl Fn(u64) -> Vec<u16>,
-) {
-    for counted in [false, true] {
-        let predict = CodecSpec::Predict(PredictParams::DEFAULT);
-        let options = SessionOptions { counted, dual: true, ..SessionOptions::new(predict) };
-        let mut session = Session::start_module(device, module, &options, Vec::new()).unwrap();
-        // SAFETY: the caller's buffers are what the kernel expects, and outlive the launch.
-        unsafe { session.record(call, &shape) }.unwrap();
-        let (bytes, _, report) = session.finish().unwrap();
-        assert_eq!((report.lost, report.recorded), (0, report.attempted));
-        let file = TraceFile::from_bytes(bytes).unwrap();
-        assert!(file.verify().is_ok(), "{}", file.verify());
-        for warp in 0..shape.warps() as u32 {
+/// Records a program; checks the trace.
+fn record<T>(
+    program: &ProgramInfo,
+    counted: bool,
+    run: impl FnOnce(&mut dyn Launcher) -> T,
+) -> (T, TraceFile) {
+    let predict = CodecSpec::Predict(PredictParams::DEFAULT);
+    let options =
+        SessionOptions { counted, dual: true, memory_bytes: Some(256 << 20), ..SessionOptions::new(predict) };
+    let mut device = simulator();
+    let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new()).unwrap();
+    let result = run(&mut session);
+    let (bytes, _, report) = session.finish().unwrap();
+    assert_eq!((report.lost, report.recorded), (0, report.attempted), "{}", program.name);
+    let file = TraceFile::from_bytes(bytes).unwrap();
+    assert!(file.verify().is_ok(), "{}", file.verify());
+    (result, file)
+}
+
+/// Records a program with both kinds of trace points; answers both traces, after comparing the results.
+fn both<T: PartialEq + std::fmt::Debug>(
+    program: &ProgramInfo,
+    counted: bool,
+    run: impl Fn(&mut dyn Launcher) -> T,
+) -> [TraceFile; 2] {
+    let untraced = run(&mut Untraced(&mut simulator()));
+    let alone = run(&mut Automatic(&mut Untraced(&mut simulator())));
+    let (by_hand, first) = record(program, counted, |launcher| run(launcher));
+    let automatic = program.automatic.unwrap();
+    let (recorded, second) = record(automatic, counted, |launcher| run(&mut Automatic(launcher)));
+    assert!(untraced == alone && untraced == by_hand && untraced == recorded, "{}", program.name);
+    [first, second]
+}
+
+/// Checks that each lane passes the same trace points placed by hand: those of the one trace are what
+/// `mapping` makes of the other. `joins` are passed over.
+fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], mapping: &Mapping) {
+    let names = program.points.iter().flat_map(|points| points.points);
+    let joins: BTreeSet<u16> =
+        names.filter(|point| JOINS.contains(&point.name)).map(|point| point.id).collect();
+    assert_eq!(by_hand.launches().count(), automatic.launches().count(), "{}", program.name);
+    for launch in by_hand.launches() {
+        for warp in 0..launch.warps() {
             for lane in 0..32 {
-                let found = file.lane_locations(0, warp, 0, lane).unwrap();
-                let found = found.map(|location| location.unwrap());
-                let found: Vec<u16> = found.filter_map(|id| by_hand.get(&id).copied()).collect();
-                let thread = u64::from(warp) * 32 + u64::from(lane);
-                assert_eq!(found, expected(thread), "thread {thread}, counted {counted}");
+                let passed = |file: &TraceFile| -> Vec<u16> {
+                    let found = file.lane_locations(launch.number(), warp, 0, lane).unwrap();
+                    found.map(|location| location.unwrap()).collect()
+                };
+                let expected: Vec<u16> =
+                    passed(by_hand).into_iter().filter(|id| !joins.contains(id)).collect();
+                let found = passed(automatic);
+                let found: Vec<u16> =
+                    found.iter().flat_map(|id| mapping.get(id).into_iter().flatten()).copied().collect();
+                let name = program.name;
+                assert_eq!(found, expected, "{name}: launch {}, warp {warp}, lane {lane}", launch.number());
             }
         }
     }
 }
 
+/// Runs a program with both kinds of trace points and compares results and lanes.
+fn check<T: PartialEq + std::fmt::Debug>(program: &ProgramInfo, run: impl Fn(&mut dyn Launcher) -> T) {
+    let mapping = mapping::of(program);
+    for counted in [false, true] {
+        compare_lanes(program, &both(program, counted, &run), &mapping);
+    }
+}
+
+fn graph(nodes: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Graph {
+    let mut list = ArcList::new(nodes, false);
+    edges.into_iter().for_each(|(u, v)| list.push_edge(u, v, 0));
+    list.into_graph(&Cleaning::default()).unwrap().0
+}
+
 #[test]
 fn fractal_takes_the_same_decisions() {
     let options = FractalOptions::new(50, 60);
-    let mut device = SimDevice::new(SimOptions::default());
-    let pixels = 50 * 50;
-    let image = Buffer::<u32>::filled(&mut device, pixels, 0).unwrap();
-    let region = options.region;
-    let pixel = region.side / f64::from(options.width);
-    let call = fractal::automatic::fractal(image.global(), 50, 60, region.left, region.top, pixel);
-    let module = &fractal::automatic::MODULE;
-    let points = warptrace_kernels::fractal::at::POINTS;
-    let by_hand = by_hand(module, include_str!("fractal.rs"), points);
-    assert_eq!(by_hand.len(), points.points.len());
-    let shape = LaunchShape::linear(pixels as u64, options.block);
-    check_lanes(module, &call, (&mut device, shape), &by_hand, |thread| {
-        warptrace_workloads::fractal::lane_locations(&options, thread)
-    });
-    assert_eq!(image.download(&mut device).unwrap(), warptrace_workloads::fractal::reference(&options));
+    check(&fractal::PROGRAM, |launcher| fractal::run(launcher, &options).unwrap().image);
+    let image = fractal::run(&mut Automatic(&mut Untraced(&mut simulator())), &options).unwrap().image;
+    assert_eq!(image, fractal::reference(&options));
 }
 
 #[test]
 fn stress_takes_the_same_decisions() {
     let options = StressOptions { block: 64, seed: 7, ..StressOptions::new(150, 12) };
-    let expected = warptrace_workloads::stress::reference(&options);
-    let mut device = SimDevice::new(SimOptions::default());
-    let blocks = options.walks.div_ceil(options.block) as usize;
-    let [sums, passed, bins, counts] =
-        [150, 150, 256, blocks * 8].map(|length| Buffer::<u32>::filled(&mut device, length, 0).unwrap());
-    let call = stress::automatic::stress(
-        sums.global(),
-        passed.global(),
-        bins.global(),
-        counts.global(),
-        options.seed,
-        options.rounds,
-    );
-    let module = &stress::automatic::MODULE;
-    let points = warptrace_kernels::stress::at::POINTS;
-    let mut by_hand = by_hand(module, include_str!("stress.rs"), points);
-    let entry = module.locations.iter().find(|location| location.name == "stress").unwrap();
-    by_hand.insert(entry.id, warptrace_kernels::stress::at::ENTER.id());
-    let mut covered: Vec<u16> = by_hand.values().copied().collect();
-    covered.sort_unstable();
-    assert_eq!(covered, (1..=points.points.len() as u16).collect::<Vec<_>>(), "each stands for one");
-    let shape = LaunchShape::linear(options.walks.into(), options.block);
-    check_lanes(module, &call, (&mut device, shape), &by_hand, |thread| {
-        warptrace_workloads::stress::lane_locations(&options, thread)
-    });
-    let [sums, passed, counts] = [sums, passed, counts].map(|buffer| buffer.download(&mut device).unwrap());
-    // The bins have been added to by each of the two launches.
-    let bins: Vec<u32> = bins.download(&mut device).unwrap().iter().map(|count| count / 2).collect();
-    assert_eq!(StressResult { sums, passed, bins, counts }, expected);
+    check(&stress::PROGRAM, |launcher| stress::run(launcher, &options).unwrap().result);
+    let walked = stress::run(&mut Automatic(&mut Untraced(&mut simulator())), &options).unwrap().result;
+    assert_eq!(walked, stress::reference(&options));
+}
+
+#[test]
+fn nbody_takes_the_same_decisions() {
+    let program = &nbody::PROGRAM;
+    // By hand, the pulls of a round of eight are eight events; the loop of the rest follows.
+    let mut mapping = mapping::of(program);
+    let interact = warptrace_kernels::nbody::at::INTERACT.id();
+    let loops: Vec<u16> = program.automatic.unwrap().modules[0]
+        .locations
+        .iter()
+        .filter(|location| location.kind == warptrace_device::LocationKind::LoopBody)
+        .map(|location| location.id)
+        .collect();
+    let [rounds, rest] = loops[..] else { panic!("two loops: {loops:?}") };
+    assert_eq!(mapping.insert(rounds, vec![interact; 8]), Some(vec![interact]));
+    mapping.insert(rest, vec![interact]);
+    let bodies = nbody::plummer(70, 1);
+    for counted in [false, true] {
+        let traces = both(program, counted, |launcher| {
+            let outcome = nbody::run(launcher, &bodies, &NbodyOptions::new(2)).unwrap();
+            (outcome.bodies, outcome.accelerations)
+        });
+        compare_lanes(program, &traces, &mapping);
+    }
+}
+
+#[test]
+fn matmul_takes_the_same_decisions() {
+    let matrices = matmul::Matrices::random(72, 1).unwrap();
+    check(&matmul::PROGRAM, |launcher| matmul::run(launcher, &matrices).unwrap().product);
+}
+
+#[test]
+fn dmr_takes_the_same_decisions() {
+    let mesh = generate::mesh_r1m_like(100, 1).unwrap();
+    let options = DmrOptions { grid: Some("2x64".parse().unwrap()), ..DmrOptions::default() };
+    check(&dmr::PROGRAM, |launcher| dmr::run(launcher, &mesh, &options).unwrap().refined);
+    let refined = dmr::run(&mut Automatic(&mut Untraced(&mut simulator())), &mesh, &options).unwrap();
+    dmr::check(&mesh, &options, &refined.refined).unwrap();
+}
+
+/// Lanes depend on each other where nodes of theirs are neighbours. Here each lane has its own star of four
+/// nodes, or one without neighbours.
+#[test]
+fn mis_takes_the_same_decisions() {
+    let rays = (0..30).flat_map(|lane| (1..4).map(move |ray| (lane, lane + 32 * ray)));
+    let stars = graph(32 * 4 - 1, rays);
+    let options = MisOptions { grid: Some("1x32".parse().unwrap()), ..MisOptions::default() };
+    check(&mis::PROGRAM, |launcher| mis::run(launcher, &stars, &options).unwrap().in_set);
+}
+
+/// The order of the list of edges depends on the order of lanes. Here all edges are alike: each is a tree of
+/// its own.
+#[test]
+fn mst_takes_the_same_decisions() {
+    let edges = graph(64, (0..32).map(|lane| (lane, lane + 32)));
+    let options = MstOptions { grid: Some("1x32".parse().unwrap()) };
+    check(&mst::PROGRAM, |launcher| mst::run(launcher, &edges, &options).unwrap().weight);
+}
+
+#[test]
+fn mis_and_mst_have_the_same_results_on_graphs_of_all_kinds() {
+    let graphs = [
+        generate::amazon0312_like(600, 3).unwrap(),
+        generate::usa_road_ny_like(625, 3).unwrap(),
+        generate::internet_like(500, 3).unwrap(),
+    ];
+    for graph in &graphs {
+        let options = MisOptions { grid: Some("4x64".parse().unwrap()), ..MisOptions::default() };
+        let [_, trace] =
+            both(&mis::PROGRAM, false, |launcher| mis::run(launcher, graph, &options).unwrap().in_set);
+        assert!(trace.launches().count() >= 2);
+        let options = MstOptions { grid: Some("4x64".parse().unwrap()) };
+        both(&mst::PROGRAM, false, |launcher| mst::run(launcher, graph, &options).unwrap().arcs);
+    }
+}
+
+#[test]
+fn every_trace_point_placed_by_hand_has_an_automatic_counterpart() {
+    let programs = [
+        &fractal::PROGRAM,
+        &nbody::PROGRAM,
+        &mis::PROGRAM,
+        &mst::PROGRAM,
+        &dmr::PROGRAM,
+        &matmul::PROGRAM,
+        &stress::PROGRAM,
+    ];
+    for program in programs {
+        let mapped: Vec<u16> = mapping::of(program).into_values().flatten().collect();
+        let placed = program.points.iter().flat_map(|points| points.points);
+        let placed = placed.filter(|point| !JOINS.contains(&point.name)).count();
+        assert_eq!((mapped.len(), mapped.iter().collect::<BTreeSet<_>>().len()), (placed, placed));
+        let ids: Vec<u16> = program.automatic.unwrap().locations().map(|(id, _)| id).collect();
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{}: ids are unique", program.name);
+    }
 }

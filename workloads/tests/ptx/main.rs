@@ -90,9 +90,10 @@ fn workspace() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The names of all kernels.
+/// The names of all kernels, with trace points of either kind.
 fn kernels() -> BTreeSet<&'static str> {
-    PROGRAMS.iter().flat_map(|program| program.kernels).map(|kernel| kernel.0).collect()
+    let both = PROGRAMS.iter().flat_map(|program| [Some(program), program.automatic]);
+    both.flatten().flat_map(|program| program.kernels).map(|kernel| kernel.0).collect()
 }
 
 /// `90` for `sm_90`.

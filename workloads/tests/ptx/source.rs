@@ -107,7 +107,13 @@ fn follows_calls_to_where_the_trace_points_are() {
             TracePoint { id: 3, name: "ROUND", what: "" },
         ],
     };
-    let program = ProgramInfo { name: "p", kernels: &[("kernel", "a.rs")], points: &[POINTS] };
+    let program = ProgramInfo {
+        name: "p",
+        kernels: &[("kernel", "a.rs")],
+        points: &[POINTS],
+        modules: &[],
+        automatic: None,
+    };
     let found: Vec<_> = uses(&program, "kernel").iter().map(|used| (used.point.id, used.is_loop)).collect();
     assert_eq!(found, [(1, false), (2, false), (3, true), (2, true)]);
 }

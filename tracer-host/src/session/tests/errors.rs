@@ -36,7 +36,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
         let points: &'static [TracePoint] = Vec::leak(vec![point(0), point(1)]);
         let source = "trace_loc(at::FIRST);\n\ntrace_loc(at::SECOND);";
         let points = [TracePoints { module: "at", file: "k.rs", source, points }];
-        let program = TracedProgram { kernels: &[("k", "")], points: &points };
+        let program = TracedProgram { kernels: &[("k", "")], points: &points, modules: &[] };
         let mut device = FakeDevice::of([]);
         let options = SessionOptions { codec, ..options(1024) };
         let file = Shared::default();

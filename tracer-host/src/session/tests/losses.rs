@@ -63,8 +63,11 @@ warptrace_device::kernel! {
     }
 }
 
-const PROGRAM: TracedProgram<'static> =
-    TracedProgram { kernels: &[("turns", ""), ("fails", ""), ("hangs", "")], points: &[at::POINTS] };
+const PROGRAM: TracedProgram<'static> = TracedProgram {
+    kernels: &[("turns", ""), ("fails", ""), ("hangs", "")],
+    points: &[at::POINTS],
+    modules: &[],
+};
 
 fn options(policy: Policy) -> SessionOptions {
     SessionOptions { policy, memory_bytes: Some(1 << 20), ..SessionOptions::new(CodecSpec::Raw) }

@@ -20,7 +20,8 @@ use warptrace_format::codec::CodecSpec;
 use super::{Session, SessionError, SessionOptions, TracedProgram};
 use crate::{LaunchShape, LaunchTime};
 
-const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[] };
+const PROGRAM: TracedProgram<'static> =
+    TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[], modules: &[] };
 
 /// Options with so many KiB of device memory, and chunks of one.
 fn options(kib: u64) -> SessionOptions {

@@ -126,6 +126,7 @@ warptrace_device::kernel! {
 const PROGRAM: TracedProgram<'static> = TracedProgram {
     kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
     points: &[at::POINTS],
+    modules: &[],
 };
 
 /// A file that several may look at.

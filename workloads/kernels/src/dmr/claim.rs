@@ -8,7 +8,8 @@
 //!
 //! The item with the smallest key of a round always wins, so that a round with a cavity makes progress.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::layout::{DmrMesh, DmrRound, DmrWork, NO_LINK, counter, priority, scratch, stage, state, unpack};
 use super::scan::{Sums, tally};
@@ -53,51 +54,55 @@ trace_points! {
     }
 }
 
-/// Whether the item with `key` wins.
-///
-/// # Safety
-/// The item has a cavity in its scratch, and its arrays are valid.
-#[inline(always)]
-unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key: u64) -> bool {
-    let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-    // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners are
-    // read with atomics.
-    unsafe {
-        let [triangles, edges, ..] = unpack(work.metas.get(u64::from(item)));
-        let mut i = 0;
-        while i < triangles {
-            trace_loc(at::OWN);
-            let triangle = work.scratch.get(word(scratch::triangle(i)));
-            if atomic::load_u64(mesh.owners.at(u64::from(triangle))) != key {
-                trace_loc(at::OWN_TAKEN);
-                return false;
-            }
-            i += 1;
-        }
-        let mut i = 0;
-        while i < edges {
-            trace_loc(at::RING);
-            let link = work.scratch.get(word(scratch::link(round.bound, i)));
-            if link == NO_LINK {
-                trace_loc(at::RING_OUTSIDE);
-            } else if atomic::load_u64(mesh.owners.at(u64::from(link >> 2))) < key {
-                trace_loc(at::RING_TAKEN);
-                return false;
-            }
-            i += 1;
-        }
-        trace_loc(at::HOLDS);
-        true
-    }
-}
+#[kernels(device = warptrace_device, hand_placed, first_id = 90, callees = { crate::dmr::scan::automatic::tally })]
+mod kernels {
+    use super::*;
 
-kernel! {
+    /// Whether the item with `key` wins.
+    ///
+    /// # Safety
+    /// The item has a cavity in its scratch, and its arrays are valid.
+    #[inline(always)]
+    unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key: u64) -> bool {
+        let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
+        // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners are
+        // read with atomics.
+        unsafe {
+            let [triangles, edges, ..] = unpack(work.metas.get(u64::from(item)));
+            let mut i = 0;
+            while i < triangles {
+                trace_loc(at::OWN);
+                let triangle = work.scratch.get(word(scratch::triangle(i)));
+                if atomic::load_u64(mesh.owners.at(u64::from(triangle))) != key {
+                    trace_loc(at::OWN_TAKEN);
+                    return false;
+                }
+                i += 1;
+            }
+            let mut i = 0;
+            while i < edges {
+                trace_loc(at::RING);
+                let link = work.scratch.get(word(scratch::link(round.bound, i)));
+                if link == NO_LINK {
+                    trace_loc(at::RING_OUTSIDE);
+                } else if atomic::load_u64(mesh.owners.at(u64::from(link >> 2))) < key {
+                    trace_loc(at::RING_TAKEN);
+                    return false;
+                }
+                i += 1;
+            }
+            trace_loc(at::HOLDS);
+            true
+        }
+    }
+
     /// First check: items that hold their claim win, and mark their triangles as taken.
     ///
     /// The mark is smaller than any claim of the round. An item that reads it instead of the claim loses
     /// either way: a winner's key is smaller than those of the items that touch it.
     ///
     /// Launched as `dmr_mark`.
+    #[kernel]
     pub fn dmr_check(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::CHECK);
         let item = simt::global_thread_x();
@@ -136,6 +141,7 @@ kernel! {
     /// more; they are larger than a winner's mark.
     ///
     /// Launched as `dmr_mark`.
+    #[kernel]
     pub fn dmr_reclaim(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::RECLAIM);
         let item = simt::global_thread_x();
@@ -196,6 +202,7 @@ kernel! {
     /// Second check; then each warp counts its winners.
     ///
     /// Launched as `dmr_mark`.
+    #[kernel]
     pub fn dmr_verify(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::VERIFY);
         let item = simt::global_thread_x();
@@ -232,3 +239,5 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;

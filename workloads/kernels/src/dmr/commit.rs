@@ -1,6 +1,7 @@
 //! Winners put their point in.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::geometry::classify;
 use super::layout::{
@@ -31,13 +32,17 @@ trace_points! {
     }
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed, first_id = 140, callees = { crate::dmr::scan::automatic::before })]
+mod kernels {
+    use super::*;
+
     /// Retriangulates the winners' cavities: a fan of triangles from the new point to the frontier, in the
     /// slots of the cavity's triangles and in up to two new ones. Flags, links and the entries for the
     /// worklist are set.
     ///
     /// Point and slots follow from the number of winners before. Where the arrays are full, nothing is
     /// written and the item waits. Launched as `dmr_mark`.
+    #[kernel]
     pub fn dmr_commit(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::ENTER);
         let item = simt::global_thread_x();
@@ -53,7 +58,8 @@ kernel! {
         }
         let winners = simt::ballot(u32::MAX, won);
         // SAFETY: the warps of this shape were counted.
-        let rank = unsafe { before(&work, Sums::Winners) } + (winners & ((1u32 << simt::lane()) - 1)).count_ones();
+        let rank =
+            unsafe { before(&work, Sums::Winners) } + (winners & ((1u32 << simt::lane()) - 1)).count_ones();
         if !won {
             trace_loc(at::NOT_WON);
             return;
@@ -151,3 +157,5 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;

@@ -3,7 +3,8 @@
 //! Each slot has at most one entry on the worklist, which its [`QUEUED`] flag says. A triangle that is
 //! replaced hands flag and entry over to the triangle that takes its slot.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SKIP_SHORT, SKIP_UNSURE, counter, scratch, state, unpack,
@@ -47,10 +48,14 @@ unsafe fn entry(work: &DmrWork, round: &DmrRound, item: u32) -> u32 {
     unsafe { work.queue.get(u64::from(round.head.wrapping_add(item) & mask)) }
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed, first_id = 180, callees = { crate::dmr::scan::automatic::{before, tally} })]
+mod kernels {
+    use super::*;
+
     /// Takes slots that need no entry off the worklist, and counts the entries that each warp will append.
     ///
     /// Launched as `dmr_mark`.
+    #[kernel]
     pub fn dmr_count(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::COUNT);
         let item = simt::global_thread_x();
@@ -101,6 +106,7 @@ kernel! {
     /// Appends the entries to the worklist, in the order of the items.
     ///
     /// Launched as `dmr_mark`. The ring has room for them beside the entries of the round.
+    #[kernel]
     pub fn dmr_emit(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::EMIT);
         let item = simt::global_thread_x();
@@ -143,3 +149,5 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;

@@ -1,6 +1,7 @@
 //! Before the first round: find the bad triangles and put them on the worklist.
 
-use warptrace_device::{kernel, simt, trace_loc, trace_points};
+use warptrace_device::{simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::geometry::classify;
 use super::layout::{
@@ -49,11 +50,15 @@ fn deal(index: u32, cards: u32, hands: u32) -> u32 {
     hand * (cards / hands) + hand.min(cards % hands) + before
 }
 
-kernel! {
+#[kernels(device = warptrace_device, hand_placed, callees = { crate::dmr::scan::automatic::{before, tally} })]
+mod kernels {
+    use super::*;
+
     /// Sets the flags of the first `round.triangles` triangles (their segment bits are there already) and
     /// counts the bad ones a warp.
     ///
     /// One-dimensional grid, blocks of whole warps, any number of them. `block_counts` is zero.
+    #[kernel]
     pub fn dmr_find_bad(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         let (mut first, end) = share(round.triangles);
         let mut count = 0u32;
@@ -101,6 +106,7 @@ kernel! {
     /// other's way.
     ///
     /// A launch of the same shape, after `dmr_find_bad`, which counted `round.tail` bad triangles.
+    #[kernel]
     pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         // SAFETY: as in the launch before.
         let mut place = unsafe { before(&work, Sums::Winners) };
@@ -132,6 +138,8 @@ kernel! {
         trace_loc(at::ENQUEUE_DONE);
     }
 }
+
+pub use kernels::*;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Phase 1 of a round: grow cavities and claim them.
 
-use warptrace_device::{atomic, kernel, simt, trace_loc, trace_points};
+use warptrace_device::{atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::geometry::{circumcentre, distance_squared, encroaches, is_in_circle, is_left, split_point};
 use super::layout::{
@@ -89,122 +90,126 @@ unsafe fn split_of(mesh: &DmrMesh, edge: u32) -> Split {
     }
 }
 
-/// Grows the cavity of point `p` into the scratch of `item`.
-///
-/// Depth first, counter-clockwise, so that the frontier comes out in order. Starts from triangle `root >> 2`
-/// and looks at its three edges (`splitting` false), or from the triangles on both sides of segment `root`
-/// and looks at their other edges, from the segment's end `b` round to `a` and, if there is an other side,
-/// back to `b`.
-///
-/// A triangle joins if `p` is certainly in its circle, or if `p` does not certainly lie to the left of the
-/// edge through which it is met: so every edge of the frontier is seen from `p`, whatever the rounding.
-///
-/// # Safety
-/// `mesh` and `work` are valid and not written meanwhile but for this item's scratch.
-#[inline(always)]
-unsafe fn grow(
-    mesh: &DmrMesh,
-    work: &DmrWork,
-    round: &DmrRound,
-    item: u32,
-    root: u32,
-    splitting: bool,
-    p: [f64; 2],
-) -> Growth {
-    let bound = round.bound;
-    let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-    let top = scratch::link(bound, bound + 1);
-    let mut growth = Growth { state: state::CLAIMED, triangles: 1, edges: 0, encroached: NO_LINK };
-    let (triangle, edge) = (root >> 2, root & 3);
-    let mut waiting;
-    // SAFETY: scratch positions stay below `scratch::words(bound)`: a cavity of n triangles has at most n + 2
-    // edges that wait or are on the frontier, and n stays within the bound. Links and corners of living
-    // triangles name living triangles and points.
-    unsafe {
-        work.scratch.set(word(scratch::triangle(0)), triangle);
-        if splitting {
-            trace_loc(at::TRY_SPLIT);
-            let twin = mesh.link_words.get(4 * u64::from(triangle) + u64::from(edge));
-            waiting = 0;
-            if twin != NO_LINK {
-                trace_loc(at::SPLIT_INSIDE);
-                work.scratch.set(word(scratch::triangle(1)), twin >> 2);
-                growth.triangles = 2;
-                work.scratch.set(word(top), twin & !3 | previous(twin & 3));
-                work.scratch.set(word(top - 1), twin & !3 | next(twin & 3));
-                waiting = 2;
+#[kernels(device = warptrace_device, hand_placed, first_id = 40, callees = { crate::dmr::scan::automatic::clear })]
+mod kernels {
+    use super::*;
+
+    /// Grows the cavity of point `p` into the scratch of `item`.
+    ///
+    /// Depth first, counter-clockwise, so that the frontier comes out in order. Starts from triangle `root >> 2`
+    /// and looks at its three edges (`splitting` false), or from the triangles on both sides of segment `root`
+    /// and looks at their other edges, from the segment's end `b` round to `a` and, if there is an other side,
+    /// back to `b`.
+    ///
+    /// A triangle joins if `p` is certainly in its circle, or if `p` does not certainly lie to the left of the
+    /// edge through which it is met: so every edge of the frontier is seen from `p`, whatever the rounding.
+    ///
+    /// # Safety
+    /// `mesh` and `work` are valid and not written meanwhile but for this item's scratch.
+    #[inline(always)]
+    unsafe fn grow(
+        mesh: &DmrMesh,
+        work: &DmrWork,
+        round: &DmrRound,
+        item: u32,
+        root: u32,
+        splitting: bool,
+        p: [f64; 2],
+    ) -> Growth {
+        let bound = round.bound;
+        let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
+        let top = scratch::link(bound, bound + 1);
+        let mut growth = Growth { state: state::CLAIMED, triangles: 1, edges: 0, encroached: NO_LINK };
+        let (triangle, edge) = (root >> 2, root & 3);
+        let mut waiting;
+        // SAFETY: scratch positions stay below `scratch::words(bound)`: a cavity of n triangles has at most n + 2
+        // edges that wait or are on the frontier, and n stays within the bound. Links and corners of living
+        // triangles name living triangles and points.
+        unsafe {
+            work.scratch.set(word(scratch::triangle(0)), triangle);
+            if splitting {
+                trace_loc(at::TRY_SPLIT);
+                let twin = mesh.link_words.get(4 * u64::from(triangle) + u64::from(edge));
+                waiting = 0;
+                if twin != NO_LINK {
+                    trace_loc(at::SPLIT_INSIDE);
+                    work.scratch.set(word(scratch::triangle(1)), twin >> 2);
+                    growth.triangles = 2;
+                    work.scratch.set(word(top), twin & !3 | previous(twin & 3));
+                    work.scratch.set(word(top - 1), twin & !3 | next(twin & 3));
+                    waiting = 2;
+                } else {
+                    trace_loc(at::SPLIT_BOUNDARY);
+                }
+                work.scratch.set(word(top - waiting), root & !3 | previous(edge));
+                work.scratch.set(word(top - waiting - 1), root & !3 | next(edge));
+                waiting += 2;
             } else {
-                trace_loc(at::SPLIT_BOUNDARY);
+                trace_loc(at::TRY_CENTRE);
+                work.scratch.set(word(top), root & !3 | 2);
+                work.scratch.set(word(top - 1), root & !3 | 1);
+                work.scratch.set(word(top - 2), root & !3);
+                waiting = 3;
             }
-            work.scratch.set(word(top - waiting), root & !3 | previous(edge));
-            work.scratch.set(word(top - waiting - 1), root & !3 | next(edge));
-            waiting += 2;
-        } else {
-            trace_loc(at::TRY_CENTRE);
-            work.scratch.set(word(top), root & !3 | 2);
-            work.scratch.set(word(top - 1), root & !3 | 1);
-            work.scratch.set(word(top - 2), root & !3);
-            waiting = 3;
-        }
-        while waiting > 0 {
-            trace_loc(at::EDGE);
-            waiting -= 1;
-            let at_edge = work.scratch.get(word(top - waiting));
-            let (triangle, edge) = (u64::from(at_edge >> 2), at_edge & 3);
-            let corners = unpack(mesh.triangles.get(triangle));
-            let link = mesh.link_words.get(4 * triangle + u64::from(edge));
-            let node = pick(corners, edge);
-            let a = unpack_point(mesh.points.get(u64::from(node)));
-            let b = unpack_point(mesh.points.get(u64::from(pick(corners, next(edge)))));
-            let visible = is_left(a, b, p);
-            let is_segment = corners[3] >> edge & 1;
-            if is_segment != 0 {
-                trace_loc(at::SEGMENT);
-                if !splitting && (!visible || encroaches(a, b, p)) {
-                    trace_loc(at::ENCROACHED);
-                    growth.encroached = at_edge;
-                    return growth;
-                }
-                if !visible {
-                    trace_loc(at::HIDDEN);
-                    growth.state = state::UNSURE;
-                    return growth;
-                }
-                trace_loc(at::SEGMENT_KEPT);
-            } else {
-                trace_loc(at::INNER);
-                let across = unpack(mesh.triangles.get(u64::from(link >> 2)));
-                let c = unpack_point(mesh.points.get(u64::from(pick(across, previous(link & 3)))));
-                if !visible || is_in_circle(b, a, c, p) {
-                    trace_loc(at::CROSS);
-                    if growth.triangles >= bound {
-                        trace_loc(at::FULL);
-                        growth.state = state::TOO_LARGE;
+            while waiting > 0 {
+                trace_loc(at::EDGE);
+                waiting -= 1;
+                let at_edge = work.scratch.get(word(top - waiting));
+                let (triangle, edge) = (u64::from(at_edge >> 2), at_edge & 3);
+                let corners = unpack(mesh.triangles.get(triangle));
+                let link = mesh.link_words.get(4 * triangle + u64::from(edge));
+                let node = pick(corners, edge);
+                let a = unpack_point(mesh.points.get(u64::from(node)));
+                let b = unpack_point(mesh.points.get(u64::from(pick(corners, next(edge)))));
+                let visible = is_left(a, b, p);
+                let is_segment = corners[3] >> edge & 1;
+                if is_segment != 0 {
+                    trace_loc(at::SEGMENT);
+                    if !splitting && (!visible || encroaches(a, b, p)) {
+                        trace_loc(at::ENCROACHED);
+                        growth.encroached = at_edge;
                         return growth;
                     }
-                    work.scratch.set(word(scratch::triangle(growth.triangles)), link >> 2);
-                    growth.triangles += 1;
-                    work.scratch.set(word(top - waiting), link & !3 | previous(link & 3));
-                    work.scratch.set(word(top - waiting - 1), link & !3 | next(link & 3));
-                    waiting += 2;
-                    continue;
+                    if !visible {
+                        trace_loc(at::HIDDEN);
+                        growth.state = state::UNSURE;
+                        return growth;
+                    }
+                    trace_loc(at::SEGMENT_KEPT);
+                } else {
+                    trace_loc(at::INNER);
+                    let across = unpack(mesh.triangles.get(u64::from(link >> 2)));
+                    let c = unpack_point(mesh.points.get(u64::from(pick(across, previous(link & 3)))));
+                    if !visible || is_in_circle(b, a, c, p) {
+                        trace_loc(at::CROSS);
+                        if growth.triangles >= bound {
+                            trace_loc(at::FULL);
+                            growth.state = state::TOO_LARGE;
+                            return growth;
+                        }
+                        work.scratch.set(word(scratch::triangle(growth.triangles)), link >> 2);
+                        growth.triangles += 1;
+                        work.scratch.set(word(top - waiting), link & !3 | previous(link & 3));
+                        work.scratch.set(word(top - waiting - 1), link & !3 | next(link & 3));
+                        waiting += 2;
+                        continue;
+                    }
+                    trace_loc(at::FRONTIER);
                 }
-                trace_loc(at::FRONTIER);
+                work.scratch.set(word(scratch::node(bound, growth.edges)), node | is_segment << 31);
+                work.scratch.set(word(scratch::link(bound, growth.edges)), link);
+                growth.edges += 1;
             }
-            work.scratch.set(word(scratch::node(bound, growth.edges)), node | is_segment << 31);
-            work.scratch.set(word(scratch::link(bound, growth.edges)), link);
-            growth.edges += 1;
+            trace_loc(at::GROWN);
+            growth
         }
-        trace_loc(at::GROWN);
-        growth
     }
-}
 
-kernel! {
     /// Grows the cavity of each item and claims its triangles.
     ///
     /// One-dimensional grid of at least `round.items` threads, blocks of whole warps. The scratch has
     /// `scratch::words(bound)` words an item; `bound` is at least 2.
+    #[kernel]
     pub fn dmr_mark(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace_loc(at::ENTER);
         // SAFETY: the host has two places a block.
@@ -271,9 +276,9 @@ kernel! {
                 trace_loc(at::CLAIMED);
                 // Where the frontier ends: where it started, or, on the boundary, at the segment's other end.
                 let open = splitting && growth.edges == growth.triangles + 1;
-                let start = work.scratch.get(
-                    u64::from(scratch::node(round.bound, 0)) * u64::from(round.items) + u64::from(item),
-                );
+                let start = work
+                    .scratch
+                    .get(u64::from(scratch::node(round.bound, 0)) * u64::from(round.items) + u64::from(item));
                 let end = u64::from(scratch::node(round.bound, growth.edges)) * u64::from(round.items)
                     + u64::from(item);
                 work.scratch.set(end, if open { ends[0] } else { start & !(1 << 31) });
@@ -286,3 +291,5 @@ kernel! {
         }
     }
 }
+
+pub use kernels::*;

@@ -53,3 +53,14 @@ pub const POINTS: [warptrace_device::TracePoints; 6] = [
     emit::at::POINTS,
     scan::at::POINTS,
 ];
+
+/// The automatic trace points of all kernels of the program; ids are unique over the modules.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const MODULES: [warptrace_device::KernelModule; 6] = [
+    init::automatic::MODULE,
+    mark::automatic::MODULE,
+    claim::automatic::MODULE,
+    commit::automatic::MODULE,
+    emit::automatic::MODULE,
+    scan::automatic::MODULE,
+];

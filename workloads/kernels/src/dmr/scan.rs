@@ -1,6 +1,7 @@
 //! Places by counting: each warp learns how many there are before it.
 
-use warptrace_device::{atomic, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{atomic, simt, trace_points};
+use warptrace_macros::kernels;
 
 use super::layout::DmrWork;
 
@@ -32,92 +33,99 @@ fn place(sums: Sums, block: u32) -> u64 {
     u64::from(simt::grid_size()[0]) * sums as u64 + u64::from(block)
 }
 
-/// Clears the block's sums, for the [`tally`] of later launches of the same shape.
-///
-/// # Safety
-/// `work` is valid and has two places for each block of the launch.
-#[inline(always)]
-pub(super) unsafe fn clear(work: &DmrWork) {
-    if simt::linear_thread() == 0 {
-        trace_loc(at::CLEAR);
-        let block = simt::linear_block();
-        // SAFETY: the caller's promise; the places are this block's own.
-        unsafe {
-            work.block_counts.set(place(Sums::Winners, block), 0);
-            work.block_counts.set(place(Sums::Entries, block), 0);
-        }
-    } else {
-        trace_loc(at::CLEAR_NOT);
-    }
-}
+#[kernels(device = warptrace_device, hand_placed, first_id = 230)]
+mod kernels {
+    use super::*;
 
-/// Notes the warp's count for [`before`] of a later launch, and adds it to counter `which`.
-///
-/// All lanes of the warp call it, with the same `count`.
-///
-/// # Safety
-/// `work` is valid, has a place for each warp and two for each block of the launch, and its sums are cleared.
-#[inline(always)]
-pub(super) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
-    if simt::lane() == 0 {
-        trace_loc(at::TALLY);
+    /// Clears the block's sums, for the [`tally`] of later launches of the same shape.
+    ///
+    /// # Safety
+    /// `work` is valid and has two places for each block of the launch.
+    #[inline(always)]
+    pub(in crate::dmr) unsafe fn clear(work: &DmrWork) {
+        if simt::linear_thread() == 0 {
+            trace_loc(at::CLEAR);
+            let block = simt::linear_block();
+            // SAFETY: the caller's promise; the places are this block's own.
+            unsafe {
+                work.block_counts.set(place(Sums::Winners, block), 0);
+                work.block_counts.set(place(Sums::Entries, block), 0);
+            }
+        } else {
+            trace_loc(at::CLEAR_NOT);
+        }
+    }
+
+    /// Notes the warp's count for [`before`] of a later launch, and adds it to counter `which`.
+    ///
+    /// All lanes of the warp call it, with the same `count`.
+    ///
+    /// # Safety
+    /// `work` is valid, has a place for each warp and two for each block of the launch, and its sums are cleared.
+    #[inline(always)]
+    pub(in crate::dmr) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
+        if simt::lane() == 0 {
+            trace_loc(at::TALLY);
+            let block = simt::linear_block();
+            let warps = simt::block_threads() / simt::WARP_LANES;
+            let warp = u64::from(block) * u64::from(warps) + u64::from(simt::warp_in_block());
+            // SAFETY: the caller's promise; the warp's place is its own, the sums are atomics.
+            unsafe {
+                work.warp_counts.set(warp, count);
+                atomic::add_u32(work.block_counts.at(place(sums, block)), count);
+                atomic::add_u32(work.counters.at(which), count);
+            }
+        } else {
+            trace_loc(at::TALLY_NOT);
+        }
+    }
+
+    /// The sum of the counts of all warps before this one, in every lane.
+    ///
+    /// All lanes of the warp call it together, in a launch of the shape that tallied.
+    ///
+    /// # Safety
+    /// As for [`tally`].
+    #[inline(always)]
+    pub(in crate::dmr) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
         let block = simt::linear_block();
         let warps = simt::block_threads() / simt::WARP_LANES;
-        let warp = u64::from(block) * u64::from(warps) + u64::from(simt::warp_in_block());
-        // SAFETY: the caller's promise; the warp's place is its own, the sums are atomics.
-        unsafe {
-            work.warp_counts.set(warp, count);
-            atomic::add_u32(work.block_counts.at(place(sums, block)), count);
-            atomic::add_u32(work.counters.at(which), count);
+        let mut total = 0u32;
+        let mut first = 0;
+        let mut steps = trace_loop(at::BLOCK_STEP);
+        while first < block {
+            steps.tick();
+            let other = first + simt::lane();
+            // A place that exists for every lane, so that there is no branch.
+            // SAFETY: the caller's promise.
+            let count = unsafe { work.block_counts.get(place(sums, other.min(block))) };
+            total = total.wrapping_add(if other < block { count } else { 0 });
+            first += simt::WARP_LANES;
         }
-    } else {
-        trace_loc(at::TALLY_NOT);
+        drop(steps);
+        let mut distance = 1;
+        let mut steps = trace_loop(at::LANE_STEP);
+        while distance < simt::WARP_LANES {
+            steps.tick();
+            total = total.wrapping_add(simt::shuffle_xor(u32::MAX, total, distance));
+            distance *= 2;
+        }
+        drop(steps);
+        let mut warp = 0;
+        let mut steps = trace_loop(at::WARP_STEP);
+        while warp < simt::warp_in_block() {
+            steps.tick();
+            let warp_place = u64::from(block) * u64::from(warps) + u64::from(warp);
+            // SAFETY: the caller's promise.
+            total = total.wrapping_add(unsafe { work.warp_counts.get(warp_place) });
+            warp += 1;
+        }
+        drop(steps);
+        total
     }
 }
 
-/// The sum of the counts of all warps before this one, in every lane.
-///
-/// All lanes of the warp call it together, in a launch of the shape that tallied.
-///
-/// # Safety
-/// As for [`tally`].
-#[inline(always)]
-pub(super) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
-    let block = simt::linear_block();
-    let warps = simt::block_threads() / simt::WARP_LANES;
-    let mut total = 0u32;
-    let mut first = 0;
-    let mut steps = trace_loop(at::BLOCK_STEP);
-    while first < block {
-        steps.tick();
-        let other = first + simt::lane();
-        // A place that exists for every lane, so that there is no branch.
-        // SAFETY: the caller's promise.
-        let count = unsafe { work.block_counts.get(place(sums, other.min(block))) };
-        total = total.wrapping_add(if other < block { count } else { 0 });
-        first += simt::WARP_LANES;
-    }
-    drop(steps);
-    let mut distance = 1;
-    let mut steps = trace_loop(at::LANE_STEP);
-    while distance < simt::WARP_LANES {
-        steps.tick();
-        total = total.wrapping_add(simt::shuffle_xor(u32::MAX, total, distance));
-        distance *= 2;
-    }
-    drop(steps);
-    let mut warp = 0;
-    let mut steps = trace_loop(at::WARP_STEP);
-    while warp < simt::warp_in_block() {
-        steps.tick();
-        let warp_place = u64::from(block) * u64::from(warps) + u64::from(warp);
-        // SAFETY: the caller's promise.
-        total = total.wrapping_add(unsafe { work.warp_counts.get(warp_place) });
-        warp += 1;
-    }
-    drop(steps);
-    total
-}
+pub(super) use kernels::*;
 
 /// The sum of `count` over the lanes below this one, and over all lanes.
 ///

@@ -1,0 +1,98 @@
+//! Takes trace points that were placed by hand out of functions.
+
+use std::collections::HashSet;
+
+use syn::visit_mut::{self, VisitMut};
+use syn::{Block, Expr, Item, Pat, Stmt};
+
+/// Takes `trace_loc`, `trace_loop` and what is done with the latter's value out of a function.
+pub(crate) fn strip(block: &mut Block) {
+    Strip { loops: HashSet::new() }.visit_block_mut(block);
+}
+
+struct Strip {
+    /// Names of the variables that hold the trace of a loop.
+    loops: HashSet<String>,
+}
+
+/// The last name of a path.
+fn name(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    }
+}
+
+impl Strip {
+    /// Whether a statement does nothing but trace.
+    fn traces(&mut self, statement: &Stmt) -> bool {
+        match statement {
+            Stmt::Expr(Expr::Call(call), _) => match name(&call.func).as_deref() {
+                Some("trace_loc") => true,
+                Some("drop") => call.args.first().is_some_and(|argument| self.is_loop(argument)),
+                _ => false,
+            },
+            Stmt::Expr(Expr::MethodCall(call), _) => self.is_loop(&call.receiver),
+            Stmt::Local(local) => match (&local.pat, &local.init) {
+                (Pat::Ident(variable), Some(init)) => match &*init.expr {
+                    Expr::Call(call) if name(&call.func).as_deref() == Some("trace_loop") => {
+                        self.loops.insert(variable.ident.to_string());
+                        true
+                    }
+                    _ => false,
+                },
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn is_loop(&self, expression: &Expr) -> bool {
+        name(expression).is_some_and(|name| self.loops.contains(&name))
+    }
+}
+
+impl VisitMut for Strip {
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let before = self.loops.clone();
+        block.stmts.retain(|statement| !self.traces(statement));
+        visit_mut::visit_block_mut(self, block);
+        self.loops = before;
+    }
+
+    fn visit_item_mut(&mut self, _: &mut Item) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::ToTokens;
+
+    use super::*;
+
+    fn stripped(text: &str) -> String {
+        let mut block: Block = syn::parse_str(&format!("{{ {text} }}")).unwrap();
+        strip(&mut block);
+        block.to_token_stream().to_string()
+    }
+
+    fn plain(text: &str) -> String {
+        let block: Block = syn::parse_str(&format!("{{ {text} }}")).unwrap();
+        block.to_token_stream().to_string()
+    }
+
+    #[test]
+    fn what_traces_is_gone_and_nothing_else() {
+        let text = "let mut rounds = trace_loop(at::ROUND); let a = 1;
+            unsafe { while a < 2 { rounds.tick(); rounds.ticks::<8>(); a += walk.tick(); } }
+            drop(rounds); drop(a); if a == 1 { trace_loc(at::ONE); } else { self::trace_loc(at::TWO); pass(at::TWO) }";
+        let expected = "let a = 1; unsafe { while a < 2 { a += walk.tick(); } }
+            drop(a); if a == 1 { } else { pass(at::TWO) }";
+        assert_eq!(stripped(text), plain(expected));
+    }
+
+    #[test]
+    fn names_of_loops_end_with_their_block() {
+        let text = "{ let mut rounds = trace_loop(at::ROUND); rounds.tick(); } rounds.tick();";
+        assert_eq!(stripped(text), plain("{ } rounds.tick();"));
+    }
+}
