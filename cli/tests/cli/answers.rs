@@ -119,8 +119,11 @@ fn what_there_is_not_is_an_error() {
 #[test]
 fn a_trace_that_lacks_events_says_so_first() {
     let folder = Folder::new();
-    let (path, (code, ..)) =
-        folder.record_program("stress", "part.wtrc", &["--walks", "256", "--memory", "1MiB"]);
+    let (path, (code, ..)) = folder.record_program(
+        "stress",
+        "part.wtrc",
+        &["--walks", "256", "--rounds", "64", "--memory", "1MiB"],
+    );
     assert_eq!(code, 3);
     let bytes = std::fs::read(folder.recorded("whole.wtrc", &[])).unwrap();
     let cut = folder.at("cut.wtrc");

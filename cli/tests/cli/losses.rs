@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::{Folder, run, text};
 
 /// A program whose lanes go ways of their own, and memory for a part of their logs.
-const WALKS: [&str; 2] = ["--walks", "256"];
+const WALKS: [&str; 4] = ["--walks", "256", "--rounds", "64"];
 const TOO_SMALL: [&str; 2] = ["--memory", "1MiB"];
 
 /// The line that says what became of the program.
@@ -19,7 +19,7 @@ fn the_result_is_unchanged_and_the_losses_are_exact() {
     let (whole, (code, whole_output, errors)) = folder.record_program("stress", "whole.wtrc", &WALKS);
     assert_eq!((code, errors.as_str()), (0, ""));
     let (path, (code, output, errors)) =
-        folder.record_program("stress", "part.wtrc", &[WALKS, TOO_SMALL].concat());
+        folder.record_program("stress", "part.wtrc", &[&WALKS[..], &TOO_SMALL].concat());
     assert_eq!(code, 3, "{errors}");
     assert!(errors.contains("--memory (now 1 MiB)"), "says what to do: {errors}");
     assert_eq!(result(&output), result(&whole_output));
@@ -63,7 +63,7 @@ fn events(path: &str) -> BTreeMap<Vec<String>, Vec<String>> {
 fn what_was_recorded_is_a_beginning_of_each_warps_events() {
     let folder = Folder::new();
     let (whole, _) = folder.record_program("stress", "whole.wtrc", &WALKS);
-    let (part, _) = folder.record_program("stress", "part.wtrc", &[WALKS, TOO_SMALL].concat());
+    let (part, _) = folder.record_program("stress", "part.wtrc", &[&WALKS[..], &TOO_SMALL].concat());
     let (whole, part) = (events(text(&whole)), events(text(&part)));
     assert!(!part.is_empty() && part.keys().all(|warp| whole.contains_key(warp)));
     for (warp, events) in &part {

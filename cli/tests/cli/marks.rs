@@ -165,7 +165,7 @@ fn lost_in_views(path: &Path) -> u64 {
 #[test]
 fn all_views_of_a_recording_agree() {
     let folder = Folder::new();
-    let walks = ["--walks", "1024", "--memory", "1MiB", "--codec", "predict"];
+    let walks = ["--walks", "1024", "--rounds", "64", "--memory", "1MiB", "--codec", "predict"];
     for (name, more, why) in
         [("stop", &[][..], "memory"), ("stream", &["--policy", "stream", "--stall-limit", "0"], "timeout")]
     {

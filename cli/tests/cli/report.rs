@@ -180,7 +180,7 @@ fn what_is_wrong_is_said_before_anything_is_written() {
 fn an_incomplete_trace_is_called_so_first() {
     let folder = Folder::new();
     // Too little memory: events are lost.
-    let lossy = ["--walks", "256", "--memory", "1MiB"];
+    let lossy = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
     let (path, (code, ..)) = folder.record_program("stress", "lossy.wtrc", &lossy);
     assert_eq!(code, 3);
     let html = page(&path, &[]);

@@ -82,7 +82,7 @@ fn mis(folder: &Folder) -> std::path::PathBuf {
 
 /// A trace that lost events.
 fn lossy(folder: &Folder, more: &[&str]) -> std::path::PathBuf {
-    let arguments = [&["--walks", "256", "--memory", "1MiB"], more].concat();
+    let arguments = [&["--walks", "256", "--rounds", "64", "--memory", "1MiB"], more].concat();
     let (path, (code, ..)) = folder.record_program("stress", "lossy.wtrc", &arguments);
     assert_eq!(code, 3);
     path
