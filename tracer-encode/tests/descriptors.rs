@@ -89,7 +89,7 @@ fn launches_that_cannot_be_are_refused_by_field() {
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 1), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].segment_entries = 4097), "segment_entries");
     assert_eq!(refused(1, |launches| launches[0].accounts += 4), "accounts");
-    assert_eq!(refused(1, |launches| launches[0].ring = 2), "ring");
+    assert_eq!(refused(1, |launches| launches[0].ring = 3), "ring");
     // Halves of another length, and rings that do not begin at multiples of theirs.
     assert_eq!(refused(1, |launches| launches[0].ring = 1), "first_entries");
     let unaligned = |launches: &mut [LoggedLaunch; 2]| {

@@ -92,7 +92,7 @@ fn what_is_left_of_a_killed_recording_can_be_read() {
     let (code, told, error) = run(&["info", text(&path)]);
     assert_eq!(code, 0, "{error}");
     assert!(told.contains("policy `stream`"), "{told}");
-    let (code, decoded, error) = run(&["decode", text(&path), "--format", "csv", "--warp", "0"]);
+    let (code, decoded, error) = run(&["decode", text(&path), "--format", "csv"]);
     assert_eq!(code, 0, "{error}");
     assert!(decoded.lines().count() > 1_000, "{error}");
 }

@@ -72,7 +72,7 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
             let limit =
                 limits[architecture].iter().find(|(name, _)| *name == kernel).map_or(0, |found| found.1);
             assert!(traced.registers <= limit, "{kernel}: {traced:?}, at most {limit} registers");
-            let allowed = if (limit - ROOM..limit).contains(&untraced.registers) { FEW_BYTES } else { 0 };
+            let allowed = if (limit - ROOM..=limit).contains(&untraced.registers) { FEW_BYTES } else { 0 };
             if untraced.spill_bytes == 0 && traced.spill_bytes > allowed {
                 spills.push(format!(
                     "{kernel} for {architecture}, {recording:?}, ring {ring}: {} bytes",
