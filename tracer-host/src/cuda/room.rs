@@ -2,8 +2,8 @@
 //!
 //! A kernel of many blocks fills the card, and each of its warps holds log memory until it leaves. Where all
 //! of them wait for memory, no kernel of the tracer finds room to encode what others have left. So of a
-//! kernel that has blocks for two times the card and more, fewer are on the card at once: each block is given
-//! shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may wait for
+//! kernel that has blocks for two times the card and more, half as many are on the card at once: each block is
+//! given shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may wait for
 //! each other.
 
 use cudarc::driver::sys;
@@ -11,9 +11,6 @@ use cudarc::driver::sys;
 use super::CudaDevice;
 use super::driver::Called;
 use crate::{DeviceError, LaunchShape};
-
-/// Of four blocks that would be on a multiprocessor so many are.
-const QUARTERS: u32 = 2;
 
 /// Bytes of dynamic shared memory with which a kernel, which needs so many, leaves room.
 pub(super) fn leave_room(
@@ -26,7 +23,7 @@ pub(super) fn leave_room(
     use sys::CUdevice_attribute as A;
     let blocks = |bytes: u64| blocks_at_once(function, kernel, shape, bytes);
     let most = blocks(needed)?;
-    let target = (most * QUARTERS / 4).max(1);
+    let target = (most / 2).max(1);
     let waves = u128::from(most) * u128::from(device.multiprocessors);
     if target >= most || shape.block_count() < 2 * waves {
         return Ok(needed);

@@ -45,7 +45,7 @@ impl Look {
 }
 
 impl Streams {
-    /// Looks while a kernel runs: hears of the round under way, starts another, and takes what is there if
+    /// Looks while a kernel runs: hears of the rounds under way, starts another, and takes what is there if
     /// lanes have waited for too long.
     pub(super) fn attend(
         &mut self,
@@ -189,7 +189,6 @@ impl Streams {
                 tracks: self.tracks,
                 segment_count: partition.segment_count,
             };
-            let number = launch.info.number();
             let logs = launch_logs(self.memory.address, partition, launch);
             let Some(plan) = Plan::new(room, &logs) else {
                 // There are so many warps that the host has to take all.
@@ -200,7 +199,6 @@ impl Streams {
             let mut warps = launch.left.split_off(from);
             warps.retain(|warp| launch.taker(*warp) == Taker::Nobody);
             warps.iter().for_each(|warp| launch.set_taker(*warp, Taker::Round));
-            debug_assert_eq!(plan.job.launch, number);
             if !warps.is_empty() {
                 self.rounds[idle].begin(Round { plan, warps })?;
                 return Ok(true);
