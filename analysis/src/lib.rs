@@ -32,6 +32,7 @@ mod parting;
 mod path;
 mod points;
 mod selection;
+mod stacks;
 mod tally;
 #[cfg(test)]
 mod testing;
