@@ -165,6 +165,10 @@ pub(crate) struct Soak {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "stop,ring,stream")]
     pub(crate) policies: Vec<RepeatedPolicy>,
 
+    /// Inputs as large as those that are measured
+    #[arg(long)]
+    pub(crate) large: bool,
+
     /// Minutes of each policy
     #[arg(long, default_value_t = 10.0)]
     pub(crate) minutes: f64,
