@@ -10,4 +10,6 @@ pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
+#[cfg(feature = "tui")]
+pub(crate) mod tui;
 pub(crate) mod verify;

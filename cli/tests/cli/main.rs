@@ -21,6 +21,7 @@ mod record;
 mod report;
 mod report_browser;
 mod support;
+mod tui;
 mod unreadable;
 mod window;
 mod window_streamed;
