@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::plain;
-use warptrace_analysis::{Counts, read_source};
+use warptrace_analysis::{Counts, source_lines};
 use warptrace_decoder::TraceFile;
 
 /// Bytes of source after which no more files are read.
@@ -54,8 +54,9 @@ impl Source {
         let mut source = Self::default();
         let mut bytes = 0;
         for (file, lines) in files {
-            let code =
-                (!file.is_empty() && bytes < MAX_SOURCE_BYTES).then(|| read_source(file, folders)).flatten();
+            let code = (!file.is_empty() && bytes < MAX_SOURCE_BYTES)
+                .then(|| source_lines(trace, file, folders))
+                .flatten();
             bytes += code.iter().flatten().map(String::len).sum::<usize>();
             source.add_file(file, &lines, code.as_deref());
         }
