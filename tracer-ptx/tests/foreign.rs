@@ -131,6 +131,22 @@ fn lines_and_inlined_calls_are_those_of_the_source() {
     assert_eq!((depth("longest"), depth("escape")), (Some(2), Some(0)));
 }
 
+#[test]
+fn parameters_lie_as_the_source_says() {
+    let marked = marked(include_str!("data/foreign/shapes.ptx"), Points::Functions);
+    let layout = |name: &str| -> Vec<(usize, usize, usize)> {
+        let kernel =
+            marked.kernels.iter().find(|kernel| kernel.name.contains(name)).expect("the kernel is there");
+        kernel.parameters.iter().map(|param| (param.size, param.align, param.offset)).collect()
+    };
+    // Five floats, a pointer, a char and a short.
+    assert_eq!(layout("scaleIfLi5"), [(20, 4, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
+    assert_eq!(layout("scaleIdLi3"), [(24, 8, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
+    // A char, three doubles, an int; a pointer.
+    assert_eq!(layout("3big"), [(40, 8, 0), (8, 8, 40)]);
+    assert_eq!(layout("empty"), []);
+}
+
 /// Checks that each branch leads to a label that it can see: of its own scope or one around it.
 fn check_labels(body: &Body<'_>) {
     let mut scopes = vec![0];
