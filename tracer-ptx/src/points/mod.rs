@@ -38,21 +38,19 @@
 mod blocks;
 mod choose;
 mod counted;
+mod marking;
 mod options;
 mod params;
 mod sites;
 mod source;
 
-use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
+use self::marking::Marking;
 pub use self::options::{PointOptions, Points, UnknownPoints};
-use self::params::layout;
-use self::sites::{Plan, Site};
 pub use self::source::{CallSite, SourcePlace};
-use self::source::{Positions, Sources};
-use crate::splice::Marker;
-use crate::{EditError, Edits, Function, Module, ParseError, StatementKind};
+use crate::{EditError, Module, ParseError};
 
 /// PTX with markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,6 +114,34 @@ pub enum PointKind {
     Taken,
     /// A branch, `ret` or `exit` under a predicate was not taken.
     NotTaken,
+}
+
+impl PointKind {
+    /// Says in a few words what an event means.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Entry => "function entered",
+            Self::Block => "basic block begins",
+            Self::LoopBody => "iteration begins",
+            Self::Branch => "branch reached",
+            Self::Taken => "branch taken",
+            Self::NotTaken => "branch not taken",
+        }
+    }
+}
+
+impl fmt::Display for PointKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Entry => "entry",
+            Self::Block => "block",
+            Self::LoopBody => "loop body",
+            Self::Branch => "branch",
+            Self::Taken => "taken",
+            Self::NotTaken => "not taken",
+        })
+    }
 }
 
 /// Points without markers, whose events follow from those of another point.
@@ -198,127 +224,11 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
         return Err(PointError::FirstId);
     }
     let module = Module::parse(text)?;
-    refuse_markers(&module)?;
-    let wanted = wanted_functions(&module, options)?;
-    let sources = Sources::of(&module);
-    let mut marked = Marked::default();
-    let mut edits = Edits::new();
-    // The offset in the original text of each point.
-    let mut offsets = Vec::new();
-    let mut next = u32::from(options.first_id);
+    marking::refuse_markers(&module)?;
+    let wanted = marking::wanted_functions(&module, options)?;
+    let mut marking = Marking::new(&module, options);
     for function in module.definitions().filter(|function| wanted.contains(function.name)) {
-        let mut skip = |reason: String| marked.skipped.push((function.name.to_owned(), reason));
-        let Some(body) = &function.body else { continue };
-        let parameters = match function.is_entry().then(|| layout(&function.params)).transpose() {
-            Ok(parameters) => parameters,
-            Err(reason) => {
-                skip(reason);
-                continue;
-            }
-        };
-        let plan = match Plan::of(body, options.points) {
-            Ok(plan) => plan,
-            Err(error) => {
-                skip(format!("its control flow cannot be read: {error}"));
-                continue;
-            }
-        };
-        let count = plan.sites.len();
-        let end = next as usize + count;
-        if end > usize::from(u16::MAX) + 1 {
-            skip(format!("its {count} points do not fit: ids end at 65,535, and the next is {next}"));
-            continue;
-        }
-        let first = next;
-        // All ids of the function are at most 65,535.
-        let id = |site: usize| u16::try_from(first as usize + site).unwrap_or(u16::MAX);
-        let name: Arc<str> = function.name.into();
-        let lines = sources.lines(body);
-        for (index, site) in plan.sites.iter().enumerate() {
-            let (source, inlined_at) = lines.first_of(site.statements.clone());
-            offsets.push(site.offset(body));
-            marked.points.push(Point {
-                id: id(index),
-                function: Arc::clone(&name),
-                kind: site.kind,
-                block: site.block,
-                ptx_line: 0,
-                ptx_column: 0,
-                source,
-                inlined_at,
-                parent: site.parent.map_or(0, id),
-                counted: site.counted,
-            });
-        }
-        plan.insert(&mut edits, text, id);
-        marked.implied.extend(plan.implied.iter().map(|(after, points)| Implied {
-            after: id(*after),
-            points: points.iter().map(|point| id(*point)).collect(),
-        }));
-        next += u32::try_from(count).unwrap_or(u32::MAX);
-        if let Some(parameters) = parameters {
-            marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
-        }
+        marking.function(function);
     }
-    Positions::of(text, &offsets).zip(&mut marked.points).for_each(|(position, point)| {
-        (point.ptx_line, point.ptx_column) = (position.line, position.column);
-    });
-    marked.text = edits.apply(text)?;
-    Ok(marked)
-}
-
-/// Refuses a module that has markers.
-fn refuse_markers(module: &Module<'_>) -> Result<(), PointError> {
-    let bodies = module.definitions().filter_map(|function| function.body.as_ref());
-    let mut statements = bodies.flat_map(|body| &body.statements);
-    let marker = statements.find(|statement| match statement.kind {
-        StatementKind::Comment(text) => Marker::parse(text).is_some(),
-        _ => false,
-    });
-    match marker.map(|marker| module.position(marker.span.start)) {
-        None => Ok(()),
-        Some(position) => Err(PointError::AlreadyMarked { line: position.line, column: position.column }),
-    }
-}
-
-/// Returns the names of the functions to mark: the kernels that are asked for and all that they name, directly
-/// or not.
-fn wanted_functions<'a>(
-    module: &'a Module<'a>,
-    options: &PointOptions<'_>,
-) -> Result<BTreeSet<&'a str>, PointError> {
-    let Some(kernels) = options.kernels else {
-        return Ok(module.definitions().map(|function| function.name).collect());
-    };
-    let entries = || module.definitions().filter(|function| function.is_entry());
-    for kernel in kernels {
-        if !entries().any(|entry| entry.name == *kernel) {
-            let known = entries().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-            return Err(PointError::NoKernel { name: (*kernel).to_owned(), known });
-        }
-    }
-    let by_name: HashMap<&str, &Function<'_>> =
-        module.definitions().map(|function| (function.name, function)).collect();
-    let mut work: Vec<&Function<'_>> = entries().filter(|entry| kernels.contains(&entry.name)).collect();
-    let mut wanted: BTreeSet<&str> = work.iter().map(|entry| entry.name).collect();
-    while let Some(function) = work.pop() {
-        let Some(body) = &function.body else { continue };
-        for operand in body.instructions().flat_map(|(_, instruction)| &instruction.operands) {
-            if let Some(named) = by_name.get(operand.text).filter(|named| !named.is_entry())
-                && wanted.insert(named.name)
-            {
-                work.push(named);
-            }
-        }
-    }
-    Ok(wanted)
-}
-
-impl Site {
-    /// Returns the offset in the original text that stands for the point.
-    fn offset(&self, body: &crate::Body<'_>) -> usize {
-        let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
-        let first = statements.clone().find(|statement| statement.instruction().is_some());
-        first.or_else(|| statements.next()).map_or(body.close, |statement| statement.span.start)
-    }
+    marking.finish()
 }
