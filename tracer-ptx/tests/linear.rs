@@ -20,15 +20,10 @@ fn read(name: &str, text: &str) {
     assert!(start.elapsed() < LIMIT, "{name} took {:?}", start.elapsed());
 }
 
-/// Marks the text, at functions also for splicing.
 fn trace(name: &str, text: &str) {
     for points in Points::ALL {
         let start = Instant::now();
-        let marked = mark(text, &PointOptions { points, ..PointOptions::default() });
-        if let (Ok(marked), Points::Functions) = (marked, points) {
-            let options = Options { recording: Some(Recording::default()), ..Options::default() };
-            let _ = splice(&marked.text, &options);
-        }
+        let _ = mark(text, &PointOptions { points, ..PointOptions::default() });
         assert!(start.elapsed() < LIMIT, "{name}, {points}: {:?}", start.elapsed());
     }
 }
@@ -132,7 +127,13 @@ fn flow_graphs() {
     read("blanks", &kernel(count, |n| format!("L{n}:          @p bra L{n};          ")));
     let functions: String =
         (0..count / 10).map(|n| format!(".func f{n}() {{ call f{}; ret; }}\n", n + 1)).collect();
-    read("functions", &format!(".version 7.8\n.target sm_80\n{functions}"));
+    let functions = format!(".version 7.8\n.target sm_80\n{functions}");
+    read("functions", &functions);
+    let start = Instant::now();
+    let marked = mark(&functions, &PointOptions::default()).expect("it is PTX");
+    let options = Options { recording: Some(Recording::default()), ..Options::default() };
+    assert!(splice(&marked.text, &options).is_ok());
+    assert!(start.elapsed() < LIMIT, "splicing functions took {:?}", start.elapsed());
     let deep: String = (0..count).map(|n| format!("{{ L{n}: @p bra L0;\n")).collect();
     read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
 }
