@@ -114,8 +114,8 @@ pub(super) fn refuse_markers(module: &Module<'_>) -> Result<(), PointError> {
     }
 }
 
-/// Returns the names of the functions to mark: the kernels that are asked for and all that they name, directly
-/// or not.
+/// Returns the names of the functions to mark: the kernels that are asked for, and all that they name,
+/// directly or not.
 pub(super) fn wanted_functions<'a>(
     module: &'a Module<'a>,
     options: &PointOptions<'_>,

@@ -3,7 +3,7 @@
 //! [`splice`](crate::splice) records at markers. [`mark`] adds them to the PTX of nvcc, NVRTC, clang or any
 //! other compiler, at basic blocks, at branches, at loops or at functions. It returns a [`Point`] for each
 //! one: where it is in the PTX and, if the compiler wrote `.loc`, in the source. Markers are comments, so the
-//! kernels of the marked text are those of the original.
+//! kernels of the marked text compute as before.
 //!
 //! ```
 //! use warptrace_ptx::points::{PointKind, PointOptions, mark};
@@ -87,7 +87,7 @@ pub struct Point {
     /// Where the source has that instruction, or the first behind it in the block that the source has.
     /// `None` if the compiler did not say.
     pub source: Option<SourcePlace>,
-    /// The calls through which that place was inlined into the function, innermost first.
+    /// The calls through which that line was inlined into the function, innermost first.
     pub inlined_at: Arc<[CallSite]>,
     /// Id of the point of the innermost loop around it that has one, 0 if none has. Smaller than `id`.
     pub parent: u16,
@@ -107,7 +107,7 @@ pub enum PointKind {
     /// start whether it ends.
     LoopBody,
     /// Lanes came to a `bra`, `ret` or `exit` under a predicate whose taken side has no point of its own,
-    /// because its block can be reached in other ways too. Those that do not come to the branch's `NotTaken`
+    /// because its block can be reached in other ways too. Lanes that do not come to the branch's `NotTaken`
     /// next took it.
     Branch,
     /// A branch, `bra` under a predicate, was taken.
@@ -144,10 +144,10 @@ impl fmt::Display for PointKind {
     }
 }
 
-/// Points without markers, whose events follow from those of another point.
+/// Points without markers, whose events follow from the events of another point.
 ///
 /// Behind each event at `after` stands one event at each of `points`, in that order, with the same lanes and
-/// with no other event of those lanes between them. So a run of n events at `after` is n times the sequence
+/// with no other event of the lanes between them. So a run of n events at `after` is n times the sequence
 /// of `after` and `points`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implied {
@@ -212,10 +212,9 @@ pub enum PointError {
 
 /// Puts markers into PTX that has none.
 ///
-/// Functions are marked in the order of the text, and points numbered by the text too, but for loops, whose
-/// points come before those that the loops hold. The same text and options give the same ids. A function whose
-/// control flow cannot be read, whose parameters cannot be laid out, or whose points would need ids above
-/// 65,535 gets no marker, and [`Marked::skipped`] says why.
+/// Ids follow the text, function by function; but a loop's point comes before the points within. The same
+/// text and options give the same ids. A function whose control flow cannot be read, whose parameters cannot
+/// be laid out, or whose points would need ids above 65,535 gets no marker, and [`Marked::skipped`] says why.
 ///
 /// # Errors
 /// If the text is no PTX or has markers, `first_id` is 0, or a kernel is not there.
