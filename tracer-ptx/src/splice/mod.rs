@@ -30,11 +30,14 @@ use warptrace_format::log::MAX_KEY_COUNT;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
-use self::plan::{Plan, named_functions, recording_functions};
+pub(crate) use self::plan::PARTING;
+use self::plan::{Plan, named, recording_functions};
 pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
-use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
+use crate::{
+    Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
+};
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
@@ -165,7 +168,7 @@ pub enum SpliceError {
         /// The name.
         name: &'static str,
     },
-    /// The control flow of a function cannot be read.
+    /// The control flow of a function with markers cannot be read.
     #[error("the control flow of `{function}` cannot be read: {source}")]
     Flow {
         /// The function.
@@ -178,7 +181,9 @@ pub enum SpliceError {
     Edit(#[from] EditError),
 }
 
-/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for.
+/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
+/// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
+/// than 6.2 is one of 6.2 then, which has all that older ones have.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
@@ -215,7 +220,12 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut kernels = Vec::new();
     let mut copies = String::new();
     if let Some(recording) = options.recording {
-        let names = recording_functions(&module, &plans);
+        if module.version() < FIRST_VERSION {
+            let (major, minor) = FIRST_VERSION;
+            let versions = module.items.iter().filter(|item| item.kind == ItemKind::Version);
+            versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
+        }
+        let names = recording_functions(&plans);
         let splicer = Splicer { module: &module, names, recording, options, sync: module.version() > (6, 3) };
         let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
         let mut definitions = String::new();
@@ -225,7 +235,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
         copies.push_str(&definitions);
         for (function, plan) in &plans {
-            if function.is_entry() && wanted(function) {
+            if function.is_entry() && wanted(function) && !plan.unreadable {
                 let (kernel, copy) = splicer.kernel(function, plan)?;
                 kernels.push(kernel);
                 copies.push_str(&copy);
@@ -258,6 +268,9 @@ impl Function<'_> {
         self.kind == FunctionKind::Entry
     }
 }
+
+/// The oldest PTX version that has `activemask`, which the sequences need.
+const FIRST_VERSION: (u32, u32) = (6, 2);
 
 /// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
 /// is claimed in it (see [`Claim`]).
@@ -311,14 +324,13 @@ struct Splicer<'a> {
 impl Splicer<'_> {
     fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
         let body = function.body.as_ref();
-        let called = body.map(|body| named_functions(self.module, body)).unwrap_or_default();
-        let calls = called.iter().find(|name| self.names.contains(*name));
+        let calls = body.and_then(|body| named(body, &self.names).pop_first());
         let placement = match (self.options.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
             (None, None) => Placement::Registers,
             (Some(placement), Some(name)) => {
-                let (kernel, function) = (function.name.to_owned(), (*name).to_owned());
+                let (kernel, function) = (function.name.to_owned(), name.to_owned());
                 return Err(SpliceError::Placement { kernel, function, placement });
             }
         };
@@ -417,8 +429,8 @@ impl Splicer<'_> {
         for place in &plan.places {
             let span = body.statements[place.statement].span;
             let mut sequence = if self.options.marks { mark_text(place.marker) } else { String::new() };
-            self.sequence(&mut emitter, place);
-            sequence.push_str(&emitter.take());
+            let depth = body.statements[place.statement].depth;
+            sequence.push_str(&emitter.scoped(depth, |emitter| self.sequence(emitter, place)));
             // The comment stays before its sequence; a line comment ends with the line.
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
@@ -427,9 +439,10 @@ impl Splicer<'_> {
             if function.is_entry() {
                 emitter.epilogue();
             }
-            edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
+            edits.insert(body.close - start, format!("\n{}\tret;\n", emitter.take()));
         }
-        edits.insert(body.close - start, emitter.take_rare());
+        // A directive such as `.loc` may end at the brace, and ends with its line.
+        edits.insert(body.close - start, format!("\n{}", emitter.take_rare()));
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
             edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
@@ -476,17 +489,15 @@ impl Splicer<'_> {
             if !ends {
                 continue;
             }
-            match instruction.guard {
-                None => {
-                    emitter.epilogue();
-                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
-                }
-                Some(guard) => {
-                    // Those whose predicate does not hold go on behind it.
-                    let go_on = emitter.guarded_epilogue(guard.predicate, guard.negated);
-                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
-                    edits.insert(statement.span.end - start, format!("\n{go_on}:"));
-                }
+            // Those whose predicate does not hold go on behind it.
+            let mut go_on = None;
+            let epilogue = emitter.scoped(statement.depth, |emitter| match instruction.guard {
+                None => emitter.epilogue(),
+                Some(guard) => go_on = Some(emitter.guarded_epilogue(guard.predicate, guard.negated)),
+            });
+            edits.insert(statement.span.start - start, format!("\n{epilogue}\t"));
+            if let Some(go_on) = go_on {
+                edits.insert(statement.span.end - start, format!("\n{go_on}:"));
             }
         }
     }

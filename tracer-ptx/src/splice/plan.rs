@@ -1,13 +1,13 @@
 //! What is to be done in a function: its markers, and how they are recorded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::SpliceError;
 use super::marker::Marker;
 use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
-const PARTING: [&str; 16] = [
+pub(crate) const PARTING: [&str; 16] = [
     "bra",
     "brx",
     "ret",
@@ -47,6 +47,8 @@ pub(super) struct Plan {
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
+    /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
+    pub(super) unreadable: bool,
 }
 
 /// Locations from here on are not kept as they are in a function that has a hot one.
@@ -63,8 +65,14 @@ impl Plan {
         body: &Body<'_>,
         max_count: u32,
     ) -> Result<Self, SpliceError> {
-        let flow = Cfg::new(body)
-            .map_err(|source| SpliceError::Flow { function: function.name.to_owned(), source })?;
+        let is_marker = |text: &&str| Marker::parse(text).is_some();
+        let flow = match Cfg::new(body) {
+            Ok(flow) => flow,
+            Err(_) if !body.statements.iter().any(|it| it.comment().as_ref().is_some_and(is_marker)) => {
+                return Ok(Self { unreadable: true, ..Self::default() });
+            }
+            Err(source) => return Err(SpliceError::Flow { function: function.name.to_owned(), source }),
+        };
         let ends = |(index, block): (usize, &crate::Block)| {
             block.terminator == Terminator::End && flow.is_reachable(index)
         };
@@ -145,9 +153,9 @@ impl Place {
     }
 }
 
-/// The functions of a module that a function names: those that it calls, and those whose address it takes.
-pub(super) fn named_functions<'a>(module: &'a Module<'a>, body: &'a Body<'a>) -> BTreeSet<&'a str> {
-    let names: BTreeSet<&str> = module.functions.iter().map(|function| function.name).collect();
+/// The words in a function's operands that `names` has: functions that it calls, and those whose address it
+/// takes.
+pub(super) fn named<'a>(body: &Body<'a>, names: &BTreeSet<&str>) -> BTreeSet<&'a str> {
     body.instructions()
         .flat_map(|(_, instruction)| &instruction.operands)
         .map(|operand| operand.text)
@@ -156,25 +164,23 @@ pub(super) fn named_functions<'a>(module: &'a Module<'a>, body: &'a Body<'a>) ->
 }
 
 /// Names of the functions, kernels aside, that hold markers or lead to one that does.
-pub(super) fn recording_functions<'a>(
-    module: &'a Module<'a>,
-    plans: &[(&'a Function<'a>, Plan)],
-) -> BTreeSet<&'a str> {
-    let mut recording: BTreeSet<&str> = plans
-        .iter()
-        .filter(|(function, plan)| !function.is_entry() && !plan.places.is_empty())
-        .map(|(function, _)| function.name)
-        .collect();
-    loop {
-        let before = recording.len();
-        for (function, _) in plans.iter().filter(|(function, _)| !function.is_entry()) {
-            let Some(body) = &function.body else { continue };
-            if !named_functions(module, body).is_disjoint(&recording) {
-                recording.insert(function.name);
-            }
-        }
-        if recording.len() == before {
-            return recording;
+pub(super) fn recording_functions<'a>(plans: &[(&'a Function<'a>, Plan)]) -> BTreeSet<&'a str> {
+    let functions = || plans.iter().filter(|(function, plan)| !function.is_entry() && !plan.unreadable);
+    let names = functions().map(|(function, _)| function.name).collect();
+    // Of each function, those that name it.
+    let mut named_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (function, _) in functions() {
+        for callee in function.body.iter().flat_map(|body| named(body, &names)) {
+            named_by.entry(callee).or_default().push(function.name);
         }
     }
+    let mut work: Vec<&str> =
+        functions().filter(|(_, plan)| !plan.places.is_empty()).map(|(function, _)| function.name).collect();
+    let mut recording = BTreeSet::new();
+    while let Some(name) = work.pop() {
+        if recording.insert(name) {
+            work.extend(named_by.get(name).into_iter().flatten());
+        }
+    }
+    recording
 }
