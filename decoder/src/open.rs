@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, EarlyEnd, FormatError, FrameHeader, IndexEntry, LaunchInfo, Metadata, PREAMBLE_BYTES,
-    SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, check_preamble,
+    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo, Metadata,
+    MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body,
+    check_preamble,
 };
 
 use crate::error::OpenError;
@@ -21,12 +22,13 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     let bytes = Bytes { source: &*source, length };
     check_preamble(&bytes.read(0, PREAMBLE_BYTES as u64)?)?;
     let (metadata, metadata_end) = read_metadata(&bytes)?;
-    let (contents, completeness) = match index::read(&bytes, &metadata, metadata_end) {
+    let (contents, completeness) = match index::read(&bytes, metadata.clone(), metadata_end) {
         Ok(contents) => (contents, Completeness::Complete),
         Err(Refusal::Io(error)) => return Err(error),
-        Err(Refusal::Unusable(why)) => scan::read(&bytes, &metadata, metadata_end, why)?,
+        Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { launches, early_ends, mut sections, .. } = contents;
+    let Contents { metadata, launches, early_ends, mut sections, .. } = contents;
+    let metadata = metadata.into_metadata();
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
         track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
@@ -90,8 +92,8 @@ const fn body_offset(section_at: u64) -> u64 {
     section_at.saturating_add(SECTION_HEADER_BYTES as u64)
 }
 
-/// The metadata, and the file offset of its end.
-fn read_metadata(bytes: &Bytes<'_>) -> Result<(Metadata, u64), OpenError> {
+/// The metadata at the file's beginning, and the file offset of its end.
+fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     let at = PREAMBLE_BYTES as u64;
     let header = bytes.header(at)?;
     if header.kind(at)? != Some(SectionKind::Metadata) {
@@ -108,7 +110,14 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Metadata, u64), OpenError> {
         .into());
     }
     let body = bytes.body(SectionKind::Metadata, &header, at)?;
-    Ok((Metadata::decode(&body, body_offset(at))?, at + header.total_bytes()))
+    let metadata = Growing::new(Metadata::decode(&body, body_offset(at))?)
+        .map_err(|error| contradiction("META", at, &error))?;
+    Ok((metadata, at + header.total_bytes()))
+}
+
+/// An error about tables that contradict themselves or those before.
+fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> FormatError {
+    FormatError::Contents { section, offset: body_offset(at), message: error.to_string() }
 }
 
 /// An error about a section that cannot stand where it does.
@@ -123,8 +132,9 @@ fn unexpected(header: &SectionHeader, at: u64, expected: &'static str) -> Format
 }
 
 /// The sections found so far, each checked against the launches before it.
-#[derive(Default)]
 struct Contents {
+    /// With the additions so far.
+    metadata: Growing,
     launches: BTreeMap<u32, LaunchInfo>,
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
@@ -132,6 +142,15 @@ struct Contents {
 }
 
 impl Contents {
+    fn new(metadata: Growing) -> Self {
+        let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { metadata, launches, early_ends, sections, count: 0 }
+    }
+
+    fn metadata(&self) -> &Metadata {
+        self.metadata.metadata()
+    }
+
     fn count_one(&mut self, at: u64) -> Result<(), FormatError> {
         let limit = warptrace_format::file::limits::MAX_INDEXED_SECTIONS;
         if self.count == limit {
@@ -147,8 +166,15 @@ impl Contents {
         Ok(())
     }
 
-    fn add_launch(&mut self, metadata: &Metadata, launch: LaunchInfo, at: u64) -> Result<(), FormatError> {
+    fn add_additions(&mut self, body: &[u8], at: u64) -> Result<(), FormatError> {
         self.count_one(at)?;
+        let additions = Additions::decode(body, body_offset(at))?;
+        self.metadata.add(additions).map_err(|error| contradiction("MORE", at, &error))
+    }
+
+    fn add_launch(&mut self, launch: LaunchInfo, at: u64) -> Result<(), FormatError> {
+        self.count_one(at)?;
+        let kernels = self.metadata().kernels.len();
         let invalid = |field, value, expected: String| {
             Err(FormatError::Invalid {
                 section: "LNCH",
@@ -158,8 +184,8 @@ impl Contents {
                 expected: expected.into(),
             })
         };
-        if launch.kernel() as usize >= metadata.kernels.len() {
-            let expected = format!("less than {}, the kernels that META names", metadata.kernels.len());
+        if launch.kernel() as usize >= kernels {
+            let expected = format!("less than {kernels}, the kernels that META and MORE before it name");
             return invalid("kernel", launch.kernel(), expected);
         }
         if self.launches.insert(launch.number(), launch).is_some() {
@@ -186,8 +212,9 @@ impl Contents {
     }
 
     /// Adds a frame or an accounting section.
-    fn add(&mut self, metadata: &Metadata, entry: IndexEntry) -> Result<(), FormatError> {
+    fn add(&mut self, entry: IndexEntry) -> Result<(), FormatError> {
         self.count_one(entry.offset)?;
+        let tracks = self.metadata().tracks.len();
         let invalid = |field, value, expected: String| {
             Err(FormatError::Invalid {
                 section: entry.kind.name(),
@@ -201,8 +228,8 @@ impl Contents {
             let expected = "the number of a launch before".into();
             return invalid("launch", u64::from(entry.launch), expected);
         };
-        if entry.track as usize >= metadata.tracks.len() {
-            let expected = format!("less than {}, the tracks that META declares", metadata.tracks.len());
+        if entry.track as usize >= tracks {
+            let expected = format!("less than {tracks}, the tracks that META declares");
             return invalid("track", u64::from(entry.track), expected);
         }
         if entry.last_warp >= launch.warps() {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! create ── preamble, META
+//! add  ── MORE                      kernels and locations, before their launches
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, …             once for each launch and track
@@ -27,7 +28,7 @@ use rayon::prelude::*;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
-pub use warptrace_format::file::{ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata};
+pub use warptrace_format::file::{Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata};
 use warptrace_format::file::{
     EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
     encode_index, encode_preamble, encode_section,
@@ -109,7 +110,7 @@ impl<W: Write + Send> TraceWriter<W> {
             return Err(WriteError::FrameBytes { found });
         }
         let body = metadata.encode()?;
-        let launches = Launches::new(metadata);
+        let launches = Launches::new(metadata)?;
         let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
         let (index, ordered, summary) = (Vec::new(), Vec::new(), Summary::default());
         let mut writer = Self { out, options, layouts, launches, index, summary, ordered, broken: false };
@@ -117,6 +118,20 @@ impl<W: Write + Send> TraceWriter<W> {
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.flush()?;
         Ok(writer)
+    }
+
+    /// Adds kernels and locations to those that the file has, and flushes.
+    ///
+    /// # Errors
+    /// What contradicts the file's metadata, more than the format holds, an I/O error.
+    pub fn add(&mut self, additions: &Additions) -> Result<(), WriteError> {
+        self.check_usable(1)?;
+        let section = additions.encode_section()?;
+        self.launches.add(additions)?;
+        let (at, length) = (self.summary.bytes, section.len() as u64);
+        self.put(&section)?;
+        self.index.push(launch_entry(SectionKind::Additions, 0, at, length));
+        self.flush()
     }
 
     /// Announces a launch, before its chunks.

@@ -3,18 +3,18 @@
 use crate::count::count;
 use warptrace_format::file::limits::MAX_SECTION_BYTES;
 use warptrace_format::file::{
-    EarlyEnd, FormatError, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader,
-    SectionKind, TRAILER_BYTES, Trailer, decode_index,
+    EarlyEnd, FormatError, Growing, IndexEntry, LaunchInfo, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
+    TRAILER_BYTES, Trailer, decode_index,
 };
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
 
 /// Reads trailer and index. What the index lists must tile the file: between two listed sections there may
 /// only be sections that a reader may skip, so an index that leaves a frame out is refused.
-pub(super) fn read(bytes: &Bytes<'_>, metadata: &Metadata, metadata_end: u64) -> Result<Contents, Refusal> {
+pub(super) fn read(bytes: &Bytes<'_>, metadata: Growing, metadata_end: u64) -> Result<Contents, Refusal> {
     let trailer_at = bytes.length.saturating_sub(TRAILER_BYTES as u64).max(metadata_end);
     let trailer = Trailer::parse(&bytes.read(trailer_at, TRAILER_BYTES as u64)?, trailer_at)?;
-    let mut reader = IndexReader { bytes, metadata, contents: Contents::default(), covered: metadata_end };
+    let mut reader = IndexReader { bytes, contents: Contents::new(metadata), covered: metadata_end };
     let mut at = trailer.index_offset;
     let mut entries = 0;
     for _ in 0..trailer.index_sections {
@@ -62,7 +62,6 @@ fn mismatch(field: &'static str, offset: u64, found: u32, expected: u32) -> Form
 
 struct IndexReader<'a> {
     bytes: &'a Bytes<'a>,
-    metadata: &'a Metadata,
     contents: Contents,
     /// Everything before this offset is accounted for.
     covered: u64,
@@ -95,11 +94,15 @@ impl IndexReader<'_> {
         if entry.kind == SectionKind::EarlyEnd {
             return self.add_early_end(&entry);
         }
+        if entry.kind == SectionKind::Additions {
+            let (_, body) = self.section(&entry, "MORE of the length that the index gives")?;
+            return Ok(self.contents.add_additions(&body, entry.offset)?);
+        }
         if entry.kind == SectionKind::Frame && (entry.chunks == 0 || entry.events < u64::from(entry.chunks)) {
             let expected = format!("at least one for each of 1 or more chunks ({})", entry.chunks);
             return Err(invalid("events", entry.events, expected));
         }
-        Ok(self.contents.add(self.metadata, entry)?)
+        Ok(self.contents.add(entry)?)
     }
 
     /// Reads a section that the index lists: its header and its body.
@@ -131,7 +134,7 @@ impl IndexReader<'_> {
         if launch.number() != entry.launch {
             return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());
         }
-        Ok(self.contents.add_launch(self.metadata, launch, entry.offset)?)
+        Ok(self.contents.add_launch(launch, entry.offset)?)
     }
 
     /// Walks from the end of what is covered to `to` over sections that may be skipped.

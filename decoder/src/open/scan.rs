@@ -1,8 +1,8 @@
 //! Opening without an index: a walk from section to section, reading headers only.
 
 use warptrace_format::file::{
-    ACCOUNTS_HEADER_BYTES, AccountsHeader, EarlyEnd, FRAME_HEADER_BYTES, FormatError, FrameHeader,
-    LaunchInfo, Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, EarlyEnd, FRAME_HEADER_BYTES, FormatError, FrameHeader, Growing,
+    LaunchInfo, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
 };
 
 use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpected};
@@ -16,11 +16,11 @@ use crate::file::{Completeness, PrefixReason};
 /// An I/O error; a sound section that this build must not skip.
 pub(super) fn read(
     bytes: &Bytes<'_>,
-    metadata: &Metadata,
+    metadata: Growing,
     metadata_end: u64,
     why: FormatError,
 ) -> Result<(Contents, Completeness), OpenError> {
-    let mut scan = Scan { bytes, metadata, contents: Contents::default(), index_at: None };
+    let mut scan = Scan { bytes, contents: Contents::new(metadata), index_at: None };
     let mut at = metadata_end;
     let reason = loop {
         match scan.step(at) {
@@ -59,7 +59,6 @@ enum Step {
 
 struct Scan<'a> {
     bytes: &'a Bytes<'a>,
-    metadata: &'a Metadata,
     contents: Contents,
     /// Where the first index section begins.
     index_at: Option<u64>,
@@ -106,24 +105,28 @@ impl Scan<'_> {
             SectionKind::Launch => {
                 let body = self.bytes.body(kind, header, at)?;
                 let launch = LaunchInfo::decode(header.version, &body, body_at)?;
-                self.contents.add_launch(self.metadata, launch, at)?;
+                self.contents.add_launch(launch, at)?;
             }
             SectionKind::Frame => {
                 let fixed = self.bytes.read(body_at, header.length.min(FRAME_HEADER_BYTES as u64))?;
                 let entry = frame_entry(&FrameHeader::parse(&fixed, body_at)?, at, header.total_bytes());
-                self.contents.add(self.metadata, entry)?;
+                self.contents.add(entry)?;
             }
             SectionKind::Accounts => {
                 let fixed = self.bytes.read(body_at, header.length.min(ACCOUNTS_HEADER_BYTES as u64))?;
                 let entry =
                     accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
-                self.contents.add(self.metadata, entry)?;
+                self.contents.add(entry)?;
+            }
+            SectionKind::Additions => {
+                let body = self.bytes.body(kind, header, at)?;
+                self.contents.add_additions(&body, at)?;
             }
             SectionKind::EarlyEnd => {
                 let body = self.bytes.body(kind, header, at)?;
                 self.contents.add_early_end(EarlyEnd::decode(&body, body_at)?, at)?;
             }
-            _ => return Err(unexpected(header, at, "LNCH, FRAM, ACCT, ENDS, INDX or TAIL").into()),
+            _ => return Err(unexpected(header, at, "MORE, LNCH, FRAM, ACCT, ENDS, INDX or TAIL").into()),
         }
         Ok(())
     }

@@ -16,11 +16,11 @@
 //! ```text
 //! offset      of the section's header in the file, less the end of the entry before; of the first entry as it is
 //! length      of the section, header included
-//! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS
-//! launch      less the one before, as zigzag
-//! track       0 for LNCH and ENDS
-//! first warp  0 for LNCH and ENDS
-//! last warp   less the first warp; 0 for LNCH and ENDS
+//! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS, 4 MORE
+//! launch      less the one before, as zigzag; the number is 0 for MORE
+//! track       0 for LNCH, ENDS and MORE
+//! first warp  0 for LNCH, ENDS and MORE
+//! last warp   less the first warp; 0 for LNCH, ENDS and MORE
 //! chunks      FRAM only, else 0
 //! events      FRAM only, else 0
 //! ```
@@ -37,26 +37,31 @@ pub const INDEX_HEADER_BYTES: usize = 16;
 /// with a sign).
 const MAX_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
-const KINDS: [SectionKind; 4] =
-    [SectionKind::Launch, SectionKind::Frame, SectionKind::Accounts, SectionKind::EarlyEnd];
+const KINDS: [SectionKind; 5] = [
+    SectionKind::Launch,
+    SectionKind::Frame,
+    SectionKind::Accounts,
+    SectionKind::EarlyEnd,
+    SectionKind::Additions,
+];
 
 /// Where one section lies, and what it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`] or
-    /// [`SectionKind::EarlyEnd`].
+    /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`],
+    /// [`SectionKind::EarlyEnd`] or [`SectionKind::Additions`].
     pub kind: SectionKind,
     /// File offset of the section's header.
     pub offset: u64,
     /// Bytes of the section, header included.
     pub length: u64,
-    /// Launch number.
+    /// Launch number; 0 for additions.
     pub launch: u32,
-    /// Track; 0 for a launch and its early end.
+    /// Track; 0 unless it is a frame's or accounts'.
     pub track: u32,
-    /// First warp covered; 0 for a launch and its early end.
+    /// First warp covered; 0 unless by a frame or accounts.
     pub first_warp: u32,
-    /// Last warp covered; 0 for a launch and its early end.
+    /// Last warp covered; 0 unless by a frame or accounts.
     pub last_warp: u32,
     /// Chunks in a frame; 0 for the others.
     pub chunks: u32,
@@ -80,12 +85,14 @@ impl IndexEntry {
             ("last warp", more_warps.into()),
         ];
         let of_chunks = [("chunks", self.chunks.into()), ("events", self.events)];
-        let is_of_launch = matches!(self.kind, SectionKind::Launch | SectionKind::EarlyEnd);
-        let no_warps = is_of_launch.then_some(of_warps);
+        let has_warps = matches!(self.kind, SectionKind::Frame | SectionKind::Accounts);
+        let no_warps = (!has_warps).then_some(of_warps);
+        let no_launch = (self.kind == SectionKind::Additions).then_some([("launch", u64::from(self.launch))]);
         let no_chunks = (self.kind != SectionKind::Frame).then_some(of_chunks);
         no_warps
             .into_iter()
             .flatten()
+            .chain(no_launch.into_iter().flatten())
             .chain(no_chunks.into_iter().flatten())
             .find(|&(_, value): &(_, u64)| value != 0)
     }
@@ -117,7 +124,7 @@ pub fn encode_index(
             return invalid("last warp", u64::from(entry.last_warp), "at least the first warp");
         };
         let Some(kind) = KINDS.iter().position(|&kind| kind == entry.kind) else {
-            return invalid("kind", 0, "LNCH, FRAM, ACCT or ENDS");
+            return invalid("kind", 0, "LNCH, FRAM, ACCT, ENDS or MORE");
         };
         if let Some((field, value)) = entry.unused() {
             return invalid(field, value, "0 in an entry of this kind");
@@ -212,7 +219,7 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
         let kind = fields.varint("kind")?;
         entry.kind =
             usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind).copied()).ok_or_else(|| {
-                fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM), 2 (ACCT) or 3 (ENDS)")
+                fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM), 2 (ACCT), 3 (ENDS) or 4 (MORE)")
             })?;
     }
     let mut launch = 0;
@@ -337,10 +344,22 @@ mod tests {
             }
             assert!(decode_index(&bytes(1, rest), 0).is_ok(), "a frame has {name}");
         }
-        for kind in [KINDS[0], KINDS[2], KINDS[3]] {
+        for kind in [KINDS[0], KINDS[2], KINDS[3], KINDS[4]] {
             let error = encode_index(0, &[IndexEntry { kind, ..entry() }], Compression::None).unwrap_err();
             assert!(matches!(error, FormatError::Invalid { field: "track" | "chunks", .. }), "{error}");
         }
+        let of_launch = IndexEntry {
+            kind: SectionKind::Additions,
+            launch: 1,
+            track: 0,
+            first_warp: 0,
+            last_warp: 0,
+            chunks: 0,
+            events: 0,
+            ..entry()
+        };
+        let error = encode_index(0, &[of_launch], Compression::None).unwrap_err();
+        assert!(matches!(error, FormatError::Invalid { field: "launch", .. }), "{error}");
     }
 
     #[test]
@@ -358,7 +377,7 @@ mod tests {
         refused(8, &[2], 1, "compression");
         refused(9, &[1], 1, "reserved");
         refused(16, &most64, 2, "offset");
-        refused(20, &[4], 1, "kind");
+        refused(20, &[5], 1, "kind");
         refused(21, &[1], 1, "launch");
         refused(21, &most64, 1, "launch");
         for (at, name) in [(22, "track"), (23, "first warp"), (24, "last warp"), (25, "chunks")] {

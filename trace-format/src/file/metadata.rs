@@ -6,7 +6,6 @@
 //! options behind a byte 0 or 1, enum variants by number in the order of declaration. The encoding does not
 //! describe itself, so any change of a field is a new version of the section.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -14,6 +13,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::FormatError;
+use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
 use super::metadata_error::MetadataError;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
@@ -155,7 +155,7 @@ impl LocationInfo {
     }
 
     /// Gives the name and, where it is known, the place in the source, as messages say it.
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Self { name, file, line, .. } = self;
         match (file.as_str(), line) {
             ("", _) => format!("`{name}`"),
@@ -299,32 +299,8 @@ impl Metadata {
     }
 
     fn check_locations(&self) -> Result<(), MetadataError> {
-        let mut seen = BTreeMap::new();
-        for location in &self.locations {
-            let id = location.id;
-            if id == 0 {
-                return Err(MetadataError::LocationZero { point: location.describe() });
-            }
-            for codec in &self.tracks {
-                let largest = codec.max_location();
-                if id > largest {
-                    let (point, codec) = (location.describe(), codec.name());
-                    return Err(MetadataError::LocationTooLarge { point, id, codec, largest });
-                }
-            }
-            if let Some(first) = seen.insert(id, location) {
-                let [first, second] = [first, location].map(LocationInfo::describe);
-                return Err(MetadataError::LocationTwice { id, first, second });
-            }
-        }
-        // Parents come first, so that whoever follows them comes to an end.
-        for location in &self.locations {
-            let (id, parent) = (location.id, location.parent);
-            if parent != 0 && (parent >= id || !seen.contains_key(&parent)) {
-                return Err(MetadataError::Parent { point: location.describe(), id, parent });
-            }
-        }
-        Ok(())
+        let mut known = KnownLocations::default();
+        known.add(&self.locations, &self.tracks)
     }
 
     /// The body of the metadata section.
@@ -367,7 +343,7 @@ impl Metadata {
 
 /// Deserialises a sequence of at most `N` elements. The announced length reserves nothing: a few bytes cannot
 /// make the reader allocate more than `N` elements.
-fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub(super) fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

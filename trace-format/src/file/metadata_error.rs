@@ -76,6 +76,9 @@ pub enum MetadataError {
         /// The id of what it is said to lie in.
         parent: u16,
     },
+    /// An addition without contents.
+    #[error("it adds neither a kernel nor a location; leave the section out")]
+    NothingAdded,
     /// More of something than the format holds.
     #[error("{found} {what}; the format holds at most {limit}")]
     TooMany {

@@ -6,6 +6,8 @@
 //! ├──────────┤
 //! │ META     │ tool, device, kernels, codecs, locations      exactly one, first
 //! ├──────────┤
+//! │ MORE …   │ kernels and locations known later             before their launches
+//! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
 //! │ ACCT …   │ its accounting, per warp                      any number
@@ -33,11 +35,13 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod accounts;
+mod additions;
 mod early_end;
 mod error;
 mod fields;
 mod frame;
 mod index;
+mod known_locations;
 mod launch;
 pub mod limits;
 mod loss;
@@ -48,6 +52,7 @@ mod section;
 mod trailer;
 
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
+pub use additions::{Additions, Growing};
 pub use early_end::EarlyEnd;
 pub use error::FormatError;
 pub use frame::{

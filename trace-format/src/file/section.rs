@@ -44,6 +44,8 @@ impl fmt::Debug for Tag {
 pub enum SectionKind {
     /// What was recorded, where and how.
     Metadata,
+    /// Kernels and locations that became known while it was recorded.
+    Additions,
     /// One kernel launch.
     Launch,
     /// Chunks.
@@ -60,8 +62,9 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Metadata,
+        Self::Additions,
         Self::Launch,
         Self::Frame,
         Self::Accounts,
@@ -74,6 +77,7 @@ impl SectionKind {
     pub const fn tag(self) -> Tag {
         Tag(match self {
             Self::Metadata => *b"META",
+            Self::Additions => *b"MORE",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Accounts => *b"ACCT",
@@ -87,6 +91,7 @@ impl SectionKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Metadata => "META",
+            Self::Additions => "MORE",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Accounts => "ACCT",
@@ -106,6 +111,7 @@ impl SectionKind {
     pub const fn version(self) -> u16 {
         match self {
             Self::Metadata
+            | Self::Additions
             | Self::Launch
             | Self::Frame
             | Self::Accounts
@@ -119,7 +125,13 @@ impl SectionKind {
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd => FLAG_OPTIONAL,
-            Self::Metadata | Self::Launch | Self::Frame | Self::Accounts | Self::Index | Self::Trailer => 0,
+            Self::Metadata
+            | Self::Additions
+            | Self::Launch
+            | Self::Frame
+            | Self::Accounts
+            | Self::Index
+            | Self::Trailer => 0,
         }
     }
 
@@ -127,9 +139,13 @@ impl SectionKind {
     pub const fn readable_versions(self) -> &'static [u16] {
         match self {
             Self::Launch => &[1, CHOSEN_VERSION],
-            Self::Metadata | Self::Frame | Self::Accounts | Self::EarlyEnd | Self::Index | Self::Trailer => {
-                &[1]
-            }
+            Self::Metadata
+            | Self::Additions
+            | Self::Frame
+            | Self::Accounts
+            | Self::EarlyEnd
+            | Self::Index
+            | Self::Trailer => &[1],
         }
     }
 }
@@ -302,6 +318,7 @@ mod tests {
             frozen,
             [
                 (*b"META", 1, one),
+                (*b"MORE", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"ACCT", 1, one),

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use warptrace_device::{KernelCall, KernelModule};
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
+use warptrace_format::file::{EarlyEnd, Growing, LaunchInfo, LocationInfo};
 use warptrace_format::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 
 pub use self::error::SessionError;
@@ -77,7 +77,8 @@ pub struct Session<'d, W: Write + Send + 'static> {
     recording: Recording,
     placement: Option<Placement>,
     window: Window,
-    kernels: Vec<String>,
+    /// What the file knows of kernels and locations.
+    tables: Growing,
     launches: u32,
     /// Launches since the last drain.
     pending: Vec<LaunchInfo>,
@@ -160,7 +161,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<Self, SessionError> {
         let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
-        if let Some(name) = options.window.unknown_kernel(&kernels) {
+        // Of a program that loads its kernels later nobody knows their names.
+        let unknown = if kernels.is_empty() { None } else { options.window.unknown_kernel(&kernels) };
+        if let Some(name) = unknown {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
         let shortest = match options.policy {
@@ -169,7 +172,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         };
         let division = Division::of(options.memory_bytes, options.chunk_bytes, shortest, &*device)?;
         let metadata = metadata(&*device, sources, locations, options, &division);
-        metadata.check()?;
+        let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(options.compression);
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
@@ -181,11 +184,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             }
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, false)?))
             }
             Policy::Ring => {
                 device.prepare_ring(&kernels, recording, options.placement, chooses)?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, kernels.len())?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, true)?))
             }
             Policy::Stream { stall, open_runs } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
@@ -208,7 +211,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             recording,
             placement: options.placement,
             window: options.window.clone(),
-            kernels: kernels.into_iter().map(str::to_owned).collect(),
+            tables,
             launches: 0,
             pending: Vec::new(),
             failed: false,
@@ -287,9 +290,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         shape: &LaunchShape,
         survives: bool,
     ) -> Result<LaunchTime, SessionError> {
-        let kernel = self.kernels.iter().position(|name| name == call.name()).ok_or_else(|| {
-            SessionError::UnknownKernel { kernel: call.name().to_owned(), known: self.kernels.join(", ") }
-        })?;
+        let kernel = self.kernel(call.name())?;
         let info =
             LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
         let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;

@@ -63,7 +63,6 @@ impl Pool {
         division: Division,
         tracks: u32,
         ring: bool,
-        kernels: usize,
     ) -> Result<Self, SessionError> {
         let mut memory = Memory::new(division.limit);
         let [claims, table, scratch, accounts, chunks, logs] =
@@ -81,7 +80,7 @@ impl Pool {
             logs,
             claimed_entries: 0,
             reserved_entries: RESERVED_ENTRIES,
-            max_claimed: vec![0; kernels],
+            max_claimed: Vec::new(),
             accounts,
             accounts_used: 0,
             tracks,
@@ -167,9 +166,12 @@ impl Pool {
 
     /// Takes note of a launch that left the counters of claims so.
     pub(super) fn launched(&mut self, info: &LaunchInfo, claims: Claims) {
-        if let Some(most) = self.max_claimed.get_mut(info.kernel() as usize) {
-            *most = (*most).max(claims.log_entries.saturating_sub(self.claimed_entries));
+        let kernel = info.kernel() as usize;
+        if self.max_claimed.len() <= kernel {
+            self.max_claimed.resize(kernel + 1, 0);
         }
+        let most = &mut self.max_claimed[kernel];
+        *most = (*most).max(claims.log_entries.saturating_sub(self.claimed_entries));
         self.claimed_entries = claims.log_entries;
         self.accounts_used += self.account_bytes(info);
         self.streams += self.streams_of(info) as u32;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
-use warptrace_format::file::{EarlyEnd, LaunchInfo};
+use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo};
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
@@ -96,6 +96,8 @@ fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
 
 enum Message {
     Write(Drained),
+    /// Before launches of the kernels that it adds.
+    Add(Additions),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -138,6 +140,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// The writer's, about this or something earlier. Nothing is written after an error.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
         self.send(Message::Write(drained))
+    }
+
+    /// Hands over kernels and locations that are added to the file's.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn add(&mut self, additions: Additions) -> Result<(), SessionError> {
+        self.send(Message::Add(additions))
     }
 
     /// Waits until all is written: what was counted so far.
@@ -220,6 +230,7 @@ impl<W: Write + Send> Work<W> {
                     // Who drains may be gone.
                     let _ = self.empty.send(drained.emptied());
                 }
+                Message::Add(additions) => self.writer.add(&additions)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use warptrace_format::file::limits::MAX_EARLY_ENDS;
-use warptrace_format::file::{IndexEntry, LaunchInfo, Metadata, SectionKind};
+use warptrace_format::file::{
+    Additions, Growing, IndexEntry, LaunchInfo, Metadata, MetadataError, SectionKind,
+};
 use warptrace_format::pool::WarpAccount;
 
 use super::TrackEnd;
@@ -34,35 +36,34 @@ struct Launch {
 /// Every launch of the file.
 #[derive(Debug)]
 pub(super) struct Launches {
-    kernels: usize,
-    tracks: usize,
-    payload_capacity: u32,
+    metadata: Growing,
     launches: BTreeMap<u32, Launch>,
     early_ends: usize,
 }
 
 impl Launches {
-    pub(super) fn new(metadata: &Metadata) -> Self {
-        Self {
-            kernels: metadata.kernels.len(),
-            tracks: metadata.tracks.len(),
-            payload_capacity: metadata.payload_capacity(),
-            launches: BTreeMap::new(),
-            early_ends: 0,
-        }
+    pub(super) fn new(metadata: &Metadata) -> Result<Self, MetadataError> {
+        let metadata = Growing::new(metadata.clone())?;
+        Ok(Self { metadata, launches: BTreeMap::new(), early_ends: 0 })
+    }
+
+    /// Takes note of kernels and locations that are added.
+    pub(super) fn add(&mut self, additions: &Additions) -> Result<(), MetadataError> {
+        self.metadata.add(additions.clone())
     }
 
     /// Registers a launch.
     pub(super) fn begin(&mut self, info: &LaunchInfo) -> Result<(), WriteError> {
         let launch = info.number();
-        if info.kernel() as usize >= self.kernels {
-            let (kernel, kernels) = (info.kernel(), self.kernels);
+        let kernels = self.metadata.metadata().kernels.len();
+        if info.kernel() as usize >= kernels {
+            let kernel = info.kernel();
             return Err(WriteError::UnknownKernel { launch, kernel, kernels });
         }
         if self.launches.contains_key(&launch) {
             return Err(WriteError::LaunchTwice { launch });
         }
-        let tracks = (0..self.tracks).map(|_| Track::Open(Vec::new())).collect();
+        let tracks = (0..self.tracks()).map(|_| Track::Open(Vec::new())).collect();
         self.launches.insert(launch, Launch { info: *info, tracks, ended_early: false });
         Ok(())
     }
@@ -73,13 +74,13 @@ impl Launches {
     }
 
     /// Tracks of each launch.
-    pub(super) const fn tracks(&self) -> usize {
-        self.tracks
+    pub(super) fn tracks(&self) -> usize {
+        self.metadata.metadata().tracks.len()
     }
 
     /// Bytes of the longest payload that a chunk can have.
-    pub(super) const fn payload_capacity(&self) -> u32 {
-        self.payload_capacity
+    pub(super) fn payload_capacity(&self) -> u32 {
+        self.metadata.metadata().payload_capacity()
     }
 
     /// Checks that chunks go on where those before them ended.
@@ -91,7 +92,7 @@ impl Launches {
         let &Part { launch, track, .. } = part;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let seen = match open.tracks.get(track as usize) {
-            None => return Err(WriteError::UnknownTrack { launch, track, tracks: self.tracks }),
+            None => return Err(WriteError::UnknownTrack { launch, track, tracks: self.tracks() }),
             Some(Track::Ended) => return Err(WriteError::TrackEnded { launch, track }),
             Some(Track::Open(seen)) => seen,
         };
@@ -168,7 +169,7 @@ impl Launches {
     }
 
     fn check_end(&self, &TrackEnd { launch, track, accounts }: &TrackEnd<'_>) -> Result<(), WriteError> {
-        let tracks = self.tracks;
+        let tracks = self.tracks();
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let warps = open.info.chosen().count();
         let state =
@@ -192,7 +193,7 @@ impl Launches {
     }
 }
 
-/// The index entry of a section that belongs to a launch as a whole.
+/// The index entry of a section that belongs to a launch as a whole, or, with launch 0, to the file.
 pub(super) fn launch_entry(kind: SectionKind, launch: u32, offset: u64, length: u64) -> IndexEntry {
     IndexEntry { kind, offset, length, launch, track: 0, first_warp: 0, last_warp: 0, chunks: 0, events: 0 }
 }

@@ -1,5 +1,6 @@
 //! Sessions on a device that does what a script says, and on the simulator.
 
+mod additions;
 mod drains;
 mod errors;
 mod fake;

@@ -1,0 +1,102 @@
+//! Files whose kernels and locations became known bit by bit.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use support::metadata;
+use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{Additions, LaunchInfo, LocationInfo};
+use warptrace_format::pool::WarpAccount;
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
+
+const SOUND: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
+
+fn launch(number: u32, kernel: u32) -> LaunchInfo {
+    LaunchInfo::new(number, kernel, [1, 1, 1], [32, 1, 1], 0).unwrap()
+}
+
+fn more(kernel: &str, id: u16, parent: u16) -> Additions {
+    let location = LocationInfo { parent, ..LocationInfo::new(id, kernel, "") };
+    Additions { kernels: vec![(kernel, "").into()], locations: vec![location] }
+}
+
+fn record(writer: &mut TraceWriter<Vec<u8>>, launch: LaunchInfo) -> Result<(), WriteError> {
+    writer.begin_launch(&launch)?;
+    let payload = &[1, 0, 255, 255, 255, 255];
+    let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload };
+    writer.write_chunks(launch.number(), &[chunk])?;
+    writer.end_launch(launch.number(), 0, &[SOUND])
+}
+
+/// A file of three launches: of a kernel of the metadata, and of two that were added one by one.
+fn file() -> Vec<u8> {
+    let metadata = metadata(vec![CodecSpec::Raw]);
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    record(&mut writer, launch(0, 1)).unwrap();
+    let error = record(&mut writer, launch(1, 2)).unwrap_err();
+    assert!(matches!(error, WriteError::UnknownKernel { kernel: 2, kernels: 2, .. }), "{error}");
+    writer.add(&more("third", 21, 20)).unwrap();
+    let error = writer.add(&more("third again", 21, 0)).unwrap_err();
+    assert!(error.to_string().contains("both have the id 21"), "{error}");
+    record(&mut writer, launch(1, 2)).unwrap();
+    writer.add(&more("fourth", 22, 21)).unwrap();
+    record(&mut writer, launch(2, 3)).unwrap();
+    writer.finish().unwrap().0
+}
+
+fn names(trace: &TraceFile) -> Vec<&str> {
+    trace.metadata().kernels.iter().map(|kernel| &*kernel.name).collect()
+}
+
+#[test]
+fn what_was_added_is_part_of_the_metadata() {
+    let trace = TraceFile::from_bytes(file()).unwrap();
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert_eq!(names(&trace), ["first", "second", "third", "fourth"]);
+    assert_eq!(trace.metadata().location(22).unwrap().parent, 21);
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report:?}");
+}
+
+#[test]
+fn without_an_index_each_addition_counts_from_where_it_stands() {
+    let bytes = file();
+    let mut at_least = 2;
+    for length in 0..bytes.len() {
+        let Ok(trace) = TraceFile::from_bytes(bytes[..length].to_vec()) else { continue };
+        let kernels = names(&trace).len();
+        assert!(kernels >= at_least, "a longer prefix knows no less");
+        at_least = kernels;
+        assert!(trace.launches().all(|launch| (launch.kernel() as usize) < kernels));
+    }
+    assert_eq!(at_least, 4);
+}
+
+/// Where the sections with this tag begin.
+fn sections(bytes: &[u8], tag: &[u8; 4]) -> Vec<usize> {
+    let mut at = 24;
+    let mut found = Vec::new();
+    while at < bytes.len() {
+        let length = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap()) as usize;
+        if bytes[at..at + 4] == tag[..] {
+            found.push(at);
+        }
+        at += 24 + length;
+    }
+    found
+}
+
+#[test]
+fn additions_that_contradict_what_is_there_end_what_can_be_read() {
+    let bytes = file();
+    let [first, _] = sections(&bytes, b"MORE")[..] else { panic!("two sections") };
+    let next = sections(&bytes, b"LNCH")[1];
+    // The same addition twice, without an index.
+    let twice = [&bytes[..next], &bytes[first..next]].concat();
+    let trace = TraceFile::from_bytes(twice).unwrap();
+    assert_eq!(names(&trace), ["first", "second", "third"]);
+    let Completeness::Prefix { valid_bytes, reason } = trace.completeness() else { panic!("no prefix") };
+    assert_eq!(*valid_bytes, next as u64);
+    assert!(reason.to_string().contains("both have the id 21"), "{reason}");
+}

@@ -1,0 +1,204 @@
+//! What became known while a recording ran: the `MORE` section.
+//!
+//! The body is this module's [`Additions`] in postcard's wire format, as the metadata is. A program that loads
+//! kernels one by one, as CUDA's lazy loading does, does not know them all when the file begins. A `MORE` section
+//! stands before the launches of its kernels. Its kernels continue the metadata's, and so do its locations.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::FormatError;
+use super::known_locations::KnownLocations;
+use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES};
+use super::metadata::{KernelInfo, LocationInfo, Metadata, bounded};
+use super::metadata_error::MetadataError;
+use super::section::{SectionKind, encode_section};
+
+const SECTION: &str = "MORE";
+
+/// Kernels and locations that are added to a file's metadata.
+///
+/// ```
+/// use warptrace_format::codec::CodecSpec;
+/// use warptrace_format::file::{Additions, DeviceInfo, Growing, LocationInfo, Metadata};
+/// let metadata = Metadata::new("doc", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("first", "");
+/// let mut tables = Growing::new(metadata)?;
+/// let locations = vec![LocationInfo::new(1, "entry", "")];
+/// let additions = Additions { kernels: vec![("second", "").into()], locations };
+/// tables.add(additions.clone())?;
+/// assert_eq!(tables.metadata().kernels[1].name, "second");
+/// assert!(tables.add(additions).is_err(), "the location is there already");
+/// # Ok::<(), warptrace_format::file::MetadataError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Additions {
+    /// Kernels behind those that are known.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_KERNELS>")]
+    pub kernels: Vec<KernelInfo>,
+    /// Locations behind those that are known; a parent may be among those.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]
+    pub locations: Vec<LocationInfo>,
+}
+
+impl Additions {
+    /// Whether nothing is added.
+    pub fn is_empty(&self) -> bool {
+        self.kernels.is_empty() && self.locations.is_empty()
+    }
+
+    /// The section, header and body.
+    ///
+    /// # Errors
+    /// A body over [`MAX_METADATA_BYTES`]; nothing in it.
+    pub fn encode_section(&self) -> Result<Vec<u8>, MetadataError> {
+        if self.is_empty() {
+            return Err(MetadataError::NothingAdded);
+        }
+        let body = postcard::to_allocvec(self)
+            .expect("additions have only strings, integers and sequences of known length");
+        let found = body.len() as u64;
+        if found > MAX_METADATA_BYTES {
+            return Err(MetadataError::TooMany {
+                what: "bytes of kernels and locations",
+                found,
+                limit: MAX_METADATA_BYTES,
+            });
+        }
+        Ok(encode_section(SectionKind::Additions, &body))
+    }
+
+    /// Reads the body of a section at file offset `at`.
+    ///
+    /// # Errors
+    /// A body over [`MAX_METADATA_BYTES`], bytes that are no additions or add nothing, bytes after them.
+    pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
+        let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
+        if body.len() as u64 > MAX_METADATA_BYTES {
+            let found = body.len();
+            return Err(contents(format!(
+                "{found} bytes of kernels and locations, over the limit of {MAX_METADATA_BYTES}"
+            )));
+        }
+        let (additions, rest) = postcard::take_from_bytes::<Self>(body)
+            .map_err(|error| contents(format!("the additions do not decode: {error}")))?;
+        if !rest.is_empty() {
+            return Err(contents(format!("{} bytes follow the last field", rest.len())));
+        }
+        if additions.is_empty() {
+            return Err(contents(MetadataError::NothingAdded.to_string()));
+        }
+        Ok(additions)
+    }
+}
+
+impl From<(&str, &str)> for KernelInfo {
+    /// Of a kernel's name and its source file.
+    fn from((name, source_file): (&str, &str)) -> Self {
+        Self { name: name.into(), source_file: source_file.into() }
+    }
+}
+
+/// Metadata that grows, and is sound after each step.
+#[derive(Clone, Debug)]
+pub struct Growing {
+    metadata: Metadata,
+    known: KnownLocations,
+}
+
+impl Growing {
+    /// Begins with these.
+    ///
+    /// # Errors
+    /// What [`Metadata::check`] refuses.
+    pub fn new(metadata: Metadata) -> Result<Self, MetadataError> {
+        metadata.check()?;
+        let mut known = KnownLocations::default();
+        known.add(&metadata.locations, &metadata.tracks)?;
+        Ok(Self { metadata, known })
+    }
+
+    /// What there is so far.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What there is in the end.
+    pub fn into_metadata(self) -> Metadata {
+        self.metadata
+    }
+
+    /// Adds kernels and locations. Takes time for what is added, however much there is.
+    ///
+    /// # Errors
+    /// More kernels than a file can name; an id that is 0, taken, or too large for a codec; a parent that is
+    /// not there. Nothing is added then.
+    pub fn add(&mut self, additions: Additions) -> Result<(), MetadataError> {
+        let kernels = self.metadata.kernels.len() + additions.kernels.len();
+        if kernels > MAX_KERNELS {
+            let (found, limit) = (kernels as u64, MAX_KERNELS as u64);
+            return Err(MetadataError::TooMany { what: "kernels", found, limit });
+        }
+        self.known.add(&additions.locations, &self.metadata.tracks)?;
+        self.metadata.kernels.extend(additions.kernels);
+        self.metadata.locations.extend(additions.locations);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DeviceInfo, SECTION_HEADER_BYTES};
+    use super::*;
+    use crate::codec::CodecSpec;
+
+    fn metadata() -> Metadata {
+        Metadata::new("t", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+            .with_kernel("a", "")
+            .with_location(7, "seven", "")
+    }
+
+    fn location(id: u16, parent: u16) -> Additions {
+        let location = LocationInfo { parent, ..LocationInfo::new(id, "more", "") };
+        Additions { kernels: Vec::new(), locations: vec![location] }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let additions = Additions { kernels: vec![("b", "b.cu").into()], ..location(8, 7) };
+        let section = additions.encode_section().unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        assert_eq!(Additions::decode(body, 0).unwrap(), additions);
+        for length in 0..body.len() {
+            assert!(Additions::decode(&body[..length], 9).is_err(), "length {length}");
+        }
+        assert!(Additions::decode(&[body, &[0]].concat(), 0).is_err());
+        assert_eq!(Additions::default().encode_section(), Err(MetadataError::NothingAdded));
+        assert!(Additions::decode(&[0, 0], 0).unwrap_err().to_string().contains("adds neither"));
+    }
+
+    #[test]
+    fn what_contradicts_the_table_is_refused_and_leaves_it_as_it_was() {
+        let mut tables = Growing::new(metadata()).unwrap();
+        tables.add(location(9, 7)).unwrap();
+        let before = tables.metadata().clone();
+        for (bad, says) in [
+            (location(0, 0), "begin at 1"),
+            (location(7, 0), "both have the id 7"),
+            (location(10, 11), "lies in location 11"),
+            (location(10, 8), "lies in location 8"),
+        ] {
+            let error = tables.add(bad).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+            assert_eq!(tables.metadata(), &before);
+        }
+        let kernels = vec![("k", "").into(); MAX_KERNELS];
+        let error = tables.add(Additions { kernels, locations: Vec::new() }).unwrap_err();
+        assert!(matches!(error, MetadataError::TooMany { what: "kernels", .. }), "{error}");
+        // The ids of what was refused are free.
+        let both = Additions {
+            locations: [location(10, 0), location(11, 12)].map(|one| one.locations).concat(),
+            ..Additions::default()
+        };
+        tables.add(both).unwrap_err();
+        tables.add(location(10, 9)).unwrap();
+    }
+}
