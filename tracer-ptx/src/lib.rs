@@ -46,6 +46,8 @@
 //! | [`Cfg`] | basic blocks, edges, dominators, natural loops; where code may be inserted that a block executes first |
 //! | [`call_graph`] | which functions call which, and which call through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
+//! | [`points`] | markers for PTX that has none, at blocks, branches, loops or functions |
+//! | [`splice`] | traced copies of kernels, which record at markers |
 //!
 //! # Features
 //!
@@ -83,6 +85,7 @@ pub mod interpret;
 mod lexer;
 mod module;
 mod parse;
+pub mod points;
 mod span;
 pub mod splice;
 

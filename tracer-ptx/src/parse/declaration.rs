@@ -140,9 +140,23 @@ impl Declared<'_> {
     /// plain number.
     #[must_use]
     pub fn elements(&self) -> Option<u64> {
-        let dimensions = self.dimensions?.trim_start_matches('[').trim_end_matches(']');
-        dimensions.split(']').try_fold(1u64, |elements, dimension| {
-            elements.checked_mul(parse_u64(dimension.trim().trim_start_matches('[').trim())?)
-        })
+        elements(self.dimensions?)
     }
+}
+
+impl Param<'_> {
+    /// Returns how many elements the dimensions give; `None` for no array, an open size, or a size that is no
+    /// plain number.
+    #[must_use]
+    pub fn elements(&self) -> Option<u64> {
+        elements(self.dimensions?)
+    }
+}
+
+/// Multiplies the sizes in brackets.
+fn elements(dimensions: &str) -> Option<u64> {
+    let dimensions = dimensions.trim_start_matches('[').trim_end_matches(']');
+    dimensions.split(']').try_fold(1u64, |elements, dimension| {
+        elements.checked_mul(parse_u64(dimension.trim().trim_start_matches('[').trim())?)
+    })
 }

@@ -30,6 +30,7 @@ use warptrace_format::log::MAX_KEY_COUNT;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
+pub(crate) use self::plan::PARTING;
 use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
@@ -165,7 +166,7 @@ pub enum SpliceError {
         /// The name.
         name: &'static str,
     },
-    /// The control flow of a function cannot be read.
+    /// The control flow of a function with markers cannot be read.
     #[error("the control flow of `{function}` cannot be read: {source}")]
     Flow {
         /// The function.
@@ -178,7 +179,8 @@ pub enum SpliceError {
     Edit(#[from] EditError),
 }
 
-/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for.
+/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
+/// function without markers whose control flow cannot be read gets no copy.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
@@ -225,7 +227,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
         copies.push_str(&definitions);
         for (function, plan) in &plans {
-            if function.is_entry() && wanted(function) {
+            if function.is_entry() && wanted(function) && !plan.unreadable {
                 let (kernel, copy) = splicer.kernel(function, plan)?;
                 kernels.push(kernel);
                 copies.push_str(&copy);

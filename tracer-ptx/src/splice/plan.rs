@@ -7,7 +7,7 @@ use super::marker::Marker;
 use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
-const PARTING: [&str; 16] = [
+pub(crate) const PARTING: [&str; 16] = [
     "bra",
     "brx",
     "ret",
@@ -47,6 +47,8 @@ pub(super) struct Plan {
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
+    /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
+    pub(super) unreadable: bool,
 }
 
 /// Locations from here on are not kept as they are in a function that has a hot one.
@@ -63,8 +65,14 @@ impl Plan {
         body: &Body<'_>,
         max_count: u32,
     ) -> Result<Self, SpliceError> {
-        let flow = Cfg::new(body)
-            .map_err(|source| SpliceError::Flow { function: function.name.to_owned(), source })?;
+        let is_marker = |text: &&str| Marker::parse(text).is_some();
+        let flow = match Cfg::new(body) {
+            Ok(flow) => flow,
+            Err(_) if !body.statements.iter().any(|it| it.comment().as_ref().is_some_and(is_marker)) => {
+                return Ok(Self { unreadable: true, ..Self::default() });
+            }
+            Err(source) => return Err(SpliceError::Flow { function: function.name.to_owned(), source }),
+        };
         let ends = |(index, block): (usize, &crate::Block)| {
             block.terminator == Terminator::End && flow.is_reachable(index)
         };
@@ -167,7 +175,8 @@ pub(super) fn recording_functions<'a>(
         .collect();
     loop {
         let before = recording.len();
-        for (function, _) in plans.iter().filter(|(function, _)| !function.is_entry()) {
+        for (function, _) in plans.iter().filter(|(function, plan)| !function.is_entry() && !plan.unreadable)
+        {
             let Some(body) = &function.body else { continue };
             if !named_functions(module, body).is_disjoint(&recording) {
                 recording.insert(function.name);

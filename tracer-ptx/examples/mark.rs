@@ -1,0 +1,43 @@
+//! Puts markers into PTX of another compiler, prints what they stand for, and writes the marked text.
+
+use std::error::Error;
+
+use warptrace_ptx::points::{PointOptions, mark};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let usage = "usage: mark KERNELS.ptx [blocks|branches|loops|functions] [OUT.ptx]";
+    let mut arguments = std::env::args().skip(1);
+    let input = arguments.next().ok_or(usage)?;
+    let points = arguments.next().map(|word| word.parse()).transpose()?.unwrap_or_default();
+    let text = std::fs::read_to_string(&input)?;
+    let marked = mark(&text, &PointOptions { points, ..PointOptions::default() })?;
+    for point in &marked.points {
+        let kind = format!("{:?}{}", point.kind, if point.counted { ", counted" } else { "" });
+        print!(
+            "{:>5}  in {:>5}  {kind:<20}  {}, block {}, line {}:{}",
+            point.id, point.parent, point.function, point.block, point.ptx_line, point.ptx_column
+        );
+        if let Some(place) = &point.source {
+            print!("  {}:{}:{}", place.file, place.line, place.column);
+        }
+        for call in point.inlined_at.iter() {
+            let place = &call.place;
+            print!("  in {}, called at {}:{}:{}", call.function, place.file, place.line, place.column);
+        }
+        println!();
+    }
+    for implied in &marked.implied {
+        println!("behind each {}: {:?}", implied.after, implied.points);
+    }
+    for kernel in &marked.kernels {
+        let buffer = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
+        println!("{}: {} parameters in {buffer} bytes", kernel.name, kernel.parameters.len());
+    }
+    for (function, reason) in &marked.skipped {
+        println!("{function} is not traced: {reason}");
+    }
+    if let Some(output) = arguments.next() {
+        std::fs::write(output, marked.text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Chooses the points of a function.
+
+use std::ops::Range;
+
+use super::blocks::Blocks;
+use super::{PointKind, Points};
+use crate::{Edge, Terminator};
+
+/// A point, and where its marker would stand.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) kind: PointKind,
+    pub(super) block: usize,
+    pub(super) statements: Range<usize>,
+    pub(super) at: usize,
+}
+
+impl Candidate {
+    /// Whether it stands for the beginning of its block.
+    pub(super) fn begins_block(&self) -> bool {
+        !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken)
+    }
+}
+
+/// Returns a function's points in the order of the text, each behind those of the loops around it.
+pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
+    let flow = blocks.flow;
+    let begins = |block: usize| {
+        let kind = match flow.loop_of(block).map(|inner| &flow.loops()[inner]) {
+            _ if block == 0 => PointKind::Entry,
+            Some(inner) if inner.header == block => PointKind::LoopBody,
+            _ => PointKind::Block,
+        };
+        Candidate {
+            kind,
+            block,
+            statements: flow.blocks()[block].statements.clone(),
+            at: blocks.entry(block),
+        }
+    };
+    let mut candidates = Vec::new();
+    // Of each block, whether its beginning has been chosen.
+    let mut chosen = vec![false; flow.blocks().len()];
+    for block in (0..flow.blocks().len()).filter(|block| flow.is_reachable(*block)) {
+        let candidate = begins(block);
+        let is_chosen = match (points, candidate.kind) {
+            (_, PointKind::Entry) => true,
+            (Points::Blocks | Points::Loops, PointKind::LoopBody) => true,
+            // Where no instruction is, nothing is executed.
+            (Points::Blocks, _) => flow.blocks()[block].first_instruction.is_some(),
+            _ => false,
+        };
+        if is_chosen && !chosen[block] {
+            let mut outer = Vec::new();
+            let mut around = flow.loop_of(block);
+            while let Some(inner) = around.map(|index| &flow.loops()[index]) {
+                if chosen[inner.header] {
+                    break;
+                }
+                if inner.header != block {
+                    outer.push(inner.header);
+                }
+                around = inner.parent;
+            }
+            for header in outer.into_iter().rev() {
+                chosen[header] = true;
+                candidates.push(begins(header));
+            }
+            chosen[block] = true;
+            candidates.push(candidate);
+        }
+        if points == Points::Branches {
+            sides(blocks, block, &mut candidates);
+        }
+    }
+    candidates
+}
+
+/// Adds the sides of the branch that ends a block. Where a marker for the taken side would be passed by others
+/// too, the branch itself gets a point: who comes there and does not go on behind it takes it.
+fn sides(blocks: &Blocks<'_>, block: usize, candidates: &mut Vec<Candidate>) {
+    let flow = blocks.flow;
+    let Some(branch) = blocks.terminator(block) else { return };
+    let mut add = |kind, at| {
+        candidates.push(Candidate { kind, block, statements: branch..branch + 1, at });
+    };
+    let before = blocks.body.statements[branch].span.start;
+    match flow.blocks()[block].terminator {
+        Terminator::Branch { guarded: true } => {
+            let [Edge { to: taken, .. }, Edge { to: other, .. }] = flow.successors(block) else { return };
+            if taken == other || !blocks.reachable_predecessors(*taken).eq([block]) {
+                add(PointKind::Branch, before);
+            } else {
+                add(PointKind::Taken, blocks.entry(*taken));
+            }
+            add(PointKind::NotTaken, blocks.behind(branch));
+        }
+        Terminator::Return { guarded: true }
+        | Terminator::Exit { guarded: true }
+        | Terminator::Trap { guarded: true } => {
+            add(PointKind::Branch, before);
+            add(PointKind::NotTaken, blocks.behind(branch));
+        }
+        _ => {}
+    }
+}

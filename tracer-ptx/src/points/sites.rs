@@ -1,0 +1,148 @@
+//! What is to be marked in a function: its points, and where their markers stand.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::blocks::Blocks;
+use super::choose::choose;
+use super::counted::Counted;
+use super::{PointKind, Points};
+use crate::{Body, Cfg, CfgError, Edits};
+
+/// A point of a function.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    pub(super) kind: PointKind,
+    pub(super) block: usize,
+    /// The statements that stand for it: its block's, or the branch's.
+    pub(super) statements: Range<usize>,
+    /// The point of the loop around it.
+    pub(super) parent: Option<usize>,
+    pub(super) counted: bool,
+}
+
+/// A marker of a site, which is given by its index.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SiteMarker {
+    Leave(usize),
+    Enter(usize),
+    Tick(usize),
+    Event(usize),
+}
+
+impl SiteMarker {
+    /// Returns the marker's comment.
+    pub(super) fn text(self, id: impl Fn(usize) -> u16) -> String {
+        match self {
+            Self::Leave(site) => format!("// warptrace.loop.leave {}", id(site)),
+            Self::Enter(site) => format!("// warptrace.loop.enter {}", id(site)),
+            Self::Tick(site) => format!("// warptrace.loop.tick {} 1", id(site)),
+            Self::Event(site) => format!("// warptrace.loc {}", id(site)),
+        }
+    }
+}
+
+/// The points of a function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    /// A site's index tells its id.
+    pub(super) sites: Vec<Site>,
+    /// By the offset at which they stand; at one offset in the order of their execution.
+    pub(super) markers: BTreeMap<usize, Vec<SiteMarker>>,
+    /// Sites without a marker, by the site that they follow.
+    pub(super) implied: Vec<(usize, Vec<usize>)>,
+}
+
+impl Plan {
+    /// Finds the points of a function.
+    ///
+    /// # Errors
+    /// If its control flow cannot be read.
+    pub(super) fn of(body: &Body<'_>, points: Points) -> Result<Self, CfgError> {
+        let flow = Cfg::new(body)?;
+        let blocks = Blocks::new(body, &flow);
+        let candidates = choose(&blocks, points);
+        let mut plan = Self::default();
+        // Of each block, the site of its beginning.
+        let mut site_of = vec![None; flow.blocks().len()];
+        for (index, candidate) in candidates.iter().enumerate() {
+            if candidate.begins_block() {
+                site_of[candidate.block] = Some(index);
+            }
+        }
+        let chains = match points {
+            Points::Blocks => blocks.chains(|block| site_of[block].is_some()),
+            _ => blocks.chains(|_| false),
+        };
+        for (index, candidate) in candidates.iter().enumerate() {
+            let around = flow.loop_of(candidate.block).map(|inner| &flow.loops()[inner]);
+            let around = match around {
+                // A header lies in the loop around its own.
+                Some(own) if own.header == candidate.block && candidate.begins_block() => {
+                    own.parent.map(|outer| &flow.loops()[outer])
+                }
+                around => around,
+            };
+            let parent = around.and_then(|around| site_of[around.header]);
+            let counted = match candidate.kind {
+                PointKind::LoopBody => Counted::of(&blocks, candidate.block, points, &chains),
+                _ => None,
+            };
+            plan.sites.push(Site {
+                kind: candidate.kind,
+                block: candidate.block,
+                statements: candidate.statements.clone(),
+                parent,
+                counted: counted.is_some(),
+            });
+            if candidate.begins_block() && chains.follows(candidate.block) {
+                continue;
+            }
+            let mut put = |at: usize, marker| plan.markers.entry(at).or_default().push(marker);
+            match counted {
+                None => put(candidate.at, SiteMarker::Event(index)),
+                Some(counted) => {
+                    counted.leaves.iter().for_each(|at| put(*at, SiteMarker::Leave(index)));
+                    counted.enters.iter().for_each(|at| put(*at, SiteMarker::Enter(index)));
+                    put(candidate.at, SiteMarker::Tick(index));
+                }
+            }
+        }
+        for markers in plan.markers.values_mut() {
+            // What was counted before is recorded first.
+            markers.sort_by_key(|marker| !matches!(marker, SiteMarker::Leave(_)));
+        }
+        for (index, candidate) in candidates.iter().enumerate() {
+            let chain = chains.behind(candidate.block).filter_map(|block| site_of[block]);
+            let chain: Vec<usize> = if candidate.begins_block() { chain.collect() } else { Vec::new() };
+            if !chain.is_empty() {
+                plan.implied.push((index, chain));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Inserts the markers, each on a line of its own.
+    pub(super) fn insert(&self, edits: &mut Edits, text: &str, id: impl Fn(usize) -> u16) {
+        for (at, markers) in &self.markers {
+            let before = text[..*at].trim_end_matches([' ', '\t']);
+            let mut lines = String::new();
+            if before.ends_with('\n') {
+                let indent = &text[before.len()..*at];
+                for marker in markers {
+                    let pad = if lines.is_empty() && !indent.is_empty() { "" } else { "\t" };
+                    lines.push_str(&format!("{pad}{}\n", marker.text(&id)));
+                }
+                lines.push_str(indent);
+            } else {
+                for marker in markers {
+                    lines.push_str(&format!("\n\t{}", marker.text(&id)));
+                }
+                if !text[*at..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+                    lines.push_str("\n\t");
+                }
+            }
+            edits.insert(*at, lines);
+        }
+    }
+}

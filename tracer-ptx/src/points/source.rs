@@ -1,0 +1,233 @@
+//! Where the source has an instruction: `.file`, `.loc` and the names in `.debug_str`.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::{Body, Directive, ItemKind, Loc, Module, Position, StatementKind};
+
+/// The most calls that a chain of inlined functions keeps.
+const MAX_CALLS: usize = 64;
+
+/// A place in a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourcePlace {
+    /// The file, as the compiler wrote it; empty if the PTX has no name for it.
+    pub file: Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 if it is not known.
+    pub column: u32,
+}
+
+/// A call that the compiler replaced by the called function's instructions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CallSite {
+    /// The function that was called, mangled; empty if the PTX has no name for it.
+    pub function: Arc<str>,
+    /// Where it was called.
+    pub place: SourcePlace,
+}
+
+/// Files and functions of a module, by what `.loc` calls them.
+pub(super) struct Sources<'a> {
+    files: HashMap<u32, Arc<str>>,
+    /// The content of `.debug_str`.
+    strings: Vec<u8>,
+    /// Offsets in `strings` of the labels.
+    labels: HashMap<&'a str, usize>,
+    empty: Arc<str>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn of(module: &Module<'a>) -> Self {
+        let mut sources =
+            Self { files: HashMap::new(), strings: Vec::new(), labels: HashMap::new(), empty: Arc::from("") };
+        for item in &module.items {
+            match item.kind {
+                ItemKind::File { index, name } => {
+                    sources.files.entry(index).or_insert_with(|| unescape(name).into());
+                }
+                ItemKind::Section { name: ".debug_str" } => sources.read_strings(item.span.text(module.text)),
+                _ => {}
+            }
+        }
+        sources
+    }
+
+    /// Reads `.section .debug_str { label: .b8 95,90,0 }`.
+    fn read_strings(&mut self, section: &'a str) {
+        let Some((_, content)) = section.split_once('{') else { return };
+        let mut width = 1;
+        for line in content.lines() {
+            let line = line.split("//").next().unwrap_or_default();
+            for word in line.split(|char: char| char.is_whitespace() || ",;{}".contains(char)) {
+                if let Some(label) = word.strip_suffix(':') {
+                    self.labels.entry(label).or_insert(self.strings.len());
+                } else if let Some(bits) = word.strip_prefix(".b") {
+                    width = match bits {
+                        "16" => 2,
+                        "32" => 4,
+                        "64" => 8,
+                        _ => 1,
+                    };
+                } else if let Some(number) = parse_number(word) {
+                    self.strings.extend_from_slice(&number.to_le_bytes()[..width]);
+                }
+            }
+        }
+    }
+
+    /// Finds the name at a label, which an offset may follow.
+    fn name(&self, label: &str) -> Arc<str> {
+        let (label, offset) = label.split_once('+').unwrap_or((label, "0"));
+        let start = self.labels.get(label.trim()).zip(parse_number(offset.trim()));
+        let start = start.and_then(|(start, offset)| start.checked_add(usize::try_from(offset).ok()?));
+        let Some(bytes) = start.and_then(|start| self.strings.get(start..)) else {
+            return Arc::clone(&self.empty);
+        };
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into()
+    }
+
+    fn place(&self, (file, line, column): (u32, u32, u32)) -> SourcePlace {
+        let file = Arc::clone(self.files.get(&file).unwrap_or(&self.empty));
+        SourcePlace { file, line, column }
+    }
+
+    /// Finds the source of each instruction of a body.
+    pub(super) fn lines<'s>(&'s self, body: &Body<'a>) -> Lines<'s, 'a> {
+        let mut lines = Lines { sources: self, locs: Vec::new(), loc_of: Vec::new(), none: Arc::from([]) };
+        // The last `.loc` of each place: it says how a function that was called there came to be where it is.
+        let mut latest: HashMap<(u32, u32, u32), usize> = HashMap::new();
+        let mut names: HashMap<&str, Arc<str>> = HashMap::new();
+        let mut current = None;
+        for statement in &body.statements {
+            if let StatementKind::Directive(Directive::Loc(loc)) = statement.kind {
+                let calls = match loc.inlined_at {
+                    None => Arc::clone(&lines.none),
+                    Some(at) => {
+                        let name = loc.function_name.unwrap_or_default();
+                        let function = names.entry(name).or_insert_with(|| self.name(name));
+                        let call = CallSite { function: Arc::clone(function), place: self.place(at) };
+                        let outer = latest.get(&at).map_or(&lines.none, |index| &lines.locs[*index].1);
+                        std::iter::once(call).chain(outer.iter().cloned()).take(MAX_CALLS).collect()
+                    }
+                };
+                latest.insert((loc.file, loc.line, loc.column), lines.locs.len());
+                current = (loc.line != 0).then_some(lines.locs.len());
+                lines.locs.push((loc, calls));
+            }
+            lines.loc_of.push(current.filter(|_| statement.instruction().is_some()));
+        }
+        lines
+    }
+}
+
+/// The sources of the instructions of a body.
+pub(super) struct Lines<'s, 'a> {
+    sources: &'s Sources<'a>,
+    locs: Vec<(Loc<'a>, Arc<[CallSite]>)>,
+    /// Of each statement that is an instruction with a line, its `.loc`.
+    loc_of: Vec<Option<usize>>,
+    none: Arc<[CallSite]>,
+}
+
+impl Lines<'_, '_> {
+    /// Returns the source of the first of the statements that has one, and how it came to be inlined there.
+    pub(super) fn first_of(&self, mut statements: Range<usize>) -> (Option<SourcePlace>, Arc<[CallSite]>) {
+        match statements.find_map(|statement| *self.loc_of.get(statement)?) {
+            None => (None, Arc::clone(&self.none)),
+            Some(index) => {
+                let (loc, calls) = &self.locs[index];
+                (Some(self.sources.place((loc.file, loc.line, loc.column))), Arc::clone(calls))
+            }
+        }
+    }
+}
+
+/// Computes the positions of offsets, in their order, reading the text once.
+pub(super) struct Positions {
+    positions: std::vec::IntoIter<Position>,
+}
+
+impl Positions {
+    pub(super) fn of(text: &str, offsets: &[usize]) -> Self {
+        let mut order: Vec<usize> = (0..offsets.len()).collect();
+        order.sort_unstable_by_key(|index| offsets[*index]);
+        let mut positions = vec![Position { line: 1, column: 1 }; offsets.len()];
+        let (mut at, mut now) = (0, Position { line: 1, column: 1 });
+        for index in order {
+            let between = text.get(at..offsets[index]).unwrap_or_default();
+            match between.rfind('\n') {
+                None => now.column += between.chars().count(),
+                Some(last) => {
+                    now.line += between.bytes().filter(|byte| *byte == b'\n').count();
+                    now.column = 1 + between[last + 1..].chars().count();
+                }
+            }
+            at = offsets[index];
+            positions[index] = now;
+        }
+        Self { positions: positions.into_iter() }
+    }
+}
+
+impl Iterator for Positions {
+    type Item = Position;
+
+    fn next(&mut self) -> Option<Position> {
+        self.positions.next()
+    }
+}
+
+/// Reads a number in decimal or hexadecimal.
+fn parse_number(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    }
+}
+
+/// Resolves a string's escapes: `\\`, `\"` and bytes in octal.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        if *byte != b'\\' {
+            bytes.push(*byte);
+            continue;
+        }
+        let digits = rest.iter().take(3).take_while(|digit| (b'0'..b'8').contains(*digit)).count();
+        if digits == 3 {
+            let code = rest[..3].iter().fold(0_u32, |code, digit| code * 8 + u32::from(digit - b'0'));
+            bytes.push(u8::try_from(code).unwrap_or(b'?'));
+            rest = &rest[3..];
+        } else if let Some((escaped, behind)) = rest.split_first() {
+            bytes.push(*escaped);
+            rest = behind;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_file_names_are_resolved() {
+        assert_eq!(unescape(r"C:\\src\\a.cu"), r"C:\src\a.cu");
+        assert_eq!(unescape(r#"a\"b\303\244.cu"#), "a\"bä.cu");
+        assert_eq!(unescape(r"odd\"), "odd");
+    }
+
+    #[test]
+    fn positions_are_those_of_one_offset_at_a_time() {
+        let text = "a\nβγ x\n\n  yz";
+        let offsets = [7, 0, text.len(), 2, 11, 7];
+        let positions: Vec<Position> = Positions::of(text, &offsets).collect();
+        assert_eq!(positions, offsets.map(|offset| Position::of(text, offset)));
+    }
+}

@@ -1,0 +1,177 @@
+//! Markers in PTX of other compilers: where they stand, and what they stand for.
+
+use warptrace_ptx::points::{Marked, PointError, PointKind, PointOptions, Points, mark};
+use warptrace_ptx::splice::{Options, Recording, splice};
+
+const LINES: &str = include_str!("golden/nvcc-lineinfo.ptx");
+
+fn marked(text: &str, points: Points) -> Marked {
+    mark(text, &PointOptions { points, ..PointOptions::default() }).expect("the text can be marked")
+}
+
+/// A kernel with this body.
+fn kernel(body: &str) -> String {
+    let registers = ".reg .pred %p<9>;\n\t.reg .b32 %r<9>;";
+    format!(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n\t{registers}\n{body}\n}}\n"
+    )
+}
+
+/// The body of a marked kernel, behind its declarations.
+fn body(marked: &Marked) -> &str {
+    let (_, body) = marked.text.split_once("%r<9>;\n").expect("the declarations are there");
+    body.trim_end().trim_end_matches('}').trim_end()
+}
+
+fn kinds(marked: &Marked) -> Vec<PointKind> {
+    marked.points.iter().map(|point| point.kind).collect()
+}
+
+#[test]
+fn what_was_inlined_names_its_calls() {
+    let marked = marked(LINES, Points::Blocks);
+    let loop_body = &marked.points[3];
+    assert_eq!((loop_body.id, loop_body.kind, loop_body.counted), (4, PointKind::LoopBody, true));
+    assert_eq!((loop_body.ptx_line, loop_body.ptx_column, &*loop_body.function), (50, 2, "longest"));
+    let place = loop_body.source.as_ref().expect("the compiler says where");
+    assert_eq!((&*place.file, place.line, place.column), ("lines.cu", 3, 5));
+    let calls: Vec<(&str, u32)> =
+        loop_body.inlined_at.iter().map(|call| (&*call.function, call.place.line)).collect();
+    assert_eq!(calls, [("_Z7collatzi", 9), ("_Z5stepsi", 17)]);
+    // The compiler gives line 0 to what no line made.
+    assert_eq!(marked.points[2].source, None);
+    let kernel = &marked.kernels[0];
+    assert_eq!(
+        (kernel.name.as_str(), kernel.parameters.len(), kernel.parameters[1].offset),
+        ("longest", 2, 8)
+    );
+}
+
+#[test]
+fn a_marker_stands_behind_what_speaks_of_its_instructions() {
+    let text =
+        kernel("L: .pragma \"nounroll\";\n\t.loc 1 2 3\n\tadd.u32 %r1, %r1, 1;\n\t@%p1 bra L;\n\tret;");
+    assert_eq!(
+        body(&marked(&text, Points::Blocks)),
+        "\t// warptrace.loc 1\n\t// warptrace.loop.enter 2\nL: .pragma \"nounroll\";\n\t.loc 1 2 3\n\t\
+         // warptrace.loop.tick 2 1\n\tadd.u32 %r1, %r1, 1;\n\t@%p1 bra L;\n\t// warptrace.loop.leave 2\n\t\
+         // warptrace.loc 3\n\tret;"
+    );
+}
+
+#[test]
+fn blocks_that_follow_without_a_choice_are_implied() {
+    let text = kernel(
+        "@%p1 bra A;\nbra B;\nB: add.u32 %r1, %r1, 1;\nbra.uni C;\nC: bar.sync 0;\nbra D;\nD: mov.u32 %r1, 2;\nA: ret;",
+    );
+    let marked = marked(&text, Points::Blocks);
+    let implied: Vec<(u16, &[u16])> =
+        marked.implied.iter().map(|implied| (implied.after, implied.points.as_slice())).collect();
+    // At the barrier lanes meet, and A is a join.
+    assert_eq!(implied, [(2, &[3, 4][..])]);
+    assert_eq!(marked.text.matches("// warptrace.loc").count(), 4);
+}
+
+#[test]
+fn loops_come_before_what_they_hold() {
+    // The compiler has put the header behind the body.
+    let text = kernel(
+        "bra HEAD;\nBODY: add.u32 %r1, %r1, 1;\n@%p2 bra NEXT;\nmov.u32 %r1, 3;\nNEXT: mov.u32 %r2, 1;\n\
+         HEAD: setp.eq.u32 %p1, %r1, 9;\n@%p1 bra BODY;\nret;",
+    );
+    let marked = marked(&text, Points::Blocks);
+    let points: Vec<(u16, u16, usize)> =
+        marked.points.iter().map(|point| (point.id, point.parent, point.block)).collect();
+    assert_eq!(points, [(1, 0, 0), (2, 0, 4), (3, 2, 1), (4, 2, 2), (5, 2, 3), (6, 0, 5)]);
+    assert_eq!(marked.points[1].kind, PointKind::LoopBody);
+}
+
+#[test]
+fn both_sides_of_a_branch_have_points() {
+    let text = kernel(
+        "@%p1 bra ELSE;\nmov.u32 %r1, 1;\nbra END;\nELSE: mov.u32 %r1, 2;\nEND: @%p2 bra LAST;\nmov.u32 %r1, 2;\nLAST: @!%p1 ret;\nexit;",
+    );
+    let marked = marked(&text, Points::Branches);
+    use PointKind::{Branch, Entry, NotTaken, Taken};
+    assert_eq!(kinds(&marked), [Entry, Taken, NotTaken, Branch, NotTaken, Branch, NotTaken]);
+    assert!(marked.text.contains("@%p1 bra ELSE;\n\t// warptrace.loc 3\n"));
+    assert!(marked.text.contains("ELSE:\n\t// warptrace.loc 2\n\t mov.u32 %r1, 2;\n"));
+    assert!(marked.text.contains("END: \n\t// warptrace.loc 4\n\t@%p2 bra LAST;\n\t// warptrace.loc 5\n"));
+}
+
+#[test]
+fn loops_with_edges_that_others_share_are_not_counted() {
+    for (text, counted) in [
+        // Who skips the loop comes to its end too, but nobody of the loop branches there.
+        ("@%p1 bra E;\nL: @%p2 bra L;\nE: ret;", true),
+        ("@%p1 bra E;\nL: @%p1 bra E;\nbra L;\nE: ret;", false),
+        ("L: @%p1 bra E;\nbra L;\nE: ret;", true),
+        // Who branches into the loop.
+        ("@%p1 bra L;\nmov.u32 %r1, 1;\nL: @%p2 bra L;\nE: ret;", false),
+        ("bra M;\nX: ret;\nM: bra L;\nL: @%p2 bra L;\nbra X;", true),
+        // Threads that end in it, calls, other loops.
+        ("L: @%p1 ret;\n@%p2 bra L;\nret;", false),
+        ("L: call f;\n@%p2 bra L;\nret;", false),
+        ("L: @%p1 bra L;\nadd.u32 %r1, %r1, 1;\n@%p2 bra L;\nret;", false),
+    ] {
+        let marked = marked(&kernel(text), Points::Loops);
+        assert_eq!(marked.points.iter().any(|point| point.counted), counted, "{text}");
+        let one = |marker: &str| assert_eq!(marked.text.contains(marker), counted, "{text}: {marker}");
+        one("// warptrace.loop.enter 2");
+        one("// warptrace.loop.tick 2 1");
+        one("// warptrace.loop.leave 2");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_skipped_and_named() {
+    let function = ".func f() { .reg .b32 %r1; brx.idx %r1, nowhere; }\n";
+    let text = kernel("call f;\nret;").replace(".visible", &format!("{function}.visible"));
+    let marked = marked(&text, Points::Blocks);
+    assert_eq!(marked.skipped.len(), 1);
+    assert_eq!(marked.skipped[0].0, "f");
+    assert!(marked.skipped[0].1.contains("`nowhere`"), "{}", marked.skipped[0].1);
+    assert_eq!(marked.points.len(), 1);
+    let options = Options { recording: Some(Recording::default()), ..Options::default() };
+    assert_eq!(splice(&marked.text, &options).map(|spliced| spliced.kernels.len()), Ok(1));
+}
+
+#[test]
+fn ids_end_at_65535() {
+    let text = kernel("@%p1 bra A;\nmov.u32 %r1, 1;\nA: ret;");
+    let two = text.clone() + &text[text.find(".visible").expect("a kernel")..].replace("k()", "second()");
+    let options = |first_id| PointOptions { first_id, ..PointOptions::default() };
+    let ids = |first_id| -> Vec<u16> {
+        mark(&two, &options(first_id)).expect("it is PTX").points.iter().map(|point| point.id).collect()
+    };
+    assert_eq!(ids(65530), [65530, 65531, 65532, 65533, 65534, 65535]);
+    let marked = mark(&two, &options(65533)).expect("it is PTX");
+    assert_eq!(marked.points.last().map(|point| point.id), Some(65535));
+    assert_eq!(marked.skipped[0].0, "second");
+    assert!(marked.skipped[0].1.contains("its 3 points do not fit"));
+    assert_eq!(marked.kernels.len(), 1);
+    assert_eq!(mark(&two, &options(0)), Err(PointError::FirstId));
+}
+
+#[test]
+fn only_the_kernels_asked_for_are_marked_with_what_they_call() {
+    let text = kernel("call f;\nret;").replace(
+        ".visible",
+        ".func g() { ret; }\n.func f() { call g; ret; }\n.func h() { ret; }\n.entry other() { call h; ret; }\n.visible",
+    );
+    let options = PointOptions { kernels: Some(&["k"]), ..PointOptions::default() };
+    let marked = mark(&text, &options).expect("the kernel is there");
+    let functions: Vec<&str> = marked.points.iter().map(|point| &*point.function).collect();
+    assert_eq!(functions, ["g", "f", "k"]);
+    let unknown = PointOptions { kernels: Some(&["k", "x"]), ..PointOptions::default() };
+    let error = mark(&text, &unknown).expect_err("there is no x");
+    assert_eq!(error.to_string(), "there is no kernel `x` in the PTX; it has: other, k");
+}
+
+#[test]
+fn marked_text_is_not_marked_again() {
+    let text = kernel("ret;");
+    let marked = marked(&text, Points::Functions);
+    let error = mark(&marked.text, &PointOptions::default()).expect_err("it has markers");
+    assert_eq!(error, PointError::AlreadyMarked { line: 7, column: 2 });
+}
