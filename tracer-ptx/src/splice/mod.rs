@@ -419,8 +419,8 @@ impl Splicer<'_> {
         for place in &plan.places {
             let span = body.statements[place.statement].span;
             let mut sequence = if self.options.marks { mark_text(place.marker) } else { String::new() };
-            self.sequence(&mut emitter, place);
-            sequence.push_str(&emitter.take());
+            let depth = body.statements[place.statement].depth;
+            sequence.push_str(&emitter.scoped(depth, |emitter| self.sequence(emitter, place)));
             // The comment stays before its sequence; a line comment ends with the line.
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
@@ -478,17 +478,15 @@ impl Splicer<'_> {
             if !ends {
                 continue;
             }
-            match instruction.guard {
-                None => {
-                    emitter.epilogue();
-                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
-                }
-                Some(guard) => {
-                    // Those whose predicate does not hold go on behind it.
-                    let go_on = emitter.guarded_epilogue(guard.predicate, guard.negated);
-                    edits.insert(statement.span.start - start, format!("\n{}\t", emitter.take()));
-                    edits.insert(statement.span.end - start, format!("\n{go_on}:"));
-                }
+            // Those whose predicate does not hold go on behind it.
+            let mut go_on = None;
+            let epilogue = emitter.scoped(statement.depth, |emitter| match instruction.guard {
+                None => emitter.epilogue(),
+                Some(guard) => go_on = Some(emitter.guarded_epilogue(guard.predicate, guard.negated)),
+            });
+            edits.insert(statement.span.start - start, format!("\n{epilogue}\t"));
+            if let Some(go_on) = go_on {
+                edits.insert(statement.span.end - start, format!("\n{go_on}:"));
             }
         }
     }

@@ -130,6 +130,23 @@ impl Emitter {
         std::mem::take(&mut self.out)
     }
 
+    /// Writes a sequence that stands in so many scopes, and takes it. In a scope it holds what is executed
+    /// rarely, because from the function's end no branch leads back into the scope.
+    pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
+        let before = std::mem::take(&mut self.rare);
+        write(self);
+        let rare = std::mem::replace(&mut self.rare, before);
+        if depth == 0 {
+            self.rare.push_str(&rare);
+        } else if !rare.is_empty() {
+            let over = self.label();
+            emit!(self, "bra.uni {over};");
+            self.out.push_str(&rare);
+            self.place_label(&over);
+        }
+        self.take()
+    }
+
     /// Takes what is executed rarely, for the end of the function: control does not fall into it.
     pub(in crate::splice) fn take_rare(&mut self) -> String {
         std::mem::take(&mut self.rare)
