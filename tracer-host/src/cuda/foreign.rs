@@ -30,16 +30,23 @@ pub type Launching = Box<dyn FnOnce(&ForeignArguments<'_>) -> u32 + Send>;
 /// A launch as its program makes it.
 pub struct ForeignLaunch {
     /// The stream, as the driver's `CUstream`; null is the legacy default stream.
-    pub stream: *mut c_void,
+    stream: *mut c_void,
     /// Bytes that each warp of a block needs at the end of dynamic shared memory
     /// ([`TracedKernel::shared_bytes`](warptrace_ptx::splice::TracedKernel::shared_bytes)).
-    pub shared_bytes: u32,
+    shared_bytes: u32,
     /// Calls the driver.
-    pub launch: Launching,
+    launch: Launching,
 }
 
 // SAFETY: the stream is a handle, which any thread may use.
 unsafe impl Send for ForeignLaunch {}
+
+impl ForeignLaunch {
+    /// Describes a launch.
+    pub fn new(stream: *mut c_void, shared_bytes: u32, launch: Launching) -> Self {
+        Self { stream, shared_bytes, launch }
+    }
+}
 
 impl std::fmt::Debug for ForeignLaunch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,13 +1,14 @@
 //! The limit of device memory.
 
+use warptrace_device::KernelCall;
 use warptrace_format::file::Metadata;
 
-use super::fake::{FakeDevice, script};
+use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps, options};
 use crate::session::memory::Division;
 use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError, SessionOptions};
-use crate::{DeviceError, MemorySize};
+use crate::{DeviceError, LaunchShape, MemorySize};
 
 /// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
 /// record.

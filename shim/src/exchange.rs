@@ -1,0 +1,145 @@
+//! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside it.
+
+use std::ffi::CString;
+
+use warptrace_format::file::LocationInfo;
+use warptrace_format::location::LocationKind;
+use warptrace_host::Policy;
+use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, mark};
+use warptrace_ptx::splice::{Options, Recording, splice};
+
+use crate::names;
+use crate::settings::Settings;
+
+/// Lines of a message of a parser that are told.
+const MAX_REASON_CHARS: usize = 200;
+
+/// A module whose kernels can be traced.
+#[derive(Debug)]
+pub(crate) struct TracedModule {
+    pub(crate) kernels: Vec<Kernel>,
+    /// What its points mean.
+    pub(crate) locations: Vec<LocationInfo>,
+    /// Functions without points, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+/// A kernel with a traced copy in its module.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    /// The name in the PTX.
+    pub(crate) name: String,
+    /// As people write it; the kernel's name in the file. It lives as long as the process.
+    pub(crate) readable: &'static str,
+    /// That of the copy.
+    pub(crate) traced_name: CString,
+    /// Bytes of dynamic shared memory that each warp of a block needs.
+    pub(crate) shared_bytes: u32,
+    /// How many parameters the untraced kernel has.
+    pub(crate) parameters: usize,
+    /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
+    pub(crate) logs_offset: usize,
+    /// Where the source has it, as far as it is known.
+    pub(crate) file: String,
+}
+
+/// Makes the text, and says what is in it.
+///
+/// # Errors
+/// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
+pub(crate) fn exchange(
+    ptx: &str,
+    settings: &Settings,
+    first_id: u16,
+    architecture: u32,
+) -> Result<(CString, TracedModule), String> {
+    let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
+    let wanted = wanted_kernels(ptx, settings).map_err(short)?;
+    let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
+    let Marked { text, points, implied, kernels, skipped } =
+        mark(ptx, &options).map_err(|error| short(error.to_string()))?;
+    if kernels.is_empty() {
+        let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
+        return Err(short(reason.to_owned()));
+    }
+    let ring = settings.policy == Policy::Ring;
+    let recording = Some(Recording { counted: true, dual: false });
+    let spliced = splice(&text, &Options { recording, architecture, ring, ..Options::default() });
+    let spliced = spliced.map_err(|error| short(error.to_string()))?;
+    let has_marker = |point: &&Point| !implied.iter().any(|found| found.points.contains(&point.id));
+    let locations: Vec<LocationInfo> = points.iter().filter(has_marker).map(location).collect();
+    let mut traced = Vec::new();
+    for kernel in kernels {
+        let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
+        let end = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
+        let entry = points.iter().find(|point| *point.function == *kernel.name);
+        let source = entry.and_then(|entry| entry.source.as_ref());
+        traced.push(Kernel {
+            readable: Box::leak(names::readable(&kernel.name).into_boxed_str()),
+            traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
+            shared_bytes: copy.shared_bytes,
+            parameters: kernel.parameters.len(),
+            logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
+            file: source.map_or_else(String::new, |source| source.file.to_string()),
+            name: kernel.name,
+        });
+    }
+    let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
+    Ok((text, TracedModule { kernels: traced, locations, skipped }))
+}
+
+/// Alignment of the parameter that traced copies have more.
+const LOGS_ALIGNMENT: usize = 8;
+
+/// Lists the kernels that are to be traced; `None` if all are.
+fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
+    if settings.kernels.is_empty() {
+        return Ok(None);
+    }
+    let module = warptrace_ptx::Module::parse(ptx).map_err(|error| error.to_string())?;
+    let entries = module.definitions().filter(|function| function.is_entry());
+    let wanted = entries.map(|entry| entry.name).filter(|name| settings.wants(name, &names::readable(name)));
+    Ok(Some(wanted.map(str::to_owned).collect()))
+}
+
+/// Describes a point for the file: where the source has it, or the PTX.
+fn location(point: &Point) -> LocationInfo {
+    let (kind, description) = match point.kind {
+        PointKind::Entry => (LocationKind::Entry, LocationKind::Entry.meaning()),
+        PointKind::LoopBody => (LocationKind::LoopBody, LocationKind::LoopBody.meaning()),
+        PointKind::Taken => (LocationKind::Then, "branch taken"),
+        PointKind::NotTaken => (LocationKind::Else, "branch not taken"),
+        _ => (LocationKind::Marked, "basic block begins"),
+    };
+    let function = names::readable(&point.function);
+    let (file, line, column) = match &point.source {
+        Some(source) => (source.file.to_string(), source.line, source.column),
+        None => (format!("{}.ptx", point.function), clamped(point.ptx_line), clamped(point.ptx_column)),
+    };
+    let word = match point.kind {
+        PointKind::Entry => "entry",
+        PointKind::LoopBody => "loop",
+        PointKind::Taken => "taken",
+        PointKind::NotTaken => "not taken",
+        _ => "block",
+    };
+    let name = match point.kind {
+        PointKind::Entry => format!("{function}: entry"),
+        _ => format!("{function}: line {line} {word} {}", point.block),
+    };
+    let inlined: String = point
+        .inlined_at
+        .iter()
+        .map(|call| {
+            let called = names::readable(&call.function);
+            format!("; {called} inlined at {}:{}", call.place.file, call.place.line)
+        })
+        .collect();
+    let info = LocationInfo::new(point.id, name, format!("{description}{inlined}"));
+    LocationInfo { file, line, column, function, kind, parent: point.parent, ..info }
+}
+
+fn clamped(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
