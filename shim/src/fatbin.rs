@@ -219,4 +219,5 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
+#[path = "fatbin/tests.rs"]
 mod tests;

@@ -51,8 +51,7 @@ pub(crate) struct Code {
     /// Its kernels with their copies, or why none are traced.
     pub(crate) traced: Result<TracedModule, String>,
     /// What the driver was given instead of the program's image: it may read that later.
-    #[expect(dead_code, reason = "kept for the driver, read by nobody here")]
-    text: Option<CString>,
+    _text: Option<CString>,
     /// A number of its own.
     pub(crate) number: usize,
 }
@@ -146,7 +145,7 @@ impl Registry {
         text: Option<CString>,
     ) -> Arc<Code> {
         self.codes += 1;
-        let code = Arc::new(Code { traced, text, number: self.codes });
+        let code = Arc::new(Code { traced, _text: text, number: self.codes });
         self.owners.insert(owner, Arc::clone(&code));
         code
     }

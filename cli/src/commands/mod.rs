@@ -10,4 +10,5 @@ pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod run;
 pub(crate) mod verify;

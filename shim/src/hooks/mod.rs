@@ -56,6 +56,7 @@ macro_rules! hooks {
         }
 
         /// What the program sees.
+        #[allow(non_snake_case, reason = "the driver's names")]
         mod exported {
             use super::*;
 
