@@ -11,8 +11,13 @@ use warptrace_ptx::splice::{Options, Recording, splice};
 use crate::names;
 use crate::settings::Settings;
 
-/// Lines of a message of a parser that are told.
+/// Characters of a reason that are told.
 const MAX_REASON_CHARS: usize = 200;
+/// Longer texts, such as those of libraries with thousands of kernels, are traced only where kernels are named: the
+/// driver takes long to compile them.
+const MAX_PTX_BYTES: usize = 8 << 20;
+/// Why a kernel is not traced that was left out.
+pub(crate) const NOT_ASKED: &str = "it was not asked for";
 
 /// A module whose kernels can be traced.
 #[derive(Debug)]
@@ -54,7 +59,14 @@ pub(crate) fn exchange(
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
+    if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
+        let mib = ptx.len() >> 20;
+        return Err(format!("its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"));
+    }
     let wanted = wanted_kernels(ptx, settings).map_err(short)?;
+    if wanted.as_ref().is_some_and(Vec::is_empty) {
+        return Err(NOT_ASKED.to_owned());
+    }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
     let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
     let Marked { text, points, implied, kernels, skipped } =

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
-use crate::exchange::{Kernel, TracedModule};
+use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::settings::Settings;
 use crate::summary::Summary;
 use crate::trace::Traces;
@@ -86,7 +86,7 @@ impl Function {
         let module = self.code.traced.as_ref().map_err(Clone::clone)?;
         module.kernels.iter().find(|kernel| *kernel.name == *self.name).ok_or_else(|| {
             let skipped = module.skipped.iter().find(|(name, _)| **name == *self.name);
-            skipped.map_or_else(|| "not asked for".to_owned(), |(_, reason)| reason.clone())
+            skipped.map_or_else(|| NOT_ASKED.to_owned(), |(_, reason)| reason.clone())
         })
     }
 

@@ -15,7 +15,7 @@ use warptrace_host::{
     SessionError, SessionOptions, TracedProgram,
 };
 
-use crate::driver::{self, Answer, Relaxed};
+use crate::driver::{self, Answer};
 use crate::exchange::Kernel;
 use crate::inside::{Inside, guarded};
 use crate::state::{Code, State, lock, state};
@@ -68,6 +68,8 @@ pub(crate) struct Traces {
     begun: usize,
     /// Whether the process's end is known here.
     ends: bool,
+    /// Whether it has begun.
+    closed: bool,
 }
 
 /// A context, while it records or when it does no more.
@@ -96,7 +98,9 @@ impl Traces {
     /// # Errors
     /// Why it was not recorded. It may have been made all the same: its [`Issued`] tells.
     pub(crate) fn record(&mut self, state: &State, request: Request<'_>) -> Result<(), String> {
-        let _relaxed = Relaxed::enter();
+        if self.closed {
+            return Err("the process was ending".to_owned());
+        }
         let key = request.context as usize;
         if !self.contexts.contains_key(&key) {
             let begun = self.begin(state, request.context);
@@ -158,6 +162,7 @@ impl Traces {
     }
 
     fn end_all(&mut self, state: &State) {
+        self.closed = true;
         for context in self.contexts.drain().map(|(_, context)| context) {
             if let Context::Recording(recorder) = context {
                 recorder.finish(state);

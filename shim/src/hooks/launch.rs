@@ -8,8 +8,8 @@ use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Blocks, ForeignArguments, LaunchShape, Launching};
 
 use super::{Handle, List};
-use crate::driver::{self, Answer, PER_THREAD_STREAM, SUCCESS};
-use crate::exchange::Kernel;
+use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
+use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
 use crate::names;
 use crate::state::{lock, state};
@@ -215,6 +215,7 @@ unsafe fn launched(launch: Launch) -> Answer {
     let known = issued.clone();
     guarded(|| {
         let state = state()?;
+        let _relaxed = Relaxed::enter();
         let function = lock(&state.registry).function(launch.function as usize).cloned();
         let Some(function) = function else {
             lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
@@ -235,6 +236,7 @@ unsafe fn launched(launch: Launch) -> Answer {
         });
         if let Err(reason) = recorded
             && issued.answer().is_none()
+            && reason != NOT_ASKED
         {
             lock(&state.summary).untraced(&names::readable(&function.name), &reason);
         }

@@ -67,6 +67,9 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     let is_tools = text.contains("warptrace_merge") || text.contains("warptrace_gather");
     if !is_tools {
         say(&format!("image {kind}"));
+        if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP") {
+            let _ = std::fs::write(path, &text);
+        }
     }
     Box::leak(Box::new(Image { text, program, functions: Mutex::default() }))
 }
