@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cudarc::driver::sys;
 
@@ -72,6 +73,31 @@ pub(crate) fn free_memory() -> Option<u64> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: writes two numbers.
     ok(unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }).then_some(free as u64)
+}
+
+/// How much more stack traced functions may need: they save more registers where they call.
+const MORE_STACK: usize = 4;
+/// The size of threads' stacks that was set here last, in bytes.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the stacks of the current context's threads larger than the program asked for, if they are not yet.
+///
+/// How much stack a kernel needs whose functions call themselves, nobody can tell: the driver gives it as much as
+/// the context's limit says, and the program has chosen that for functions that record nothing.
+pub(crate) fn grow_stack() {
+    const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+    let mut bytes = 0;
+    // SAFETY: reads and sets a number of the current context.
+    unsafe {
+        if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) && bytes != STACK.load(Ordering::Relaxed) {
+            let more = bytes.saturating_mul(MORE_STACK);
+            let _ = sys::cuCtxSetLimit(LIMIT, more);
+            // The driver rounds it.
+            if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) {
+                STACK.store(bytes, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 /// Tells whether launches on a stream go into a graph.

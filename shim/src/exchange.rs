@@ -1,13 +1,16 @@
 //! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside it.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 
 use warptrace_format::file::LocationInfo;
 use warptrace_format::location::LocationKind;
-use warptrace_host::Policy;
+use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
+use warptrace_ptx::{Module, call_graph};
 
+use crate::image::Found;
 use crate::names;
 use crate::settings::Settings;
 
@@ -46,6 +49,8 @@ pub(crate) struct Kernel {
     pub(crate) logs_offset: usize,
     /// Where the source has it, as far as it is known.
     pub(crate) file: String,
+    /// Whether nobody can tell how deep its calls go: a function may call itself.
+    pub(crate) is_deep: bool,
 }
 
 /// Makes the text, and says what is in it.
@@ -53,11 +58,12 @@ pub(crate) struct Kernel {
 /// # Errors
 /// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
 pub(crate) fn exchange(
-    ptx: &str,
+    found: &Found,
     settings: &Settings,
     first_id: u16,
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
+    let ptx = &*found.ptx;
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
     if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
         let mib = ptx.len() >> 20;
@@ -77,8 +83,12 @@ pub(crate) fn exchange(
     }
     let ring = settings.policy == Policy::Ring;
     let recording = Some(Recording { counted: true, dual: false });
-    let spliced = splice(&text, &Options { recording, architecture, ring, ..Options::default() });
-    let spliced = spliced.map_err(|error| short(error.to_string()))?;
+    let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
+    let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
+    let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
+    let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
+    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
+    let deep = deep_kernels(ptx);
     let has_marker = |point: &&Point| !implied.iter().any(|found| found.points.contains(&point.id));
     let locations: Vec<LocationInfo> = points.iter().filter(has_marker).map(location).collect();
     let mut traced = Vec::new();
@@ -94,6 +104,7 @@ pub(crate) fn exchange(
             parameters: kernel.parameters.len(),
             logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
             file: source.map_or_else(String::new, |source| source.file.to_string()),
+            is_deep: deep.contains(&kernel.name),
             name: kernel.name,
         });
     }
@@ -104,12 +115,27 @@ pub(crate) fn exchange(
 /// Alignment of the parameter that traced copies have more.
 const LOGS_ALIGNMENT: usize = 8;
 
+/// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call themselves, or
+/// through registers.
+fn deep_kernels(ptx: &str) -> HashSet<String> {
+    let Ok(module) = Module::parse(ptx) else { return HashSet::new() };
+    let graph = call_graph(&module);
+    let is_deep = |kernel: usize| {
+        let reached = graph.reachable(kernel);
+        let ends_nowhere =
+            |function: usize| graph.calls(function).indirect || graph.reachable(function).contains(&function);
+        std::iter::once(kernel).chain(reached).any(ends_nowhere)
+    };
+    let entries = module.functions.iter().enumerate().filter(|(_, function)| function.is_entry());
+    entries.filter(|(index, _)| is_deep(*index)).map(|(_, function)| function.name.to_owned()).collect()
+}
+
 /// Lists the kernels that are to be traced; `None` if all are.
 fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
     if settings.kernels.is_empty() {
         return Ok(None);
     }
-    let module = warptrace_ptx::Module::parse(ptx).map_err(|error| error.to_string())?;
+    let module = Module::parse(ptx).map_err(|error| error.to_string())?;
     let entries = module.definitions().filter(|function| function.is_entry());
     let wanted = entries.map(|entry| entry.name).filter(|name| settings.wants(name, &names::readable(name)));
     Ok(Some(wanted.map(str::to_owned).collect()))

@@ -175,19 +175,34 @@ impl Entry<'_> {
     /// Reads the text of a PTX entry, without the zero bytes at its end.
     ///
     /// # Errors
-    /// If it is compressed and damaged, or longer than any that is traced.
+    /// If it is compressed and damaged, longer than any that is traced, or no text.
     pub(crate) fn text(&self) -> Result<String, FatbinError> {
+        let mut plain = self.bytes()?;
+        let end = plain.iter().position(|&byte| byte == 0).unwrap_or(plain.len());
+        plain.truncate(end);
+        let damaged = |error: std::string::FromUtf8Error| FatbinError::Compressed {
+            entry: self.number,
+            problem: error.to_string(),
+        };
+        String::from_utf8(plain).map_err(damaged)
+    }
+
+    /// Reads the image of an entry.
+    ///
+    /// # Errors
+    /// If it is compressed and damaged, or longer than any that is traced.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, FatbinError> {
         let Self { number: entry, plain_bytes: bytes, .. } = *self;
         let damaged = |problem: String| FatbinError::Compressed { entry, problem };
         if bytes > MAX_TEXT_BYTES {
             return Err(FatbinError::Long { entry, bytes });
         }
-        let mut plain = if self.flags & FLAG_ZSTD != 0 {
+        if self.flags & FLAG_ZSTD != 0 {
             let mut plain = Vec::new();
             let decoder = zstd::stream::read::Decoder::with_buffer(self.payload);
             let mut reader = decoder.map_err(|error| damaged(error.to_string()))?.take(bytes);
             reader.read_to_end(&mut plain).map_err(|error| damaged(error.to_string()))?;
-            plain
+            Ok(plain)
         } else if self.flags & FLAG_LZ4 != 0 {
             if bytes > (self.payload.len() as u64).saturating_mul(MAX_LZ4_RATIO) {
                 return Err(damaged(format!("{} bytes cannot hold {bytes}", self.payload.len())));
@@ -196,13 +211,10 @@ impl Entry<'_> {
             let written = lz4_flex::block::decompress_into(self.payload, &mut plain)
                 .map_err(|error| damaged(error.to_string()))?;
             plain.truncate(written);
-            plain
+            Ok(plain)
         } else {
-            self.payload.to_vec()
-        };
-        let end = plain.iter().position(|&byte| byte == 0).unwrap_or(plain.len());
-        plain.truncate(end);
-        String::from_utf8(plain).map_err(|error| damaged(error.to_string()))
+            Ok(self.payload.to_vec())
+        }
     }
 }
 

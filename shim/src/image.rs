@@ -2,10 +2,26 @@
 
 use std::ffi::{CStr, c_void};
 
+use crate::cubin;
 use crate::fatbin::{self, CONTAINER_MAGIC, Entry, FatbinError, Kind, WRAPPER_MAGIC};
 
 /// Machine code is an ELF file.
 const ELF_MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
+
+/// What is traced of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The text.
+    pub(crate) ptx: String,
+    /// How many registers functions take in the machine code beside it that the device would run.
+    pub(crate) registers: Vec<(String, u32)>,
+}
+
+impl From<String> for Found {
+    fn from(ptx: String) -> Self {
+        Self { ptx, registers: Vec::new() }
+    }
+}
 
 /// Why an image has no PTX that can be traced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +66,7 @@ pub(crate) enum NoPtx {
 ///
 /// # Safety
 /// `image` is one that the driver would take: PTX that ends in zero, machine code, a fatbin or its wrapper.
-pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<String, NoPtx> {
+pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<Found, NoPtx> {
     if image.is_null() {
         return Err(NoPtx::Unknown { found: 0 });
     }
@@ -70,7 +86,7 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<S
 ///
 /// # Errors
 /// If there is none.
-pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<String, NoPtx> {
+pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     let mut first = [0; 4];
     for (to, from) in first.iter_mut().zip(image) {
         *to = *from;
@@ -80,7 +96,7 @@ pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<String, NoPtx> {
         CONTAINER_MAGIC => in_fatbin(image, architecture),
         magic if is_text(magic) => {
             let end = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
-            String::from_utf8(image[..end].to_vec()).map_err(|_| NoPtx::Text)
+            String::from_utf8(image[..end].to_vec()).map(Found::from).map_err(|_| NoPtx::Text)
         }
         found => Err(NoPtx::Unknown { found }),
     }
@@ -109,9 +125,9 @@ fn is_text(magic: u32) -> bool {
 }
 
 /// Chooses among the PTX texts of a fatbin.
-fn in_fatbin(container: &[u8], architecture: u32) -> Result<String, NoPtx> {
-    let mut found: Vec<Entry<'_>> =
-        fatbin::entries(container)?.into_iter().filter(|entry| entry.kind == Kind::Ptx).collect();
+fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
+    let all = fatbin::entries(container)?;
+    let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
     if found.is_empty() {
         return Err(NoPtx::MachineCode { architecture });
     }
@@ -119,11 +135,23 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<String, NoPtx> {
     for entry in found.iter().filter(|entry| entry.architecture <= architecture) {
         let text = entry.text()?;
         if runs_on(&text, architecture) {
-            return Ok(text);
+            return Ok(Found { ptx: text, registers: registers_in(&all, architecture) });
         }
     }
     let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
     Err(NoPtx::Architecture { found: list.join(", "), architecture })
+}
+
+/// Lists the registers of functions in the machine code that a device would run: of its own architecture, or the
+/// highest of the same generation below.
+fn registers_in(entries: &[Entry<'_>], architecture: u32) -> Vec<(String, u32)> {
+    let suits = |entry: &&Entry<'_>| {
+        entry.kind == Kind::Elf
+            && entry.architecture <= architecture
+            && entry.architecture / 10 == architecture / 10
+    };
+    let chosen = entries.iter().filter(suits).max_by_key(|entry| entry.architecture);
+    chosen.and_then(|entry| entry.bytes().ok()).map(|cubin| cubin::registers(&cubin)).unwrap_or_default()
 }
 
 /// Tells whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
@@ -150,7 +178,7 @@ mod tests {
 
     fn of(bytes: &[u8]) -> Result<String, NoPtx> {
         // SAFETY: each ends in zero, or is longer than what its header says.
-        unsafe { ptx_at(bytes.as_ptr().cast(), 90) }
+        unsafe { ptx_at(bytes.as_ptr().cast(), 90) }.map(|found| found.ptx)
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! It is for Linux on x86-64 with the GNU C library; elsewhere the library is empty.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod cubin;
 mod driver;
 mod exchange;
 mod fatbin;

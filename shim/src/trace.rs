@@ -252,6 +252,7 @@ fn described(report: &LaunchReport, kernels: usize) -> String {
         counted(report.recorded_launches, "launch").replace("launchs", "launches"),
         counted(kernels as u64, "kernel"),
     );
+    words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     if report.lost > 0 {
         words.push_str(&format!(
             "; {} lost for want of memory: --memory, now {}",

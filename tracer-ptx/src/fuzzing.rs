@@ -1,5 +1,9 @@
 //! What the fuzz target `ptx_parse` runs, as a library, so that tests run it too. Panics on a finding.
 
+use std::collections::BTreeSet;
+
+use crate::points::{PointError, PointOptions, Points, mark};
+use crate::splice::{Marker, Options, Recording, splice};
 use crate::{Body, Cfg, Edits, Module, Span, Statement, StatementKind, call_graph};
 
 /// A comment that [`check`] inserts.
@@ -14,7 +18,8 @@ pub fn parse_arbitrary(data: &[u8]) {
 
 /// Reads `text`. If it is a module, checks what this library promises of any module: spans stand in order
 /// with only blanks between them, edits with nothing change nothing, text inserted before each statement
-/// leaves all statements as they were, and control flow is consistent. Returns whether it is a module.
+/// leaves all statements as they were, control flow is consistent, and points stand for what they say.
+/// Returns whether it is a module.
 ///
 /// # Panics
 ///
@@ -47,7 +52,52 @@ pub fn check(text: &str) -> bool {
         check_flow(body);
     }
     check_insertions(text, &module);
+    Points::ALL.into_iter().for_each(|points| check_points(text, &module, points));
     true
+}
+
+/// Marks the text, and checks what [`mark`] promises: nothing but markers is added, each point has an id of
+/// its own and a marker unless it is implied, and the marked text can be spliced if the original can.
+fn check_points(text: &str, module: &Module<'_>, points: Points) {
+    let marked = match mark(text, &PointOptions { points, ..PointOptions::default() }) {
+        Ok(marked) => marked,
+        Err(error) => return assert!(matches!(error, PointError::AlreadyMarked { .. }), "{error}"),
+    };
+    let again = Module::parse(&marked.text).expect("comments change nothing");
+    let mut markers = BTreeSet::new();
+    let mut original = statements(module);
+    for statement in statements(&again) {
+        let marker = statement.comment().and_then(Marker::parse);
+        if let Some(marker) = marker {
+            if let Some((location, _)) = marker.expect("markers are well-formed").events() {
+                assert!(markers.insert(location), "a point has one marker");
+            }
+            continue;
+        }
+        let before = original.next().expect("nothing else is added");
+        assert_eq!(before.span.text(text), statement.span.text(&marked.text));
+        assert_eq!(before.depth, statement.depth);
+    }
+    assert!(original.next().is_none(), "nothing is left out");
+    for implied in &marked.implied {
+        assert!(markers.contains(&implied.after) && !implied.points.is_empty());
+        for point in &implied.points {
+            assert!(markers.insert(*point), "a point is implied once, and has no marker then");
+        }
+    }
+    assert!(marked.points.iter().map(|point| point.id).eq(markers), "each point has a marker or is implied");
+    for point in &marked.points {
+        assert!(point.parent < point.id && point.ptx_line > 0 && point.ptx_column > 0);
+    }
+    let recording = Some(Recording { counted: true, dual: false });
+    let options = Options { recording, ..Options::default() };
+    match (splice(text, &options), splice(&marked.text, &options)) {
+        (Ok(_), Ok(spliced)) => {
+            Module::parse(&spliced.text).expect("splicing gives PTX");
+        }
+        (Ok(_), Err(error)) => panic!("marked text cannot be spliced: {error}"),
+        (Err(_), _) => {}
+    }
 }
 
 /// Checks that `spans` stand in order within `outer`, and only blanks between them.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use warptrace_ptx::points::{PointOptions, Points, mark};
 use warptrace_ptx::{Cfg, Edits, Module, Span, call_graph};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -15,6 +16,7 @@ fn read(name: &str, text: &str) {
             let _ = Cfg::new(body);
         }
     }
+    let _ = mark(text, &PointOptions::default());
     assert!(start.elapsed() < LIMIT, "{name} took {:?}", start.elapsed());
 }
 
@@ -83,6 +85,14 @@ fn kernel(count: usize, line: impl Fn(usize) -> String) -> String {
 
 #[test]
 fn flow_graphs() {
+    let read = |name: &str, text: &str| {
+        read(name, text);
+        for points in [Points::Branches, Points::Loops] {
+            let start = Instant::now();
+            let _ = mark(text, &PointOptions { points, ..PointOptions::default() });
+            assert!(start.elapsed() < LIMIT, "{name}, {points}: {:?}", start.elapsed());
+        }
+    };
     let count = 50_000;
     read("early exits", &kernel(count, |_| "@p bra END;\n".to_owned()));
     read("a ladder down", &kernel(count, |n| format!("L{n}: @p bra L{};\n", (n + 2).min(count - 1))));
@@ -101,6 +111,17 @@ fn flow_graphs() {
         );
     read("a deep nest", &nest);
     read("jumps", &kernel(count, |n| format!("L{n}: @p bra L{};\n", n * 7919 % count)));
+    read(
+        "inlined calls",
+        &kernel(count, |n| {
+            format!(".loc 1 {} 1, function_name F, inlined_at 1 {n} 1\nL{n}: bra L{n};\n", n + 1)
+        }),
+    );
+    read("one line", &kernel(count, |n| format!("L{n}: @p bra L{n}; ")));
+    read("blanks", &kernel(count, |n| format!("L{n}:          @p bra L{n};          ")));
+    let functions: String =
+        (0..count / 10).map(|n| format!(".func f{n}() {{ call f{}; ret; }}\n", n + 1)).collect();
+    read("functions", &format!(".version 7.8\n.target sm_80\n{functions}"));
     let deep: String = (0..count).map(|n| format!("{{ L{n}: @p bra L0;\n")).collect();
     read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
 }

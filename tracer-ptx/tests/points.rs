@@ -87,6 +87,18 @@ fn loops_come_before_what_they_hold() {
 }
 
 #[test]
+fn what_a_table_leads_to_has_points() {
+    let text = kernel(
+        "mov.u32 %r1, 1;\nT: .branchtargets A, B, A;\n@%p1 brx.idx %r1, T;\nret;\nA: ret;\nDEAD: mov.u32 %r1, 2;\nB: exit;",
+    );
+    let blocks: Vec<usize> = marked(&text, Points::Blocks).points.iter().map(|point| point.block).collect();
+    // Nothing leads to block 3.
+    assert_eq!(blocks, [0, 1, 2, 4]);
+    assert!(marked(&text, Points::Blocks).text.contains("T: .branchtargets A, B, A;\n@%p1 brx.idx"));
+    assert_eq!(kinds(&marked(&text, Points::Branches)), [PointKind::Entry]);
+}
+
+#[test]
 fn both_sides_of_a_branch_have_points() {
     let text = kernel(
         "@%p1 bra ELSE;\nmov.u32 %r1, 1;\nbra END;\nELSE: mov.u32 %r1, 2;\nEND: @%p2 bra LAST;\nmov.u32 %r1, 2;\nLAST: @!%p1 ret;\nexit;",

@@ -232,6 +232,9 @@ unsafe fn launched(launch: Launch) -> Answer {
                 shape: checked(&launch, kernel, traced)?,
                 launch: launching(launch, traced, kernel.clone(), known),
             };
+            if kernel.is_deep {
+                driver::grow_stack();
+            }
             lock(&state.traces).record(state, request)
         });
         if let Err(reason) = recorded

@@ -8,7 +8,7 @@ use cudarc::driver::sys;
 use super::{Handle, List};
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{TracedModule, exchange};
-use crate::image;
+use crate::image::{self, Found};
 use crate::inside::guarded;
 use crate::state::{Owner, lock, state};
 
@@ -19,15 +19,15 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 type Exchanged = Result<(CString, TracedModule), String>;
 
 /// Makes the text of an image; `None` if nothing is traced.
-fn exchanged(ptx: impl FnOnce(u32) -> Result<String, String>) -> Option<Exchanged> {
+fn exchanged(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Exchanged> {
     guarded(|| {
         let state = state()?;
         let architecture = driver::architecture();
         if architecture == 0 {
             return Some(Err("the driver does not say what device it is for".to_owned()));
         }
-        let ptx = match ptx(architecture) {
-            Ok(ptx) => ptx,
+        let found = match find(architecture) {
+            Ok(found) => found,
             Err(reason) => return Some(Err(reason)),
         };
         // Ids are given under the lock: no two modules have the same.
@@ -35,7 +35,7 @@ fn exchanged(ptx: impl FnOnce(u32) -> Result<String, String>) -> Option<Exchange
         let Some(first) = registry.first_id() else {
             return Some(Err("all 65,535 location ids are taken by modules before it".to_owned()));
         };
-        let made = exchange(&ptx, &state.settings, first, architecture);
+        let made = exchange(&found, &state.settings, first, architecture);
         if let Ok((_, module)) = &made {
             registry.take_ids(module);
         }

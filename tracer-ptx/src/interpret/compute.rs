@@ -38,6 +38,8 @@ impl Compute {
                 _ => 0,
             },
             Self::ShiftRight => low(a >> (operand(1) as u32).min(ty.bits)),
+            Self::FunnelLeft => funnel(operand(0), operand(1)) << (operand(2) & 31) >> 32,
+            Self::FunnelRight => funnel(operand(0), operand(1)) >> (operand(2) & 31),
             Self::Select => operand(if operand(2) == 1 { 0 } else { 1 }),
             Self::Set(compare) => return Some(u64::from(compare.holds(a, b))),
             Self::SetAnd(compare) => return Some(u64::from(compare.holds(a, b)) & operand(2)),
@@ -52,6 +54,11 @@ impl Compute {
 fn highest_bit(value: i128) -> u64 {
     let bits = if value < 0 { !value } else { value };
     if bits == 0 { u64::from(u32::MAX) } else { u64::from(127 - bits.leading_zeros()) }
+}
+
+/// Makes one value of 64 bits of two of 32.
+fn funnel(low: u64, high: u64) -> u64 {
+    high << 32 | low & u64::from(u32::MAX)
 }
 
 fn wide(ty: Type, value: i128) -> u64 {

@@ -1,7 +1,7 @@
 //! Reads instructions.
 
 use super::address::address;
-use super::op::{Atomic, Compare, Compute, Memory, Op, Register, Type, Value, Vote};
+use super::op::{Atomic, Compare, Compute, Memory, Op, Register, SHARED_WINDOW, Type, Value, Vote};
 use super::operand::{Problem, number, parts, register, value};
 use super::program::Names;
 use crate::Instruction;
@@ -41,6 +41,9 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
             // The sequences' branches are uniform, or ptxas could make lanes wait for others there.
             let uniform = parts.modifiers == ["uni"] || guard.starts_with(crate::splice::REGISTER_PREFIX);
             Ok(Op::Branch { target: parts.operand(0)?.to_owned(), to: 0, uniform })
+        }
+        "bar" if parts.modifiers == ["sync"] && parts.operands == ["0"] && guard.is_empty() => {
+            Ok(Op::Barrier)
         }
         "ret" => Ok(Op::Return),
         "exit" => Ok(Op::Exit),
@@ -148,7 +151,8 @@ impl<'a> Parts<'a> {
             Some("global") => Ok(Memory::Global),
             Some("shared") => Ok(Memory::Shared),
             Some("local") => Ok(Memory::Local),
-            _ => Err("its state space is not param, global, shared or local".to_owned()),
+            // `access` has refused others.
+            _ => Ok(Memory::Generic),
         }
     }
 
@@ -234,19 +238,25 @@ impl<'a> Parts<'a> {
         Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value], negated: false })
     }
 
-    /// Generic addresses are addresses of global memory.
+    /// Addresses of global memory are generic addresses as they are.
     fn convert_address(&self) -> Result<Op, Problem> {
-        if !matches!(self.modifiers[..], ["to", "global", "u64"] | ["global", "u64"]) {
-            return Err("addresses of other than global memory".to_owned());
-        }
+        let (compute, window) = match self.modifiers[..] {
+            ["to", "global", "u64"] | ["global", "u64"] => (Compute::Move, 0),
+            ["shared", "u64"] => (Compute::Add, SHARED_WINDOW),
+            ["to", "shared", "u64"] => (Compute::Subtract, SHARED_WINDOW),
+            _ => return Err("addresses of other than global and shared memory".to_owned()),
+        };
         let ty = Type { bits: 64, signed: false };
-        let (to, from) = (self.register(0, 64)?, vec![self.value(1, 64)?]);
-        Ok(Op::Compute { compute: Compute::Move, ty, to, from, negated: false })
+        let (to, from) = (self.register(0, 64)?, vec![self.value(1, 64)?, Value::Immediate(window)]);
+        Ok(Op::Compute { compute, ty, to, from, negated: false })
     }
 
     fn compute(&self, name: &str) -> Result<Op, Problem> {
         if name == "setp" {
             return self.set_predicate();
+        }
+        if name == "shf" {
+            return self.funnel_shift();
         }
         let part = self.modifiers.iter().find(|modifier| ["lo", "hi", "wide"].contains(*modifier)).copied();
         let compute = match (name, part) {
@@ -301,6 +311,17 @@ impl<'a> Parts<'a> {
             return Err(format!("it takes {operands} values and has {}", from.len()));
         }
         Ok(Op::Compute { compute, ty, to, from, negated: false })
+    }
+
+    fn funnel_shift(&self) -> Result<Op, Problem> {
+        let compute = match self.modifiers[..] {
+            ["l", "wrap", "b32"] => Compute::FunnelLeft,
+            ["r", "wrap", "b32"] => Compute::FunnelRight,
+            _ => return Err("this shift".to_owned()),
+        };
+        let from = (1..4).map(|at| self.value(at, 32)).collect::<Result<_, _>>()?;
+        let ty = Type { bits: 32, signed: false };
+        Ok(Op::Compute { compute, ty, to: self.register(0, 32)?, from, negated: false })
     }
 
     fn set_predicate(&self) -> Result<Op, Problem> {

@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::machine::{Frame, Group, LANES, Launch, Position, Warp};
 use super::memory::{Memory as Global, Scratch};
-use super::op::{Address, Atomic, Compute, Memory, Op, Register, Special, Type, Value, Vote};
+use super::op::{Address, Atomic, Compute, Memory, Op, Register, SHARED_WINDOW, Special, Type, Value};
 use super::program::{Program, Step};
 
 /// The most calls that a lane may be in.
@@ -22,22 +22,24 @@ pub(super) struct Executor<'a> {
     pub(super) elapsed: u64,
     /// How long the last instruction lets its group sleep.
     pub(super) sleep: Option<u64>,
+    /// Whether the last instruction lets its group wait for the block's other threads.
+    pub(super) waits: bool,
 }
 
 /// A lane of a warp.
 #[derive(Clone, Copy)]
-struct Lane {
-    number: u32,
+pub(super) struct Lane {
+    pub(super) number: u32,
 }
 
 /// Where lanes stand next.
 pub(super) type Moves = Vec<(u32, Position)>;
 
-fn lanes(mask: u32) -> impl Iterator<Item = Lane> {
+pub(super) fn lanes(mask: u32) -> impl Iterator<Item = Lane> {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0).map(|number| Lane { number })
 }
 
-fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
+pub(super) fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
     let frames = warp.lanes.get_mut(lane.number as usize);
     frames.and_then(|frames| frames.last_mut()).ok_or(Fault::End)
 }
@@ -80,6 +82,10 @@ impl Executor<'_> {
                 }
             }
             Op::Exit => {}
+            Op::Barrier => {
+                self.waits = true;
+                add(&mut moves, active, next);
+            }
             Op::Sleep { nanoseconds } => {
                 let mut longest = 0;
                 for lane in lanes(active) {
@@ -145,53 +151,6 @@ impl Executor<'_> {
             copied.ok_or_else(|| Fault::Unknown("a result that is longer than its variable".to_owned()))?;
         }
         Ok(Some(Position { depth, function: caller.function, item: ended.back }))
-    }
-
-    /// Executes an instruction at which lanes exchange values.
-    fn collective(&self, op: &Op, warp: &mut Warp, active: u32) -> Result<(), Fault> {
-        let check = |warp: &mut Warp, members: &Option<Value>| {
-            for lane in lanes(active) {
-                let Some(members) = members else { continue };
-                let named = self.value(warp, lane, *members)? as u32;
-                if named != active {
-                    return Err(Fault::Members { lane: lane.number, named, here: active });
-                }
-            }
-            Ok(())
-        };
-        match op {
-            Op::ActiveMask { to } => set_all(warp, active, *to, u64::from(active)),
-            Op::Vote { vote, to, of, negated, members } => {
-                check(warp, members)?;
-                let mut ballot = 0;
-                for lane in lanes(active) {
-                    let holds = (self.value(warp, lane, *of)? == 1) != *negated;
-                    ballot |= u32::from(holds) << lane.number;
-                }
-                let answer = match vote {
-                    Vote::All => u64::from(ballot == active),
-                    Vote::Any => u64::from(ballot != 0),
-                    Vote::Ballot => u64::from(ballot),
-                };
-                set_all(warp, active, *to, answer)
-            }
-            Op::Shuffle { to, value, lane: from, members } => {
-                check(warp, members)?;
-                let mut answers = Vec::new();
-                for lane in lanes(active) {
-                    let source = self.value(warp, lane, *from)? as u32 % LANES;
-                    if active >> source & 1 == 0 {
-                        return Err(Fault::Source { lane: lane.number, from: source });
-                    }
-                    answers.push((lane, self.value(warp, Lane { number: source }, *value)?));
-                }
-                for (lane, answer) in answers {
-                    frame(warp, lane)?.registers[*to] = Some(answer & u64::from(u32::MAX));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Executes an instruction for a lane.
@@ -267,7 +226,7 @@ impl Executor<'_> {
         }
     }
 
-    fn value(&self, warp: &mut Warp, lane: Lane, value: Value) -> Result<u64, Fault> {
+    pub(super) fn value(&self, warp: &mut Warp, lane: Lane, value: Value) -> Result<u64, Fault> {
         match value {
             Value::Immediate(number) => Ok(number),
             Value::Special(special) => Ok(self.special(warp, lane, special)),
@@ -329,10 +288,11 @@ impl Executor<'_> {
         address: u64,
         bytes: u64,
     ) -> Result<[u8; MAX_ACCESS], Fault> {
+        let (memory, address) = resolve(memory, address);
         let (number, space) = (lane.number, memory.name());
         let bounds = Fault::Bounds { lane: number, space, address, bytes };
         let scratch = match memory {
-            Memory::Global => {
+            Memory::Global | Memory::Generic => {
                 return self.memory.slice(address, bytes).map(|read| array(read)).ok_or(bounds);
             }
             Memory::Shared => &self.shared[warp.block_index],
@@ -354,8 +314,9 @@ impl Executor<'_> {
         address: u64,
         bytes: &[u8],
     ) -> Result<(), Fault> {
+        let (memory, address) = resolve(memory, address);
         let written = match memory {
-            Memory::Global => {
+            Memory::Global | Memory::Generic => {
                 self.memory.slice(address, bytes.len() as u64).map(|memory| memory.copy_from_slice(bytes))
             }
             Memory::Shared => self.shared[warp.block_index].write(address, bytes),
@@ -367,12 +328,21 @@ impl Executor<'_> {
     }
 }
 
+/// Finds where a generic address leads.
+fn resolve(memory: Memory, address: u64) -> (Memory, u64) {
+    match (memory, address.checked_sub(SHARED_WINDOW)) {
+        (Memory::Generic, Some(offset)) => (Memory::Shared, offset),
+        (Memory::Generic, None) => (Memory::Global, address),
+        _ => (memory, address),
+    }
+}
+
 fn set(warp: &mut Warp, lane: Lane, register: Register, value: u64) -> Result<(), Fault> {
     frame(warp, lane)?.registers[register] = Some(value);
     Ok(())
 }
 
-fn set_all(warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result<(), Fault> {
+pub(super) fn set_all(warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result<(), Fault> {
     lanes(mask).try_for_each(|lane| set(warp, lane, register, value))
 }
 

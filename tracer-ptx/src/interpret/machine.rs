@@ -1,5 +1,7 @@
 //! Launches: blocks, warps, lanes, and the groups that run.
 
+use std::collections::BTreeSet;
+
 use super::error::{Fault, InterpretError};
 use super::execute::Executor;
 use super::memory::{Memory, Scratch};
@@ -83,6 +85,8 @@ pub(super) struct Group {
     pub(super) at: Position,
     /// The group sleeps until so many nanoseconds have gone by since the launch.
     pub(super) wakes: u64,
+    /// Whether the group waits at a barrier.
+    pub(super) waits: bool,
 }
 
 /// Where lanes stand.
@@ -157,7 +161,7 @@ pub fn run_with_host(
     let start = Position { depth: 1, function, item: 0 };
     let groups = warps.iter().enumerate().map(|(warp, state)| {
         let mask = u32::MAX >> (LANES - state.lanes.len() as u32);
-        Group { number: warp as u64, warp, mask, at: start, wakes: 0 }
+        Group { number: warp as u64, warp, mask, at: start, wakes: 0, waits: false }
     });
     let shared_bytes = program.shared_bytes + launch.dynamic_shared as usize;
     let mut machine = Machine {
@@ -169,6 +173,7 @@ pub fn run_with_host(
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
             elapsed: 0,
             sleep: None,
+            waits: false,
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
@@ -231,15 +236,33 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Lets the blocks go on whose threads all wait at a barrier.
+    fn pass_barriers(&mut self) {
+        let runs: BTreeSet<usize> =
+            self.groups.iter().filter(|group| !group.waits).map(|group| self.block(group)).collect();
+        let warps = &self.warps;
+        for group in &mut self.groups {
+            group.waits &= runs.contains(&warps[group.warp].block_index);
+        }
+    }
+
+    fn block(&self, group: &Group) -> usize {
+        self.warps[group.warp].block_index
+    }
+
     /// Chooses one of the groups that are awake. Where all sleep, time goes on until one is not.
     fn choose(&mut self, schedule: &mut Schedule, last: u64) -> usize {
-        let first = self.groups.iter().map(|group| group.wakes).min().unwrap_or_default();
+        if self.groups.iter().any(|group| group.waits) {
+            self.pass_barriers();
+        }
+        let awake = self.groups.iter().filter(|group| !group.waits);
+        let first = awake.map(|group| group.wakes).min().unwrap_or_default();
         self.executor.elapsed = self.executor.elapsed.max(first);
         let (indices, candidates): (Vec<usize>, Vec<Candidate>) = self
             .groups
             .iter()
             .enumerate()
-            .filter(|(_, group)| group.wakes <= self.executor.elapsed)
+            .filter(|(_, group)| group.wakes <= self.executor.elapsed && !group.waits)
             .map(|(index, group)| {
                 let position = (group.at.depth, group.at.item);
                 (index, Candidate { warp: group.warp, group: group.number, position })
@@ -259,8 +282,8 @@ impl Machine<'_> {
             return;
         }
         for other in (0..self.groups.len()).rev() {
-            let Group { number, warp, mask, at, wakes } = self.groups[other];
-            let meets = number != group.number && (warp, at) == (group.warp, group.at);
+            let Group { number, warp, mask, at, wakes, waits } = self.groups[other];
+            let meets = !waits && number != group.number && (warp, at) == (group.warp, group.at);
             if !meets || wakes > self.executor.elapsed || !schedule.joins() {
                 continue;
             }
@@ -274,7 +297,7 @@ impl Machine<'_> {
     }
 
     /// Executes one instruction, with the labels, markers and performance events before it; answers whether
-    /// the group sleeps then.
+    /// the group sleeps or waits then.
     fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];
         let program = self.program;
@@ -302,25 +325,29 @@ impl Machine<'_> {
             group.at.item += 1;
         };
         self.count(group, schedule)?;
+        let executed = self.observed.lines.entry(step.line).or_default();
+        executed.groups += 1;
+        executed.lanes += u64::from(group.mask.count_ones());
         let moves = self
             .executor
             .execute(step, &mut self.warps[group.warp], &group)
             .map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
         let sleep = self.executor.sleep.take();
         let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
+        let waits = std::mem::take(&mut self.executor.waits);
         self.observed.splits += (moves.len() as u64).saturating_sub(1);
         let mut moves = moves.into_iter();
         match moves.next() {
             None => {
                 self.groups.remove(current);
             }
-            Some((mask, at)) => self.groups[current] = Group { mask, at, wakes, ..group },
+            Some((mask, at)) => self.groups[current] = Group { mask, at, wakes, waits, ..group },
         }
         for (mask, at) in moves {
-            self.groups.push(Group { number: self.numbers, mask, at, wakes, ..group });
+            self.groups.push(Group { number: self.numbers, mask, at, wakes, waits, ..group });
             self.numbers += 1;
         }
-        Ok(sleep.is_some())
+        Ok(sleep.is_some() || waits)
     }
 
     fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {

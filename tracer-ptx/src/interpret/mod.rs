@@ -22,10 +22,16 @@
 //! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed
 //! until then, and lanes see what it has written: nothing is on its way.
 //!
-//! What the model leaves out: floating point, barriers, indirect branches and calls, variables of `.global`
-//! and `.const` at module scope.
+//! # Barriers and generic addresses
+//! At `bar.sync 0` a group waits until all threads of its block that have not ended do. Groups do not join
+//! there. A generic address is one of global memory, or one of the block's shared memory above a window's
+//! start.
+//!
+//! What the model leaves out: floating point, other barriers, indirect branches and calls, variables of
+//! `.global` and `.const` at module scope.
 
 mod address;
+mod collective;
 mod compute;
 mod decode;
 mod error;
@@ -44,6 +50,6 @@ mod tests;
 pub use self::error::{Fault, InterpretError};
 pub use self::machine::{Launch, run, run_with_host};
 pub use self::memory::Memory;
-pub use self::observed::{MarkerEvent, Observed, PerformanceEvents};
+pub use self::observed::{Executions, MarkerEvent, Observed};
 pub use self::program::Program;
 pub use self::schedule::Schedule;

@@ -15,9 +15,9 @@ pub struct MarkerEvent {
     pub marker: Marker,
 }
 
-/// How often `pmevent` was executed for a location.
+/// How often an instruction was executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerformanceEvents {
+pub struct Executions {
     /// By groups of a warp.
     pub groups: u64,
     /// By lanes.
@@ -30,7 +30,10 @@ pub struct Observed {
     /// The markers that groups came to, in the order in which they did.
     pub markers: Vec<MarkerEvent>,
     /// Executions of `pmevent.mask`, by its operand.
-    pub performance_events: BTreeMap<u64, PerformanceEvents>,
+    pub performance_events: BTreeMap<u64, Executions>,
+    /// Executions of instructions, `pmevent` aside, by their line in the text, from 1. A lane whose guard
+    /// does not hold counts as one that executes the instruction.
+    pub lines: BTreeMap<usize, Executions>,
     /// Instructions that groups executed.
     pub steps: u64,
     /// How often a group split.

@@ -66,7 +66,12 @@ pub(super) enum Memory {
     Global,
     Shared,
     Local,
+    /// A generic address: of global memory, or of shared memory in its window.
+    Generic,
 }
+
+/// Where shared memory begins among generic addresses.
+pub(super) const SHARED_WINDOW: u64 = 0x7f00_0000_0000_0000;
 
 impl Memory {
     pub(super) fn name(self) -> &'static str {
@@ -75,6 +80,7 @@ impl Memory {
             Self::Global => "global",
             Self::Shared => "shared",
             Self::Local => "local",
+            Self::Generic => "generic",
         }
     }
 }
@@ -126,6 +132,10 @@ pub(super) enum Compute {
     Xor,
     ShiftLeft,
     ShiftRight,
+    /// The upper half of two values, the first the lower one, shifted by the third modulo 32.
+    FunnelLeft,
+    /// Their lower half, shifted to the right.
+    FunnelRight,
     Select,
     /// A comparison, joined with a predicate (the third operand) where one follows.
     Set(Compare),
@@ -211,6 +221,8 @@ pub(super) enum Op {
     Sleep {
         nanoseconds: Value,
     },
+    /// Waits for all threads of the block.
+    Barrier,
     Branch {
         target: String,
         to: usize,

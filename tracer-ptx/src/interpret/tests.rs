@@ -253,7 +253,7 @@ fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
     let lane = 0;
     let global = "global";
     for (body, threads, expected) in [
-        ("bar.sync 0;", 1, Fault::Unknown("unknown opcode".to_owned())),
+        ("bar.sync 1;", 1, Fault::Unknown("unknown opcode".to_owned())),
         ("add.f32 %r1, %r2, %r3;", 1, Fault::Unknown("type `f32`".to_owned())),
         (
             "add.u32 %rd2, %t, 1;",
@@ -346,4 +346,32 @@ $five:
     let counts =
         [7, 9].map(|mask| observed.performance_events[&mask]).map(|events| (events.groups, events.lanes));
     assert_eq!(counts, [(1, 27), (4, 64)]);
+}
+
+#[test]
+fn threads_wait_at_a_barrier_for_those_of_other_warps() {
+    // Each thread stores into shared memory and reads what the last one stored.
+    let body = "\tmov.u32 %r1, s;\n\tsetp.eq.u32 %p1, %t, 40;\n\t@!%p1 bra WAIT;\n\tmov.u32 %r2, 77;
+	st.shared.u32 [s], %r2;\nWAIT:\n\tbar.sync 0;\n\tcvt.u64.u32 %rd3, %r1;\n\tcvta.shared.u64 %rd3, %rd3;
+	ld.u32 %r3, [%rd3];\n\tcvt.u64.u32 %rd2, %r3;\n\tst.u64 [%rd1], %rd2;";
+    for seed in 0..40 {
+        let (words, observed) = launch(body, 41, &mut Schedule::random(seed)).expect("the kernel runs");
+        assert_eq!(words, [77; 41]);
+        // The kernel's first line, of all lanes.
+        assert_eq!(observed.lines.values().map(|executed| executed.lanes).max(), Some(41));
+    }
+    let (_, _, fault) = fault("\t@%p1 bar.sync 0;", 1);
+    assert!(matches!(fault, Fault::Unknown(_)), "{fault}");
+}
+
+#[test]
+fn funnel_shifts_take_two_values() {
+    let shift = |op: &str, by: u32| {
+        value(&format!(
+            "\tmov.u32 %r1, 0x89abcdef;\n\tmov.u32 %r2, 0x01234567;\n\tshf.{op}.wrap.b32 %r3, %r1, %r2, {by};\n\tcvt.u64.u32 %rd2, %r3;"
+        ))
+    };
+    assert_eq!(shift("l", 8), 0x2345_6789);
+    assert_eq!(shift("r", 8), 0x6789_abcd);
+    assert_eq!((shift("l", 32), shift("r", 32)), (0x0123_4567, 0x89ab_cdef));
 }

@@ -35,7 +35,9 @@ use self::plan::{Plan, named_functions, recording_functions};
 pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
-use crate::{Body, CfgError, EditError, Edits, Function, FunctionKind, Module, ParseError, StatementKind};
+use crate::{
+    Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
+};
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
@@ -180,7 +182,8 @@ pub enum SpliceError {
 }
 
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
-/// function without markers whose control flow cannot be read gets no copy.
+/// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
+/// than 6.2 is one of 6.2 then, which has all that older ones have.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
@@ -217,6 +220,11 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut kernels = Vec::new();
     let mut copies = String::new();
     if let Some(recording) = options.recording {
+        if module.version() < FIRST_VERSION {
+            let (major, minor) = FIRST_VERSION;
+            let versions = module.items.iter().filter(|item| item.kind == ItemKind::Version);
+            versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
+        }
         let names = recording_functions(&module, &plans);
         let splicer = Splicer { module: &module, names, recording, options, sync: module.version() > (6, 3) };
         let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
@@ -260,6 +268,9 @@ impl Function<'_> {
         self.kind == FunctionKind::Entry
     }
 }
+
+/// The oldest PTX version that has `activemask`, which the sequences need.
+const FIRST_VERSION: (u32, u32) = (6, 2);
 
 /// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
 /// is claimed in it (see [`Claim`]).

@@ -3,6 +3,7 @@
 mod case;
 mod chosen;
 mod drainer;
+mod foreign;
 mod kernels;
 mod logs;
 mod memory;
