@@ -67,7 +67,9 @@ pub(crate) fn exchange(
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
     if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
         let mib = ptx.len() >> 20;
-        return Err(format!("its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"));
+        return Err(format!(
+            "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
+        ));
     }
     let wanted = wanted_kernels(ptx, settings).map_err(short)?;
     if wanted.as_ref().is_some_and(Vec::is_empty) {

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
 
+/// Characters of a kernel's name that are told: those of templates may fill a page.
+const MAX_NAME_CHARS: usize = 100;
+
 /// What a process did.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
@@ -75,6 +78,10 @@ impl Summary {
 
     /// Counts launches of a kernel that ran untraced.
     pub(crate) fn untraced(&mut self, kernel: &str, reason: &str) {
+        let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {
+            None => kernel.to_owned(),
+            Some((end, _)) => format!("{}…", &kernel[..end]),
+        };
         let is_it = |known: &&mut Untraced| known.kernel == kernel && known.reason == reason;
         match self.untraced.iter_mut().find(is_it) {
             Some(known) => known.launches += 1,
@@ -91,7 +98,7 @@ impl Summary {
         let Some(folder) = &self.folder else { return };
         let path = folder.join(format!("process-{}", self.process));
         if let Ok(mut file) = fs::File::create(path) {
-            let _ = file.write_all(self.lines().join("\n").as_bytes());
+            let _ = file.write_all((self.lines().join("\n") + "\n").as_bytes());
         }
     }
 

@@ -20,9 +20,11 @@ use crate::exchange::Kernel;
 use crate::inside::{Inside, guarded};
 use crate::state::{Code, State, lock, state};
 
-/// What was recorded is written at least so often, while kernels are launched: a program that ends without
-/// telling anybody (`_exit`, a signal) loses no more.
-const WRITTEN_EVERY: Duration = Duration::from_secs(1);
+/// What was recorded is written after so many times as long as writing it took the last time, and no sooner than
+/// this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and writing
+/// takes little of the program's time.
+const WRITTEN_AFTER: u32 = 25;
+const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
 /// Where nothing is said, a session takes this part of the memory that is free when it begins,
 const MEMORY_SHARE: u64 = 8;
 /// and at most this much.
@@ -85,7 +87,8 @@ struct Recorder {
     /// Numbers of the modules that the file knows.
     told: HashSet<usize>,
     kernels: HashSet<&'static str>,
-    written: Instant,
+    /// When what was recorded is written next.
+    write_at: Instant,
 }
 
 // SAFETY: a session has one user at a time, behind the lock of `Traces`; its device makes its context the
@@ -195,7 +198,7 @@ impl Recorder {
         let file = BufWriter::with_capacity(1 << 20, file);
         let session = Session::start(device, &program, &options, file).map_err(|error| error.to_string())?;
         let (told, kernels) = (HashSet::new(), HashSet::new());
-        Ok(Self { session, launches, path, told, kernels, written: Instant::now() })
+        Ok(Self { session, launches, path, told, kernels, write_at: Instant::now() })
     }
 
     fn record(&mut self, request: Request<'_>) -> Result<(), SessionError> {
@@ -210,9 +213,11 @@ impl Recorder {
         drop(self.launches.take());
         recorded?;
         self.kernels.insert(kernel.readable);
-        if self.written.elapsed() >= WRITTEN_EVERY {
+        let started = Instant::now();
+        if started >= self.write_at {
             self.session.flush()?;
-            self.written = Instant::now();
+            let ended = Instant::now();
+            self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
         }
         Ok(())
     }
@@ -246,11 +251,12 @@ impl Recorder {
 /// What a trace holds, in words.
 fn described(report: &LaunchReport, kernels: usize) -> String {
     let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let launches = counted(report.recorded_launches, "launch").replace("launchs", "launches");
     let mut words = format!(
-        "{} of {}, {}",
+        "{} of {launches}, {}, which took {:.3} ms",
         counted(report.recorded, "event"),
-        counted(report.recorded_launches, "launch").replace("launchs", "launches"),
         counted(kernels as u64, "kernel"),
+        report.kernel.as_secs_f64() * 1e3,
     );
     words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     if report.lost > 0 {

@@ -167,3 +167,150 @@ fn images_of_all_kinds_are_traced_or_said_not_to_be() {
     );
     assert!(!traced.folder.path().join("t.wtrc").exists());
 }
+
+#[test]
+fn functions_are_listed_without_their_copies() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "list"]) else { return };
+    assert!(traced.stdout().contains("functions 3"), "{}", traced.stdout());
+}
+
+#[test]
+fn attributes_are_set_on_the_copy_too() {
+    let Some(traced) = both(&["proc", &data("kernels.ptx")]) else { return };
+    let log = traced.log();
+    assert!(
+        log.contains("attribute 9 50 of walk\n") && log.contains("attribute 9 50 of walk$traced"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_kernel_that_fails_leaves_what_came_before_it() {
+    // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
+    let Some(traced) = both(&["proc", &data("kernels.ptx"), "fail-last"]) else { return };
+    assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
+    let trace = traced.trace();
+    assert_eq!(trace.launches().count(), 2);
+    assert!(trace.verify().events > 100, "{:?}", traced.report());
+    assert!(traced.report()[0].contains("it ends early"), "{:?}", traced.report());
+}
+
+#[test]
+fn a_launch_into_a_graph_runs_untraced_and_is_said() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "capture"]) else { return };
+    assert!(traced.report()[0].contains("captured into a graph"), "{:?}", traced.report());
+    assert!(!traced.log().contains("launch walk$traced"));
+}
+
+#[test]
+fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "early-fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}
+
+#[test]
+fn a_process_that_ends_without_a_word_leaves_its_frames() {
+    for action in ["exit", "abort"] {
+        let Some(traced) = both(&["linked", &data("kernels.ptx"), action]) else { return };
+        let trace = traced.trace();
+        assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
+    }
+    // The context's end is the trace's.
+    let Some(traced) = both(&["proc", &data("kernels.ptx"), "reset", "abort"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}
+
+#[test]
+fn what_the_driver_refuses_is_loaded_as_it_is() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels-size.fatbin")];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[("TEST_DRIVER_REFUSES", "1")]);
+    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
+    assert!(traced.report()[0].contains("the driver refused its PTX"), "{:?}", traced.report());
+    assert!(traced.log().contains("image fatbin") && traced.log().contains("launch walk ["));
+}
+
+#[test]
+fn kernels_that_were_not_asked_for_run_as_they_are() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx")];
+    for (pattern, is_traced) in [("w*k", true), ("scale*", false)] {
+        let traced = run(built, true, &words, &[("WARPTRACE_RUN_KERNEL", pattern)]);
+        assert_eq!(
+            traced.log().contains("launch walk$traced"),
+            is_traced,
+            "{pattern}: {:?}",
+            traced.report()
+        );
+    }
+}
+
+#[test]
+fn damaged_images_are_the_drivers_to_judge() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("damaged");
+    let mut fatbin = std::fs::read(data("kernels-size.fatbin")).expect("a fixture");
+    for at in [16, 24, 60, 128, 200, 900] {
+        fatbin[at] ^= 0x55;
+        std::fs::write(&path, &fatbin).expect("a file");
+        let path = path.to_str().expect("a plain name");
+        if both(&["dlsym", path]).is_none() {
+            return;
+        }
+    }
+    std::fs::write(&path, ".version 9.9\n.target sm_80\n.visible .entry walk(){ frobnicate.u32; ret; }")
+        .expect("a file");
+    let Some(traced) = both(&["dlsym", path.to_str().expect("a plain name")]) else { return };
+    assert!(traced.stdout().contains("error"), "{}", traced.stdout());
+}
+
+#[test]
+fn one_process_writes_a_file() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx")];
+    let first = run(built, true, &words, &[]);
+    let folder = first.folder.path().to_str().expect("a plain name").to_owned();
+    let file = first.folder.path().join("t.wtrc");
+    if !file.exists() {
+        return;
+    }
+    let same =
+        [("WARPTRACE_RUN_FILE", file.to_str().expect("a plain name")), ("WARPTRACE_RUN_REPORT", &folder)];
+    let before = std::fs::read(&file).expect("a trace");
+    let second = run(built, true, &words, &same);
+    assert_eq!(second.stdout(), first.stdout());
+    assert_eq!(std::fs::read(&file).expect("a trace"), before);
+    assert!(
+        first.report().iter().any(|line| line.contains("another process writes")),
+        "{:?}",
+        first.report()
+    );
+}
+
+#[test]
+fn programs_without_cuda_never_notice() {
+    let Some(built) = built() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    // No driver is found there.
+    let app = built.folder.path().join("app");
+    for (program, words) in
+        [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]
+    {
+        let run = |traced: bool| {
+            let mut command = Command::new(program);
+            command.args(words).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+            if traced {
+                command
+                    .env("LD_PRELOAD", &built.shim)
+                    .env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
+                command.env("WARPTRACE_RUN_REPORT", folder.path());
+            }
+            command.output().expect("it runs")
+        };
+        assert_eq!(run(false), run(true), "{program}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}

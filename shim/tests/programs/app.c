@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, fail, fork, exit (without any handler), abort, reset, list.
+// ACTIONS, before the end: library, extra, twice, capture, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -127,7 +127,7 @@ int main(int count, char **words)
     const void *loaded = wrapped ? (void *)&wrapper : (void *)image;
 
     const int is_library = has(count, words, "library");
-    const char *kernel = has(count, words, "fail") ? "fail" : "walk";
+    const char *kernel = "walk";
     if (is_library) {
         check(find("cuLibraryLoadData", "cuLibraryLoadData")(&module, loaded, NULL, NULL, 0, NULL, NULL, 0), "load");
         check(find("cuLibraryGetKernel", "cuLibraryGetKernel")(&function, module, kernel), "get");
@@ -173,6 +173,11 @@ int main(int count, char **words)
     for (int round = 0; round < launches; round++) {
         check(launch(function, 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
               "launch");
+    }
+    if (has(count, words, "fail-last")) {
+        void *fails = NULL, *values[] = {&input};
+        check(find("cuModuleGetFunction", "cuModuleGetFunction")(&fails, module, "fail"), "get");
+        check(launch(fails, 1, 1, 1, 32, 1, 1, 0, NULL, values, NULL), "launch");
     }
     if (has(count, words, "fork") && fork() == 0) {
         // A forked child cannot use the driver: what it calls must not touch the parent's trace.
