@@ -4,6 +4,7 @@ mod answers;
 mod export;
 mod numbers;
 mod recording;
+#[cfg(unix)]
 mod run;
 mod window;
 
@@ -19,6 +20,7 @@ pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
+#[cfg(unix)]
 pub(crate) use self::run::Run;
 use self::window::Chosen;
 use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     /// Run a program and record what its warps do
     Record(Record),
     /// Run any CUDA program, unchanged, and record its kernels
+    #[cfg(unix)]
     Run(Run),
     /// Say what a trace holds
     Info(Info),

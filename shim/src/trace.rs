@@ -32,6 +32,9 @@ const MAX_MEMORY_BYTES: u64 = 16 << 30;
 /// How long the end of a process waits for a launch on another thread that is being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The reason of launches that are not recorded where the process's report says it for all.
+pub(crate) const SAID: &str = "nothing was traced";
+
 /// What the driver has said to a launch, once it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued(Arc<AtomicU64>);
@@ -107,8 +110,11 @@ impl Traces {
         let key = request.context as usize;
         if !self.contexts.contains_key(&key) {
             let begun = self.begin(state, request.context);
-            let context =
-                begun.map_or_else(Context::Ended, |recorder| Context::Recording(Box::new(recorder)));
+            // Why there is no trace was said once.
+            let context = begun.map_or_else(
+                |_| Context::Ended(SAID.to_owned()),
+                |recorder| Context::Recording(Box::new(recorder)),
+            );
             self.contexts.insert(key, context);
         }
         let recorder = match self.contexts.get_mut(&key) {
@@ -252,12 +258,8 @@ impl Recorder {
 fn described(report: &LaunchReport, kernels: usize) -> String {
     let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let launches = counted(report.recorded_launches, "launch").replace("launchs", "launches");
-    let mut words = format!(
-        "{} of {launches}, {}, which took {:.3} ms",
-        counted(report.recorded, "event"),
-        counted(kernels as u64, "kernel"),
-        report.kernel.as_secs_f64() * 1e3,
-    );
+    let mut words =
+        format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
     words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     if report.lost > 0 {
         words.push_str(&format!(

@@ -10,5 +10,6 @@ pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
+#[cfg(unix)]
 pub(crate) mod run;
 pub(crate) mod verify;

@@ -13,7 +13,7 @@ use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
 use crate::names;
 use crate::state::{lock, state};
-use crate::trace::{Issued, Request};
+use crate::trace::{Issued, Request, SAID};
 
 /// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
 const BUFFER: usize = 1;
@@ -239,7 +239,7 @@ unsafe fn launched(launch: Launch) -> Answer {
         });
         if let Err(reason) = recorded
             && issued.answer().is_none()
-            && reason != NOT_ASKED
+            && ![NOT_ASKED, SAID].contains(&&*reason)
         {
             lock(&state.summary).untraced(&names::readable(&function.name), &reason);
         }
