@@ -1,4 +1,4 @@
-//! Where the program looks the driver's functions up: `dlsym`, `dlvsym`. What is not ours goes to the system's
+//! Where the program looks functions up: `dlsym`, `dlvsym`. What is not ours goes to the system's
 //! own function by a jump, so that this one sees the true caller, on which `RTLD_NEXT` depends.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -8,8 +8,8 @@ use crate::hooks;
 use crate::inside::Inside;
 use crate::real;
 
-/// Every function of the driver begins so.
-const DRIVER_PREFIX: &[u8] = b"cu";
+/// Every function of the driver begins so, and every one of NVRTC.
+const PREFIXES: [&[u8]; 2] = [b"cu", b"nvrtc"];
 
 /// Answers our function in the place of the driver's; null to go on with the system's look-up.
 extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_void {
@@ -19,7 +19,7 @@ extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_vo
     }
     // SAFETY: a name that the program looks up is a string.
     let name = unsafe { CStr::from_ptr(name) };
-    if !name.to_bytes().starts_with(DRIVER_PREFIX) {
+    if !PREFIXES.iter().any(|prefix| name.to_bytes().starts_with(prefix)) {
         return null_mut();
     }
     let Some(hook) = hooks::named(name.to_bytes()) else { return null_mut() };

@@ -45,6 +45,12 @@ fn build() -> Option<Built> {
             .status();
         assert!(status.expect("cc runs").success(), "{name}");
     }
+    let status = Command::new("cc")
+        .args(["-w", "-shared", "-fPIC", "-o"])
+        .arg(folder.path().join("libnvrtc-test.so"))
+        .arg(source.with_file_name("nvrtc.c"))
+        .status();
+    assert!(status.expect("cc runs").success(), "nvrtc");
     let shim = deps.join("libwarptrace_shim.so");
     assert!(shim.is_file(), "cargo builds the library with its tests");
     Some(Built { folder, shim })
@@ -172,6 +178,17 @@ fn images_of_all_kinds_are_traced_or_said_not_to_be() {
 fn functions_are_listed_without_their_copies() {
     let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "list"]) else { return };
     assert!(traced.stdout().contains("functions 3"), "{}", traced.stdout());
+}
+
+#[test]
+fn what_a_program_compiles_to_machine_code_is_traced_from_ptx() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx"), "nvrtc"];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[]);
+    // The driver for tests cannot run machine code: without the shim the launch fails.
+    assert!(plain.log().contains("image machine code") && plain.stdout().contains("compiled: yes"));
+    assert!(traced.log().contains("image traced PTX") && traced.stdout().contains("compiled: yes"));
 }
 
 #[test]

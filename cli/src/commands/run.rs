@@ -128,7 +128,12 @@ fn pass_signals(child: &Child) -> anyhow::Result<()> {
     }
     for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
         // SAFETY: `kill` may be called in a handler. The child is waited for only at the end of this tool.
-        unsafe { low_level::register(signal, move || drop(libc::kill(process, signal))) }.context(failed)?;
+        unsafe {
+            low_level::register(signal, move || {
+                let _ = libc::kill(process, signal);
+            })
+        }
+        .context(failed)?;
     }
     Ok(())
 }

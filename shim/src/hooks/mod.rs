@@ -1,4 +1,4 @@
-//! The driver's functions that this library stands in for, by name.
+//! The functions of the driver and of NVRTC that this library stands in for, by name.
 //!
 //! Each hook asks for the driver's own function, goes straight to it where the call comes from inside of the
 //! tracer, and else to what the files of this folder make of it. None of them may keep the program from what it
@@ -9,6 +9,7 @@ mod contexts;
 mod launch;
 mod load;
 mod lookup;
+mod nvrtc;
 mod resolve;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -135,6 +136,9 @@ hooks! {
     cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
     cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);
     cuDevicePrimaryCtxReset_v2 = contexts::reset, (device: c_int);
+    nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
+    nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);
+    nvrtcGetCUBIN = nvrtc::cubin, (program: Handle, code: *mut c_char);
 }
 
 /// The driver's own functions, as far as they are known.

@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -118,8 +118,22 @@ int main(int count, char **words)
     char *image = calloc(1, 1 << 20);
     const int by_name = strncmp(path, "file:", 5) == 0, wrapped = strncmp(path, "wrapped:", 8) == 0;
     path += by_name ? 5 : wrapped ? 8 : 0;
+    if (has(count, words, "nvrtc")) {
+        // What a program compiles while it runs, to machine code.
+        void *compiler = dlopen("libnvrtc-test.so", RTLD_NOW);
+        const char *options[] = {"-arch=sm_90"};
+        size_t bytes = 0;
+        setenv("NVRTC_PTX", path, 1);
+        check(((Function)dlsym(compiler, "nvrtcCompileProgram"))(context, 1, options), "compile");
+        check(((Function)dlsym(compiler, "nvrtcGetCUBINSize"))(context, &bytes), "size");
+        check(((Function)dlsym(compiler, "nvrtcGetCUBIN"))(context, image), "code");
+        printf("compiled: %s\n", bytes > 0 ? "yes" : "no");
+        path = "/dev/null";
+    }
     FILE *file = fopen(path, "rb");
-    if (file == NULL || fread(image, 1, (1 << 20) - 1, file) == 0) {
+    const int is_compiled = image[0] != 0;
+    if (is_compiled) {
+    } else if (file == NULL || fread(image, 1, (1 << 20) - 1, file) == 0) {
         return 2;
     }
     fclose(file);
