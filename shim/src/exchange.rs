@@ -85,6 +85,9 @@ pub(crate) fn exchange(
     }
     let ring = settings.policy == Policy::Ring;
     let recording = Some(Recording { counted: true, dual: false });
+    if settings.marks {
+        return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
+    }
     let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
     let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
     let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
@@ -116,6 +119,19 @@ pub(crate) fn exchange(
 
 /// Alignment of the parameter that traced copies have more.
 const LOGS_ALIGNMENT: usize = 8;
+
+/// Makes a text that records nothing: at each point stands an instruction that hardware counters count.
+fn marked(
+    text: &str,
+    kernels: impl Iterator<Item = String>,
+    architecture: u32,
+) -> Result<(CString, TracedModule), String> {
+    let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
+    let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
+    let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
+    let module = TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped };
+    Ok((text.map_err(|error| error.to_string())?, module))
+}
 
 /// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call themselves, or
 /// through registers.

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) memory: Option<u64>,
     /// Kernels to trace, with `*` for any characters; all, if there is none.
     pub(crate) kernels: Vec<String>,
+    /// Record nothing, and let hardware counters count at each point instead.
+    pub(crate) marks: bool,
 }
 
 impl Settings {
@@ -45,6 +47,7 @@ impl Settings {
             policy: if text("POLICY") == "ring" { Policy::Ring } else { Policy::Stop },
             memory: text("MEMORY").parse::<MemorySize>().ok().map(|MemorySize(bytes)| bytes),
             kernels: text("KERNEL").lines().map(str::to_owned).collect(),
+            marks: text("MARKS") == "1",
         })
     }
 
