@@ -16,6 +16,7 @@ use crate::points::Points;
 use crate::selection::{Selection, kernel_name};
 use crate::tally::{Context, Sums, Tally};
 use crate::transitions::OUTSIDE;
+use crate::watch::Watch;
 
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
 ///
@@ -26,7 +27,19 @@ use crate::transitions::OUTSIDE;
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
 pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, AnalysisError> {
-    analyse_renamed(trace, selection, None)
+    Ok(whole(analyse_with(trace, selection, None, None)?))
+}
+
+/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was stopped there.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn analyse_watched(
+    trace: &TraceFile,
+    selection: &Selection,
+    watch: &Watch,
+) -> Result<Option<Analysis>, AnalysisError> {
+    analyse_with(trace, selection, None, Some(watch))
 }
 
 /// As [`analyse`], but paths have the locations of `renamed`, by id.
@@ -35,6 +48,20 @@ pub(crate) fn analyse_renamed(
     selection: &Selection,
     renamed: Option<&[u16]>,
 ) -> Result<Analysis, AnalysisError> {
+    Ok(whole(analyse_with(trace, selection, renamed, None)?))
+}
+
+/// What an analysis answers that nobody can stop.
+fn whole(analysis: Option<Analysis>) -> Analysis {
+    analysis.expect("only a watch stops an analysis")
+}
+
+fn analyse_with(
+    trace: &TraceFile,
+    selection: &Selection,
+    renamed: Option<&[u16]>,
+    watch: Option<&Watch>,
+) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
     let points = Points::new(trace);
     let mut losses = Losses::default();
@@ -43,13 +70,18 @@ pub(crate) fn analyse_renamed(
     }
     let mut sums = Sums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
-    let mut silent = Vec::new();
-    for (info, filter) in &launches {
-        let ends = ends::read(trace, info, selection, &mut losses, &mut silent)?;
+    let (mut silent, mut all_ends) = (Vec::new(), Vec::new());
+    for (info, _) in &launches {
+        all_ends.push(ends::read(trace, info, selection, &mut losses, &mut silent)?);
         losses.unchosen_warps += unchosen(info, selection);
+    }
+    if let Some(watch) = watch {
+        watch.set_losses(&losses);
+    }
+    for ((info, filter), ends) in launches.iter().zip(&all_ends) {
         let shared_lines = points.shared_lines();
-        let context = Context { launch: info, selection, ends: &ends, shared_lines, renamed };
-        let of_launch = tally(trace, context, filter)?;
+        let context = Context { launch: info, selection, ends, shared_lines, renamed, watch };
+        let Some(of_launch) = tally(trace, context, filter)? else { return Ok(None) };
         let kernel = kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info)));
         add_launch(kernel, &of_launch);
         sums.merge(of_launch);
@@ -74,7 +106,7 @@ pub(crate) fn analyse_renamed(
     let paths = paths(&warps, &kernel_of);
     let standing = standing(trace, &warps, &silent, &kernel_of);
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
-    Ok(Analysis {
+    Ok(Some(Analysis {
         losses,
         launches,
         counts,
@@ -87,15 +119,22 @@ pub(crate) fn analyse_renamed(
         warp_events,
         paths,
         standing,
-    })
+    }))
 }
 
-/// Counts a launch.
-fn tally(trace: &TraceFile, context: Context<'_>, filter: &WarpFilter) -> Result<Sums, AnalysisError> {
+/// Counts a launch; `None` if the watch stops it.
+fn tally(
+    trace: &TraceFile,
+    context: Context<'_>,
+    filter: &WarpFilter,
+) -> Result<Option<Sums>, AnalysisError> {
     let number = context.launch.number();
+    if context.watch.is_some_and(Watch::is_stopped) {
+        return Ok(None);
+    }
     let new = || Tally::new(context);
-    let tally = trace.fold_items(number, 0, filter, new, Tally::take, Tally::merge)?;
-    Ok(tally.sums())
+    let tally = trace.fold_items_while(number, 0, filter, new, Tally::take, Tally::merge)?;
+    Ok(tally.map(Tally::sums))
 }
 
 /// Selected warps that were chosen not to be recorded.

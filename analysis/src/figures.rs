@@ -33,10 +33,20 @@ impl Counts {
         counts
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Self) {
         self.visits = self.visits.saturating_add(other.visits);
         self.lanes = self.lanes.saturating_add(other.lanes);
         self.idle = self.idle.saturating_add(other.idle);
+    }
+
+    /// What was counted after `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            visits: self.visits.saturating_sub(before.visits),
+            lanes: self.lanes.saturating_sub(before.lanes),
+            idle: self.idle.saturating_sub(before.idle),
+        }
     }
 
     /// Lane slots: active and idle.

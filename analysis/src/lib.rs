@@ -31,14 +31,18 @@ mod nesting;
 mod parting;
 mod path;
 mod points;
+mod runs;
 mod selection;
+mod source;
+mod stacks;
 mod tally;
 #[cfg(test)]
 mod testing;
 mod transitions;
+mod watch;
 pub mod words;
 
-pub use analyse::analyse;
+pub use analyse::{analyse, analyse_watched};
 pub use compare::{Comparison, LocationChange, Parting, compare};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
@@ -47,4 +51,7 @@ pub use figures::{
     Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
     Point, Standing, StandingWarp, WarpFigures, share,
 };
+pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
+pub use source::read_source;
+pub use watch::Watch;

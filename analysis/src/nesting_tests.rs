@@ -124,7 +124,7 @@ fn lanes_share_a_class_again_once_their_loops_are_over() {
     let mut nesting = Nesting::default();
     nesting.begin();
     let run = |location, mask, times| Item::Run { event: Event { location, mask }, times };
-    for item in [run(1, 0xff, 1), run(2, 0xff, 3), run(2, 0xf0, 5), run(3, 0xff, 1)] {
+    for item in [run(1, 0xff, 1), run(2, 0xff, 3), run(2, 0xf0, 5), run(4, 0xf0, 1), run(3, 0xff, 1)] {
         nesting.push(&item);
     }
     let classes = |nesting: &Nesting| nesting.classes.iter().filter(|class| class.lanes != 0).count();

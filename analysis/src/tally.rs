@@ -1,5 +1,7 @@
 //! What one thread counts: warps come one after the other, their items in order.
 
+use std::ops::ControlFlow;
+
 use warptrace_decoder::WarpItem;
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
@@ -11,6 +13,10 @@ use crate::nesting::Nesting;
 use crate::path::PathDigest;
 use crate::selection::Selection;
 use crate::transitions::Transitions;
+use crate::watch::Watch;
+
+/// Items between two reports to the watch: some milliseconds.
+const PUBLISHED_AT_ONCE: u32 = 1 << 16;
 
 /// What is known of a launch before its events are.
 #[derive(Clone, Copy)]
@@ -22,6 +28,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shared_lines: &'a [Option<u32>],
     /// For each location id the one that paths have instead of it.
     pub(crate) renamed: Option<&'a [u16]>,
+    /// Who reads what is counted so far.
+    pub(crate) watch: Option<&'a Watch>,
 }
 
 /// Sums over warps, whatever their launch.
@@ -46,11 +54,19 @@ pub(crate) struct AtLocation {
     pub(crate) warp_visits: Distribution,
     /// Visits by the current warp.
     current: u64,
+    /// What the watch has of these counts.
+    published: Counts,
 }
 
 impl AtLocation {
     fn new() -> Self {
-        Self { active: [0; LANE_COUNTS], idle: 0, warp_visits: Distribution::default(), current: 0 }
+        Self {
+            active: [0; LANE_COUNTS],
+            idle: 0,
+            warp_visits: Distribution::default(),
+            current: 0,
+            published: Counts::default(),
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -79,19 +95,37 @@ pub(crate) struct Tally<'a> {
     line_visitors: Vec<u64>,
     /// Memory for renamed events.
     body: Vec<Event>,
+    /// Items that the watch has not heard of.
+    unpublished: u32,
 }
 
 impl<'a> Tally<'a> {
     pub(crate) fn new(context: Context<'a>) -> Self {
-        Self { context, sums: Sums::default(), current: None, line_visitors: Vec::new(), body: Vec::new() }
+        Self {
+            context,
+            sums: Sums::default(),
+            current: None,
+            line_visitors: Vec::new(),
+            body: Vec::new(),
+            unpublished: 0,
+        }
     }
 
-    /// Takes the next item. Items of a warp follow each other.
-    pub(crate) fn take(&mut self, WarpItem { warp, item, .. }: WarpItem<'_>) {
+    /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the analysis.
+    pub(crate) fn take(&mut self, WarpItem { warp, item, .. }: WarpItem<'_>) -> ControlFlow<()> {
+        if let Some(watch) = self.context.watch {
+            self.unpublished += 1;
+            if self.unpublished == PUBLISHED_AT_ONCE {
+                self.publish(watch);
+                if watch.is_stopped() {
+                    return ControlFlow::Break(());
+                }
+            }
+        }
         if self.current.as_ref().is_none_or(|current| current.warp != warp) {
             self.begin_warp(warp);
         }
-        let Some(current) = &mut self.current else { return };
+        let Some(current) = &mut self.current else { return ControlFlow::Continue(()) };
         let focus = self.context.selection.focus;
         let times = u64::from(item.times());
         for event in item.body() {
@@ -120,6 +154,18 @@ impl<'a> Tally<'a> {
         }
         self.sums.transitions.push(&item);
         self.sums.nesting.push(&item);
+        ControlFlow::Continue(())
+    }
+
+    /// Adds what the watch has not heard of to what it shows.
+    fn publish(&mut self, watch: &Watch) {
+        self.unpublished = 0;
+        for (id, location) in (0_u16..=u16::MAX).zip(&mut self.sums.locations) {
+            let Some(location) = location else { continue };
+            let counts = location.counts();
+            watch.add(id, &counts.since(&location.published));
+            location.published = counts;
+        }
     }
 
     /// Ends the current warp, if there is one, and begins another, unless it is not to be looked at.
@@ -181,6 +227,9 @@ impl<'a> Tally<'a> {
     /// Ends the current warp, and the tally.
     pub(crate) fn sums(mut self) -> Sums {
         self.end_warp();
+        if let Some(watch) = self.context.watch {
+            self.publish(watch);
+        }
         self.sums
     }
 }
@@ -198,6 +247,7 @@ impl Sums {
                         *count = count.saturating_add(more);
                     }
                     location.idle = location.idle.saturating_add(more.idle);
+                    location.published.add(&more.published);
                     location.warp_visits.merge(&more.warp_visits);
                 }
                 (location @ None, more) => *location = more,

@@ -10,7 +10,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::LaunchInfo;
 
 pub use self::sentences::{
-    changes, early_end, finding, groups, hottest, losses, on_one_line, standing, work,
+    changes, early_end, finding, groups, holds, hottest, losses, missing, on_one_line, standing, work,
 };
 use crate::figures::{Point, share};
 

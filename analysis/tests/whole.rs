@@ -6,7 +6,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{event, metadata, recorded, written};
-use warptrace_analysis::{Analysis, AnalysisError, Counts, Selection, WarpEnd, analyse, compare};
+use warptrace_analysis::{
+    Analysis, AnalysisError, Counts, Selection, WarpEnd, Watch, analyse, analyse_watched, compare,
+};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
@@ -247,4 +249,48 @@ fn a_comparison_finds_the_first_event_that_differs() {
     assert_eq!((found.common_warps, found.single_warps), (1, [1, 0]));
     let parting = found.parting([&before, &part], found.changed[0]).unwrap().unwrap();
     assert_eq!((parting.event, parting.after), (5, None));
+}
+
+/// Enough for a watch to be told more than once.
+fn long_walks() -> TraceFile {
+    recorded(&stress::PROGRAM.traced(), |session| {
+        stress::run(session, &StressOptions::new(4096, 16)).unwrap();
+    })
+}
+
+#[test]
+fn a_watch_ends_with_the_figures_of_the_analysis() {
+    let trace = long_walks();
+    let watch = Watch::default();
+    let analysis = analyse_watched(&trace, &Selection::default(), &watch).unwrap().unwrap();
+    assert_eq!(analysis, all(&trace));
+    assert!(analysis.counts.visits > 1 << 18);
+    for id in 0..=u16::MAX {
+        let counts = analysis.location(id).map_or_else(Counts::default, |location| location.counts);
+        assert_eq!(watch.counts(id), counts, "{id}");
+    }
+    assert_eq!(watch.total(), analysis.counts);
+    assert_eq!(watch.losses(), Some(&analysis.losses));
+}
+
+#[test]
+fn a_watch_stops_an_analysis() {
+    let trace = long_walks();
+    let watch = Watch::default();
+    let whole = all(&trace).counts.visits;
+    std::thread::scope(|scope| {
+        let analysis = scope.spawn(|| analyse_watched(&trace, &Selection::default(), &watch).unwrap());
+        // As soon as something was counted.
+        while watch.total().visits == 0 && !analysis.is_finished() {
+            std::hint::spin_loop();
+        }
+        watch.stop();
+        // It may have been done by then.
+        assert_eq!(analysis.join().unwrap().is_none(), watch.total().visits < whole);
+    });
+    // One that was stopped before counts nothing.
+    let watch = Watch::default();
+    watch.stop();
+    assert!(analyse_watched(&trace, &Selection::default(), &watch).unwrap().is_none());
+    assert_eq!(watch.total(), Counts::default());
 }

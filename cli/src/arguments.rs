@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+#[cfg(feature = "tui")]
+pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
     Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
@@ -38,6 +40,7 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
         warptrace top fractal.wtrc                   what did its warps do\n  \
         warptrace report fractal.wtrc                the same and more, as a page to look at\n  \
+        warptrace tui fractal.wtrc                   the same in the terminal, to look through\n  \
         warptrace info fractal.wtrc                  what is in the file\n  \
         warptrace verify fractal.wtrc                is every event there and sound\n  \
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
@@ -80,6 +83,9 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Write one HTML page that says what warps did
     Report(Report),
+    /// Look through a trace in the terminal: source with heat, loops, warps
+    #[cfg(feature = "tui")]
+    Tui(Tui),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files

@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         Command::Stats(command) => commands::answers::stats(&command),
         Command::Diff(command) => commands::answers::diff(&command),
         Command::Report(command) => commands::report::run(&command),
+        #[cfg(feature = "tui")]
+        Command::Tui(command) => commands::tui::run(command),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),
         Command::Verify(command) => commands::verify::run(&command),

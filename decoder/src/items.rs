@@ -55,10 +55,33 @@ impl TraceFile {
         fold: impl Fn(&mut A, WarpItem<'_>) + Sync,
         merge: impl Fn(A, A) -> A + Sync,
     ) -> Result<A, DecodeError> {
+        let fold = |value: &mut A, item: WarpItem<'_>| {
+            fold(value, item);
+            ControlFlow::Continue(())
+        };
+        // It is never stopped.
+        Ok(self.fold_items_while(launch, track, filter, &new, fold, merge)?.unwrap_or_else(new))
+    }
+
+    /// As [`fold_items`](Self::fold_items), until `fold` answers `Break` on any thread: then the others stop soon, and
+    /// the answer is `None`.
+    ///
+    /// # Errors
+    /// As [`TraceFile::decode_all`].
+    pub fn fold_items_while<A: Send>(
+        &self,
+        launch: u32,
+        track: u32,
+        filter: &WarpFilter,
+        new: impl Fn() -> A + Sync,
+        fold: impl Fn(&mut A, WarpItem<'_>) -> ControlFlow<()> + Sync,
+        merge: impl Fn(A, A) -> A + Sync,
+    ) -> Result<Option<A>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
         let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
+            // An error of `None` ends the walk on `Break`.
             let of_window = window
                 .held
                 .par_iter()
@@ -68,17 +91,20 @@ impl TraceFile {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
                         let stream = Stream { launch, track, warp };
                         let mut sink = |item: WarpItem<'_>| fold(&mut value, item);
-                        let _ = match held {
+                        let flow = match held {
                             Held::Chunks(tracks) => {
                                 let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
-                                items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut all(&mut sink))?
+                                items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)
                             }
                             Held::Huge => {
-                                let feed = FrameFeed::new(self, stream);
-                                items_of(feed, stream, &mut decoder, &mut all(&mut sink))?
+                                items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut sink)
                             }
                         };
-                        Ok::<_, DecodeError>(Some((decoder, value)))
+                        match flow {
+                            Ok(ControlFlow::Continue(())) => Ok(Some((decoder, value))),
+                            Ok(ControlFlow::Break(())) => Err(None),
+                            Err(error) => Err(Some(error)),
+                        }
                     },
                 )
                 .try_reduce(
@@ -89,12 +115,15 @@ impl TraceFile {
                             (one, other) => one.or(other),
                         })
                     },
-                )?;
-            if let Some((_, value)) = of_window {
-                total = merge(total, value);
+                );
+            match of_window {
+                Ok(Some((_, value))) => total = merge(total, value),
+                Ok(None) => {}
+                Err(None) => return Ok(None),
+                Err(Some(error)) => return Err(error),
             }
         }
-        Ok(total)
+        Ok(Some(total))
     }
 
     /// Gives the items of one warp to `sink`, in the order of its events.

@@ -117,3 +117,27 @@ fn damage_in_one_warp_is_an_error_that_names_it() {
     }
     assert!(trace.location_counts(1, 0, &WarpFilter::warps(0..5)).is_ok());
 }
+
+#[test]
+fn a_fold_ends_where_it_is_told_to() {
+    for codec in codecs() {
+        let trace = file(codec);
+        let all = WarpFilter::all();
+        let fold = |limit: u64| {
+            trace.fold_items_while(
+                1,
+                0,
+                &all,
+                || 0,
+                |events: &mut u64, found| {
+                    *events += found.item.events();
+                    if *events > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                },
+                |left, right| left + right,
+            )
+        };
+        let events: usize = streams().values().map(Vec::len).sum();
+        assert_eq!(fold(u64::MAX).unwrap(), Some(events as u64));
+        assert_eq!(fold(10).unwrap(), None);
+    }
+}

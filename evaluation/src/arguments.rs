@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
@@ -139,6 +139,17 @@ pub(crate) struct Bench {
     pub(crate) no_compressors: bool,
 }
 
+/// A policy under which recordings are repeated.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RepeatedPolicy {
+    /// What does not fit is lost.
+    Stop,
+    /// Each lane keeps its latest.
+    Ring,
+    /// Logs are emptied while kernels run.
+    Stream,
+}
+
 /// Arguments of `soak`.
 #[derive(Debug, Args)]
 pub(crate) struct Soak {
@@ -149,6 +160,14 @@ pub(crate) struct Soak {
     /// Only these programs, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) programs: Vec<String>,
+
+    /// Only these policies, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "stop,ring,stream")]
+    pub(crate) policies: Vec<RepeatedPolicy>,
+
+    /// Inputs as large as those that are measured
+    #[arg(long)]
+    pub(crate) large: bool,
 
     /// Minutes of each policy
     #[arg(long, default_value_t = 10.0)]

@@ -7,7 +7,7 @@ use warptrace_decoder::{Problem, TraceFile};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, Session, SessionOptions};
 
-use crate::arguments::Soak;
+use crate::arguments::{RepeatedPolicy, Soak};
 use crate::machine::{self, Machine};
 use crate::record::needed_memory;
 use crate::subject::Subject;
@@ -75,7 +75,7 @@ fn record(
 pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let mut device = machine::open(arguments.device)?;
     let machine = Machine::of(&*device);
-    let selection = Selection { quick: true, programs: &arguments.programs, ..Selection::default() };
+    let selection = Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
     let subjects = subjects::measured(&selection)?
         .iter()
         .map(|case| case.make().map(|subject| (case.name(), subject)))
@@ -83,8 +83,14 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let headings =
         ["policy", "minutes", "sessions", "launches", "recorded", "lost", "memory then", "at the end"];
     let mut table = Table::new(1, headings);
-    let stream = Policy::Stream { stall: Policy::STALL, open_runs: false };
-    for (name, policy) in [("stop", Policy::Stop), ("ring", Policy::Ring), ("stream", stream)] {
+    std::fs::create_dir_all(&arguments.out)
+        .with_context(|| format!("cannot make the folder {}", arguments.out.display()))?;
+    for policy in &arguments.policies {
+        let (name, policy) = match policy {
+            RepeatedPolicy::Stop => ("stop", Policy::Stop),
+            RepeatedPolicy::Ring => ("ring", Policy::Ring),
+            RepeatedPolicy::Stream => ("stream", Policy::Stream { stall: Policy::STALL, open_runs: false }),
+        };
         let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), 0);
         let limit = Duration::from_secs_f64(60.0 * arguments.minutes);
         while started.elapsed() < limit {

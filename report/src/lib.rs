@@ -30,7 +30,6 @@ mod limits;
 mod lines;
 mod loops;
 mod page;
-mod source;
 mod strips;
 mod svg;
 mod warps;

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, LineFigures, share};
+use warptrace_analysis::{Analysis, LineFigures, read_source, share};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
 use crate::page::cut;
-use crate::source;
 use crate::svg::{Histogram, lane_histogram};
 
 /// Lines of context before and after each trace point.
@@ -119,7 +118,7 @@ pub(crate) fn read_files(analysis: &Analysis, folders: &[PathBuf], limits: Limit
     let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::hottest(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            let lines = if bytes < MAX_SOURCE_BYTES { source::read(&line.file, folders) } else { None };
+            let lines = if bytes < MAX_SOURCE_BYTES { read_source(&line.file, folders) } else { None };
             bytes += lines.iter().flatten().map(String::len).sum::<usize>();
             files.insert(line.file.clone(), lines);
         }

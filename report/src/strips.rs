@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use warptrace_analysis::words::{self, Names, count, percent};
-use warptrace_analysis::{Analysis, Counts, WarpFigures, kernel_name};
-use warptrace_decoder::{DecodeError, TraceFile, WarpItem};
-use warptrace_format::codec::Item;
+use warptrace_analysis::{Analysis, Counts, WarpFigures, WarpRuns, kernel_name};
+use warptrace_decoder::{DecodeError, TraceFile};
 
 use crate::limits::Limits;
 
@@ -104,57 +103,10 @@ pub(crate) fn strips(
     Ok(Some(Strips { kernel, strips, colours, legend }))
 }
 
-/// The first runs of a warp, and the number of all.
-struct Runs {
-    first: Vec<(u16, u32, u64)>,
-    all: u64,
-    last: Option<(u16, u32)>,
-    limit: usize,
-}
-
-impl Runs {
-    fn push(&mut self, location: u16, mask: u32, times: u64) {
-        if self.last == Some((location, mask)) {
-            let is_shown = self.first.len() as u64 == self.all;
-            if let Some(run) = self.first.last_mut().filter(|_| is_shown) {
-                run.2 = run.2.saturating_add(times);
-            }
-            return;
-        }
-        self.last = Some((location, mask));
-        if self.first.len() as u64 == self.all && self.first.len() < self.limit {
-            self.first.push((location, mask, times));
-        }
-        self.all = self.all.saturating_add(1);
-    }
-
-    /// Takes an item without expanding what is not shown.
-    fn take(&mut self, item: &Item<'_>) {
-        let (body, times) = (item.body(), u64::from(item.times()));
-        if let [event] = body {
-            return self.push(event.location, event.mask, times);
-        }
-        for time in 1..=times {
-            let before = self.all;
-            body.iter().for_each(|event| self.push(event.location, event.mask, 1));
-            let (more, rest) = (self.all - before, times - time);
-            // From the second time on each adds as much as the one before.
-            if time > 1 && (more == 0 || self.all > self.first.len() as u64) {
-                self.all = self.all.saturating_add(more.saturating_mul(rest));
-                if let (0, Some(event)) = (more, body.last()) {
-                    self.push(event.location, event.mask, rest.saturating_mul(body.len() as u64));
-                }
-                break;
-            }
-        }
-    }
-}
-
-/// Reads the first runs of a warp. Goes through all of its items, without expanding them.
+/// Reads the first runs of a warp.
 fn strip(trace: &TraceFile, title: &str, warp: &WarpFigures, limits: Limits) -> Result<Strip, DecodeError> {
-    let mut found = Runs { first: Vec::new(), all: 0, last: None, limit: limits.runs };
-    trace.warp_items(warp.launch, warp.warp, 0, &mut |WarpItem { item, .. }| found.take(&item))?;
-    let Runs { first: runs, all: all_runs, .. } = found;
+    let WarpRuns { first, all: all_runs, .. } = WarpRuns::read(trace, warp.launch, warp.warp, limits.runs)?;
+    let runs: Vec<_> = first.iter().map(|run| (run.location, run.mask, run.times)).collect();
     let name = words::warp(trace, warp.launch, warp.warp);
     let Counts { visits, idle, .. } = warp.counts;
     let mut caption = format!(
@@ -170,42 +122,4 @@ fn strip(trace: &TraceFile, title: &str, warp: &WarpFigures, limits: Limits) -> 
     let (title, launch, warp, counts) = (title.to_owned(), warp.launch, warp.warp, warp.counts);
     let shown_events = count(runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.2)));
     Ok(Strip { title, name, caption, launch, warp, counts, lane_mask, runs, shown_events, all_runs })
-}
-
-#[cfg(test)]
-mod tests {
-    use warptrace_format::Event;
-
-    use super::*;
-
-    fn event(location: u16) -> Event {
-        Event { location, mask: 1 }
-    }
-
-    #[test]
-    fn runs_are_counted_as_if_items_were_expanded() {
-        let bodies: [(&[u16], u32); 6] =
-            [(&[1], 4), (&[1], 2), (&[1, 2], 5), (&[2, 2], 7), (&[2, 3, 2], 6), (&[5, 6], 1_000)];
-        let mut all: Vec<(u16, u32, u64)> = Vec::new();
-        for (body, times) in bodies {
-            for &location in (0..times).flat_map(|_| body) {
-                match all.last_mut().filter(|run| run.0 == location) {
-                    Some(run) => run.2 += 1,
-                    None => all.push((location, 1, 1)),
-                }
-            }
-        }
-        for limit in [1, 2, 3, 5, 9, 12, 20, 200, 10_000] {
-            let mut found = Runs { first: Vec::new(), all: 0, last: None, limit };
-            for (body, times) in bodies {
-                let body: Vec<Event> = body.iter().copied().map(event).collect();
-                found.take(&match body[..] {
-                    [event] => Item::Run { event, times },
-                    _ => Item::Cycle { body: &body, times },
-                });
-            }
-            assert_eq!(found.all, all.len() as u64, "{limit}");
-            assert_eq!(found.first, all[..limit.min(all.len())], "{limit}");
-        }
-    }
 }

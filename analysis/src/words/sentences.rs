@@ -6,12 +6,10 @@ use warptrace_decoder::{LaunchEnd, TraceFile};
 
 use super::{Names, about, count, many, plain, ratio, warp};
 use crate::compare::Comparison;
-use crate::figures::{Analysis, LineFigures, Standing};
+use crate::figures::{Analysis, LineFigures, Losses, Standing};
 
-/// What the trace holds, and what it lacks.
-pub fn losses(analysis: &Analysis) -> String {
-    let Analysis { losses, kernels, counts, launches, .. } = analysis;
-    let warps = kernels.iter().map(|kernel| kernel.warps).sum();
+/// Says what a trace lacks; `None` if it is whole.
+pub fn missing(losses: &Losses) -> Option<String> {
     let mut wants = Vec::new();
     if losses.lost_events > 0 {
         let (events, warps) = (many(losses.lost_events, "event"), many(losses.lossy_warps, "warp"));
@@ -26,16 +24,27 @@ pub fn losses(analysis: &Analysis) -> String {
     if let Some(why) = &losses.cut_off {
         wants.push(plain(why));
     }
-    let holds = format!(
+    (!wants.is_empty()).then(|| format!("INCOMPLETE trace: {}", wants.join("; ")))
+}
+
+/// Says what was looked at.
+pub fn holds(analysis: &Analysis) -> String {
+    let Analysis { kernels, counts, launches, .. } = analysis;
+    let warps = kernels.iter().map(|kernel| kernel.warps).sum();
+    format!(
         "{} by {} of {}",
         many(counts.visits, "event"),
         many(warps, "warp"),
         if *launches == 1 { "1 launch".to_owned() } else { format!("{} launches", count(*launches)) }
-    );
-    let mut text = if wants.is_empty() {
-        format!("whole trace: {holds}")
-    } else {
-        format!("INCOMPLETE trace: {}\nfigures are of what is there: {holds}", wants.join("; "))
+    )
+}
+
+/// What the trace holds, and what it lacks.
+pub fn losses(analysis: &Analysis) -> String {
+    let (losses, holds) = (&analysis.losses, holds(analysis));
+    let mut text = match missing(losses) {
+        None => format!("whole trace: {holds}"),
+        Some(missing) => format!("{missing}\nfigures are of what is there: {holds}"),
     };
     if losses.unchosen_warps > 0 {
         text += &format!("\nnot chosen to be recorded: {}", many(losses.unchosen_warps, "warp"));

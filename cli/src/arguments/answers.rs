@@ -185,6 +185,21 @@ pub(crate) struct Report {
     pub(crate) selected: Selected,
 }
 
+/// Arguments of `tui`.
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct Tui {
+    /// The trace
+    pub(crate) file: PathBuf,
+
+    /// Where sources are looked for, before the current directory; can be given several times
+    #[arg(long = "source", value_name = "FOLDER")]
+    pub(crate) sources: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) selected: Selected,
+}
+
 fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.trim_end_matches('%').parse::<f64>().ok();
     percent.filter(|percent| *percent >= 0.0).ok_or_else(|| "a percentage is 0 or more, as in 2.5".to_owned())

@@ -22,6 +22,7 @@ mod report;
 mod report_browser;
 mod run;
 mod support;
+mod tui;
 mod unreadable;
 mod window;
 mod window_streamed;

@@ -12,8 +12,9 @@ const MAX_PARTS: usize = 64;
 ///
 /// The path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
 /// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
-/// whatever `..`, links and absolute paths say.
-pub(crate) fn read(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
+/// whatever `..`, links and absolute paths say. Answers `None` if there is none, or it has more than 4 MiB. Tabs become
+/// four spaces.
+pub fn read_source(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
     let path = Path::new(file);
     let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
     let here = Path::new(".").canonicalize().ok();
@@ -67,7 +68,7 @@ mod tests {
         std::fs::create_dir_all(&below).expect("a folder below");
         std::fs::write(below.join("k.rs"), "one\n\ttwo\n").expect("a file");
         std::fs::write(folder.path().join("secret"), "key\n").expect("a file");
-        let found = |file: &str, from: &Path| read(file, &[from.to_owned()]);
+        let found = |file: &str, from: &Path| read_source(file, &[from.to_owned()]);
         let lines = Some(vec!["one".to_owned(), "    two".to_owned()]);
         assert_eq!(found("kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn the_current_directory_is_looked_in() {
         // Tests run in the package's folder.
-        assert!(read("src/source.rs", &[]).is_some());
-        assert_eq!(read("elsewhere/src/source.rs", &[]), None);
+        assert!(read_source("src/source.rs", &[]).is_some());
+        assert_eq!(read_source("elsewhere/src/source.rs", &[]), None);
     }
 }

@@ -1,0 +1,68 @@
+//! What an analysis that is under way has counted so far.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::figures::{Counts, Losses};
+
+/// Shows what an analysis has counted so far, and stops it. One thread analyses, others read; each watch serves one
+/// analysis. Takes 1.5 MiB.
+#[derive(Debug)]
+pub struct Watch {
+    is_stopped: AtomicBool,
+    losses: OnceLock<Losses>,
+    /// Visits, lanes and idle lane slots by location id.
+    counts: Box<[[AtomicU64; 3]]>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        let counts = (0..=u16::MAX).map(|_| Default::default()).collect();
+        Self { is_stopped: AtomicBool::new(false), losses: OnceLock::new(), counts }
+    }
+}
+
+impl Watch {
+    /// Stops the analysis soon.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody stopped the analysis.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// What the trace lacks; `None` until that is known. Accounts are read first, before any event.
+    pub fn losses(&self) -> Option<&Losses> {
+        self.losses.get()
+    }
+
+    /// What was counted so far at a location. Never shrinks; in the end the figures of the analysis.
+    pub fn counts(&self, location: u16) -> Counts {
+        let [visits, lanes, idle] =
+            self.counts[usize::from(location)].each_ref().map(|count| count.load(Ordering::Relaxed));
+        Counts { visits, lanes, idle }
+    }
+
+    /// What was counted so far at all locations.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        (0..=u16::MAX).for_each(|location| total.add(&self.counts(location)));
+        total
+    }
+
+    pub(crate) fn set_losses(&self, losses: &Losses) {
+        // A second analysis with the same watch has nothing to tell.
+        let _ = self.losses.set(losses.clone());
+    }
+
+    pub(crate) fn add(&self, location: u16, more: &Counts) {
+        let more = [more.visits, more.lanes, more.idle];
+        for (count, more) in self.counts[usize::from(location)].iter().zip(more) {
+            if more > 0 {
+                count.update(Ordering::Relaxed, Ordering::Relaxed, |count| count.saturating_add(more));
+            }
+        }
+    }
+}

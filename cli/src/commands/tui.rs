@@ -1,0 +1,32 @@
+//! `warptrace tui`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use warptrace_decoder::TraceFile;
+use warptrace_tui::{Options, TuiError, check_terminal, run as show};
+
+use crate::arguments::Tui;
+
+/// What a shell expects of a program that a signal has ended: 128 and its number.
+const ENDED_BY: i32 = 128;
+
+pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
+    check_terminal()?;
+    let Tui { file, sources, selected } = command;
+    for folder in &sources {
+        if !folder.is_dir() {
+            bail!("`--source {}` is no folder that can be read", folder.display());
+        }
+    }
+    let trace = TraceFile::open(&file).with_context(|| format!("cannot open {}", file.display()))?;
+    let mut options =
+        Options::named(file.file_name().map_or_else(String::new, |name| name.display().to_string()));
+    options.selection = selected.selection();
+    options.sources = sources;
+    match show(trace, options) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(TuiError::Signal { signal }) => Ok(ExitCode::from(u8::try_from(ENDED_BY + signal)?)),
+        Err(error) => Err(error).with_context(|| format!("cannot show {}", file.display())),
+    }
+}

@@ -1,0 +1,324 @@
+//! What is shown, and how keys and answers change it. Knows nothing of drawing.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use warptrace_analysis::words::{self, Names};
+use warptrace_analysis::{Analysis, Counts, LocationFigures, Selection, Watch, kernel_name};
+use warptrace_decoder::TraceFile;
+
+use crate::source::Source;
+use crate::strip::Strip;
+use crate::work::{Answer, Request};
+
+/// What fills the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Source,
+    Loops,
+    Warps,
+    Strip,
+    /// Where unfinished warps stand.
+    Standing,
+}
+
+/// The row that is chosen of a list, and the first one on the screen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    pub(crate) at: usize,
+    top: usize,
+}
+
+impl Cursor {
+    /// Moves by so many rows of `len`.
+    pub(crate) fn step(&mut self, by: isize, len: usize) {
+        self.at = self.at.saturating_add_signed(by).min(len.saturating_sub(1));
+    }
+
+    /// Moves to a row, which then stands in the middle of a screen of `page` rows.
+    pub(crate) fn jump(&mut self, to: usize, page: usize) {
+        self.at = to;
+        self.top = to.saturating_sub(page / 2);
+    }
+
+    /// The rows of `len` that a screen of `height` rows shows.
+    pub(crate) fn shown(&mut self, len: usize, height: usize) -> Range<usize> {
+        self.at = self.at.min(len.saturating_sub(1));
+        let lowest = (self.at + 1).saturating_sub(height);
+        self.top = self.top.clamp(lowest, self.at.max(lowest)).min(len.saturating_sub(height));
+        self.top..len.min(self.top + height)
+    }
+}
+
+/// Figures, with the order in which lists show them.
+pub(crate) struct Figures {
+    pub(crate) analysis: Box<Analysis>,
+    /// Heads of loops among the locations, those with the most idle lane slots first.
+    pub(crate) loops: Vec<usize>,
+    /// Warps, those with the most idle lane slots first.
+    pub(crate) warps: Vec<usize>,
+}
+
+/// How far the figures are.
+pub(crate) enum Reading {
+    /// They are being counted; `total`: events that there are, if that is known.
+    Going {
+        watch: Arc<Watch>,
+        total: Option<u64>,
+    },
+    Done(Figures),
+    Failed(String),
+}
+
+/// Everything that is shown.
+pub(crate) struct App {
+    pub(crate) trace: Arc<TraceFile>,
+    /// What the trace is called: the name of its file.
+    pub(crate) name: String,
+    pub(crate) names: Names,
+    pub(crate) view: View,
+    pub(crate) source: Source,
+    pub(crate) reading: Reading,
+    /// The kernel whose launches alone are counted.
+    pub(crate) kernel: Option<String>,
+    /// Chosen rows of the views.
+    pub(crate) line: Cursor,
+    pub(crate) head: Cursor,
+    pub(crate) warp: Cursor,
+    pub(crate) standing: Cursor,
+    pub(crate) strip: Option<Strip>,
+    pub(crate) shows_help: bool,
+    /// Rows of the list on the screen.
+    pub(crate) page: usize,
+    pub(crate) quits: bool,
+    /// What a worker is to answer.
+    pub(crate) requests: Vec<Request>,
+    base: Selection,
+    /// Names of kernels with launches.
+    kernels: Vec<String>,
+    /// Whether keys have chosen a view or a line: then nothing else changes them.
+    pub(crate) has_moved: bool,
+}
+
+impl App {
+    /// Shows what `selection` names of a trace, and asks for its figures.
+    pub(crate) fn new(
+        trace: Arc<TraceFile>,
+        name: String,
+        selection: Selection,
+        folders: &[PathBuf],
+    ) -> Self {
+        let source = Source::read(&trace, folders);
+        let names = Names::new(&trace);
+        let mut kernels: Vec<String> = Vec::new();
+        for info in trace.launches() {
+            let name = kernel_name(&trace, info);
+            if !kernels.iter().any(|known| known == name) {
+                kernels.push(name.to_owned());
+            }
+        }
+        let (kernel, reading) = (selection.kernel.clone(), Reading::Failed(String::new()));
+        let (line, page) = (Cursor::default(), 20);
+        let mut app = Self {
+            view: View::Source,
+            reading,
+            kernel,
+            head: line,
+            warp: line,
+            standing: line,
+            line,
+            strip: None,
+            shows_help: false,
+            page,
+            quits: false,
+            requests: Vec::new(),
+            base: selection,
+            kernels,
+            has_moved: false,
+            trace,
+            name,
+            names,
+            source,
+        };
+        if let Some(&first) = app.source.points.first() {
+            app.line.at = first;
+        }
+        if app.ended_early().is_some() {
+            app.view = View::Standing;
+        }
+        app.read();
+        app
+    }
+
+    /// What is looked at.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection { kernel: self.kernel.clone(), ..self.base.clone() }
+    }
+
+    /// Asks for the figures of what is looked at.
+    fn read(&mut self) {
+        let (watch, selection) = (Arc::new(Watch::default()), self.selection());
+        // Accounts of whole launches say how many events there are.
+        let is_whole = selection.block.is_none() && selection.warp.is_none();
+        let launches = selection.launches(&self.trace).unwrap_or_default();
+        let total = launches.iter().map(|(info, _)| self.trace.totals(info.number(), 0).events);
+        let total = is_whole.then(|| total.fold(0, u64::saturating_add));
+        let before =
+            std::mem::replace(&mut self.reading, Reading::Going { watch: Arc::clone(&watch), total });
+        if let Reading::Going { watch, .. } = before {
+            watch.stop();
+        }
+        self.requests.push(Request::Analyse { selection, watch });
+    }
+
+    /// Why the first launch that did not run to its end did not.
+    pub(crate) fn ended_early(&self) -> Option<String> {
+        self.trace.launches().find_map(|info| words::early_end(&self.trace, info.number()))
+    }
+
+    /// The figures, once they are there.
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        match &self.reading {
+            Reading::Done(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
+    /// What was counted at a location so far.
+    pub(crate) fn counts(&self, location: u16) -> Counts {
+        match &self.reading {
+            Reading::Going { watch, .. } => watch.counts(location),
+            Reading::Done(figures) => {
+                figures.analysis.location(location).map_or_else(Counts::default, |at| at.counts)
+            }
+            Reading::Failed(_) => Counts::default(),
+        }
+    }
+
+    /// Whether warps did not finish: then there is a view of where they stand.
+    pub(crate) fn has_standing(&self) -> bool {
+        let losses = match &self.reading {
+            Reading::Going { watch, .. } => watch.losses(),
+            Reading::Done(figures) => Some(&figures.analysis.losses),
+            Reading::Failed(_) => None,
+        };
+        losses.is_some_and(|losses| losses.unfinished_warps > 0) || self.view == View::Standing
+    }
+
+    /// The head of a loop in the list.
+    pub(crate) fn loop_head(&self, at: usize) -> Option<&LocationFigures> {
+        let figures = self.figures()?;
+        figures.analysis.locations.get(*figures.loops.get(at)?)
+    }
+
+    /// Looks whether what is known by now calls for another view.
+    pub(crate) fn tick(&mut self) {
+        if !self.has_moved && self.view == View::Source && self.has_standing() {
+            self.view = View::Standing;
+        }
+    }
+
+    /// Takes what a worker found.
+    pub(crate) fn take(&mut self, answer: Answer) {
+        match answer {
+            Answer::Analysed { watch, result } => {
+                let is_asked = matches!(&self.reading, Reading::Going { watch: asked, .. } if Arc::ptr_eq(asked, &watch));
+                if is_asked {
+                    match result {
+                        Ok(analysis) => self.finish(analysis),
+                        Err(error) => self.reading = Reading::Failed(error.to_string()),
+                    }
+                }
+            }
+            Answer::Runs { launch, warp, result } => {
+                if let Some(strip) = &mut self.strip
+                    && (strip.launch, strip.warp) == (launch, warp)
+                {
+                    strip.fill(result);
+                }
+            }
+        }
+        self.tick();
+    }
+
+    fn finish(&mut self, analysis: Box<Analysis>) {
+        self.source.add_unknown(analysis.locations.iter().map(|location| location.point.location));
+        let mut loops: Vec<usize> =
+            (0..analysis.locations.len()).filter(|&at| analysis.locations[at].trips.max() > 1).collect();
+        loops.sort_by_key(|&at| Reverse(analysis.locations[at].counts.idle));
+        let mut warps: Vec<usize> = (0..analysis.warps.len()).collect();
+        warps.sort_by_key(|&at| Reverse(analysis.warps[at].counts.idle));
+        self.reading = Reading::Done(Figures { analysis, loops, warps });
+        if !self.has_moved {
+            self.to_hottest();
+        }
+        if self.view == View::Strip && self.strip.is_none() {
+            self.open_strip();
+        }
+    }
+
+    /// Goes to the hottest line.
+    pub(crate) fn to_hottest(&mut self) {
+        let order = self.source.hottest(&|location| self.counts(location));
+        if let Some((row, _)) = order.first() {
+            self.line.jump(*row, self.page);
+        }
+    }
+
+    /// Goes to the line with the next fewer idle lane slots, or the next more, and round; from a line without any to the
+    /// hottest.
+    pub(crate) fn to_next_hottest(&mut self, is_forward: bool) {
+        let order = self.source.hottest(&|location| self.counts(location));
+        let here = order.iter().position(|(row, _)| *row == self.line.at);
+        let to = match here {
+            None => order.first(),
+            Some(at) if is_forward => order.get(at + 1).or(order.first()),
+            Some(at) => at.checked_sub(1).map_or(order.last(), |before| order.get(before)),
+        };
+        if let Some((row, _)) = to {
+            self.line.jump(*row, self.page);
+            self.has_moved = true;
+        }
+    }
+
+    /// Shows the warp that is chosen in the list of warps.
+    pub(crate) fn open_strip(&mut self) {
+        let warp = self.figures().and_then(|figures| {
+            let warp = &figures.analysis.warps[*figures.warps.get(self.warp.at)?];
+            Some((warp.launch, warp.warp))
+        });
+        if let Some((launch, warp)) = warp {
+            self.show_warp(launch, warp);
+        }
+    }
+
+    /// Shows a warp run by run.
+    pub(crate) fn show_warp(&mut self, launch: u32, warp: u32) {
+        self.view = View::Strip;
+        if self.strip.as_ref().is_some_and(|strip| (strip.launch, strip.warp) == (launch, warp)) {
+            return;
+        }
+        self.strip = Some(Strip::new(launch, warp));
+        self.requests.push(Request::Runs { launch, warp });
+    }
+
+    /// Counts the launches of the next kernel alone, and, behind the last, of all.
+    pub(crate) fn next_kernel(&mut self) {
+        // One that the command line named stays.
+        if self.base.kernel.is_some() || self.kernels.len() < 2 {
+            return;
+        }
+        let here =
+            self.kernel.as_ref().and_then(|name| self.kernels.iter().position(|kernel| kernel == name));
+        self.kernel = self.kernels.get(here.map_or(0, |at| at + 1)).cloned();
+        (self.head, self.warp, self.standing, self.strip) = Default::default();
+        self.read();
+    }
+
+    /// Whether there are several kernels to choose from.
+    pub(crate) fn has_kernels(&self) -> bool {
+        self.base.kernel.is_none() && self.kernels.len() > 1
+    }
+}

@@ -1,0 +1,168 @@
+//! Loops, warps, and where warps stand.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use warptrace_analysis::words::{self, bars, count, percent, ratio};
+use warptrace_analysis::{WarpEnd, share};
+
+use super::{FAINT, not_yet};
+use crate::app::App;
+use crate::columns::{number, table, words as text};
+use crate::text::wrap;
+
+/// The loops, those with the most idle lane slots at their heads first.
+pub(super) fn loops(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let Some(len) = app.figures().map(|figures| figures.loops.len()) else { return not_yet(app) };
+    if len == 0 {
+        return vec![Line::from("no loops: no lane came twice to a location")];
+    }
+    app.page = rows.saturating_sub(1).max(1);
+    let shown = app.head.shown(len, app.page);
+    let heads = [
+        text("line", 0),
+        text("head", 5),
+        number("min", 7),
+        number("median", 3),
+        number("p95", 6),
+        number("max", 1),
+        number("mean", 4),
+        number("imbalance", 2),
+        text("trips", 8),
+        number("by warp", 9),
+    ];
+    let chosen = app.head.at - shown.start;
+    let heads_of_loops = shown.filter_map(|at| app.loop_head(at));
+    let rows: Vec<Vec<String>> = heads_of_loops
+        .map(|head| {
+            let trips = &head.trips;
+            vec![
+                app.names.line_of(&head.point),
+                app.names.name(head.point.location),
+                count(trips.min()),
+                count(trips.percentile(50)),
+                count(trips.percentile(95)),
+                count(trips.max()),
+                ratio(trips.mean()),
+                ratio(trips.imbalance()),
+                bars(trips.powers_of_two().get(1..).unwrap_or(&[])),
+                ratio(head.warp_visits.imbalance()),
+            ]
+        })
+        .collect();
+    table(&heads, &rows, columns, Some(chosen))
+}
+
+/// What the columns of loops mean, and the figures that may have found no room.
+pub(super) fn loop_details(app: &App, columns: usize) -> Vec<Line<'static>> {
+    let Some(head) = app.loop_head(app.head.at) else { return Vec::new() };
+    let (trips, visits) = (&head.trips, &head.warp_visits);
+    let said = [
+        format!(
+            "{}: a lane made {} to {} trips, median {}, p95 {}; imbalance (most over mean) {}",
+            app.names.full(head.point.location),
+            count(trips.min()),
+            count(trips.max()),
+            count(trips.percentile(50)),
+            count(trips.percentile(95)),
+            ratio(trips.imbalance())
+        ),
+        format!(
+            "{} by {}: {} to {} each, imbalance {}",
+            words::many(head.counts.visits, "visit"),
+            words::many(visits.count(), "warp"),
+            count(visits.min()),
+            count(visits.max()),
+            ratio(visits.imbalance())
+        ),
+        "Bars: how many made 1, 2 to 3, 4 to 7 ... trips.".to_owned(),
+    ];
+    detail_lines(&said, columns)
+}
+
+/// The warps, those with the most idle lane slots first.
+pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let Some(len) = app.figures().map(|figures| figures.warps.len()) else { return not_yet(app) };
+    if len == 0 {
+        return vec![Line::from("no warp has events")];
+    }
+    app.page = rows.saturating_sub(1).max(1);
+    let shown = app.warp.shown(len, app.page);
+    let chosen = app.warp.at - shown.start;
+    let Some(figures) = app.figures() else { return Vec::new() };
+    let heads = [
+        number("launch", 0),
+        number("block", 0),
+        number("warp", 0),
+        number("events", 2),
+        number("x median", 5),
+        number("lanes", 6),
+        number("idle slots", 4),
+        number("idle", 1),
+        text("path", 7),
+        text("last event", 3),
+    ];
+    let median = figures.analysis.warp_events.percentile(50);
+    let row = |at: &usize| {
+        let warp = &figures.analysis.warps[*at];
+        let info = app.trace.launch(warp.launch);
+        let id = info.and_then(|info| info.stream_id(warp.warp));
+        let counts = warp.counts;
+        vec![
+            warp.launch.to_string(),
+            info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block)),
+            id.map_or(warp.warp, |id| id.warp_in_block).to_string(),
+            count(counts.visits),
+            ratio(share(counts.visits, median)),
+            ratio(counts.mean_lanes()),
+            count(counts.idle),
+            percent(counts.idle, counts.slots()),
+            format!("{:08x}", warp.path >> 29),
+            app.names.name(warp.last) + ending(warp.end),
+        ]
+    };
+    let rows: Vec<Vec<String>> = figures.warps[shown].iter().map(row).collect();
+    table(&heads, &rows, columns, Some(chosen))
+}
+
+fn ending(end: WarpEnd) -> &'static str {
+    match end {
+        WarpEnd::Lossy => " (lossy)",
+        WarpEnd::Unfinished => " (unfinished)",
+        _ => "",
+    }
+}
+
+/// How work is spread.
+pub(super) fn warp_details(app: &App, columns: usize) -> Vec<Line<'static>> {
+    let Some(figures) = app.figures() else { return Vec::new() };
+    detail_lines(&[words::work(&figures.analysis), words::groups(&figures.analysis)], columns)
+}
+
+/// Where warps stand that did not finish.
+pub(super) fn standing(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let Some(len) = app.figures().map(|figures| figures.analysis.standing.len()) else {
+        let text = "Where warps stand that did not finish is known when the trace has been read.";
+        return wrap(text, columns, rows).into_iter().map(|line| Line::styled(line, FAINT)).collect();
+    };
+    if len == 0 {
+        return vec![Line::from("every warp finished")];
+    }
+    app.page = rows;
+    // Sentences take as many lines as they need, so at least one of the chosen and the next fits.
+    let shown = app.standing.shown(len, rows.div_ceil(2).max(1));
+    let Some(figures) = app.figures() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for (number, group) in (shown.start..).zip(&figures.analysis.standing[shown]) {
+        let mark = if number == app.standing.at { Modifier::REVERSED } else { Modifier::empty() };
+        let sentence = words::standing(&app.trace, &app.names, group);
+        let wrapped = wrap(&sentence, columns, 3).into_iter();
+        lines.extend(wrapped.map(|line| Line::styled(line, Style::new().add_modifier(mark))));
+    }
+    lines
+}
+
+fn detail_lines(said: &[String], columns: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::styled("─".repeat(columns), FAINT)];
+    lines.extend(said.iter().flat_map(|text| wrap(text, columns, 3)).map(Line::from));
+    lines
+}

@@ -1,0 +1,186 @@
+//! The source with its heat.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use warptrace_analysis::words::{self, count, percent, ratio};
+use warptrace_analysis::{Counts, share};
+
+use super::{BOLD, FAINT};
+use crate::app::App;
+use crate::source::{Row, SourceLine};
+use crate::text::{fit, pad, short, width, wrap};
+
+/// What stands before each line: columns of the bar, and whether there are numbers.
+#[derive(Clone, Copy)]
+struct Shape {
+    bar: usize,
+    has_numbers: bool,
+    digits: usize,
+    /// Spaces of code that are left out.
+    indent: usize,
+}
+
+/// Spaces that all lines begin with: on narrow screens they would take the place of code.
+fn common_indent(rows: &[Row]) -> usize {
+    let indent = |row: &Row| match row {
+        Row::Line(line) => line.code.find(|character| character != ' '),
+        Row::File { .. } => None,
+    };
+    rows.iter().filter_map(indent).min().unwrap_or(0)
+}
+
+/// The rows on the screen.
+pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    if app.source.rows.is_empty() {
+        let text =
+            "The trace has no table of locations: lines are not known, and locations are shown by their ids.";
+        return wrap(text, columns, rows).into_iter().map(Line::from).collect();
+    }
+    let height = rows.saturating_sub(1).max(1);
+    app.page = height;
+    let shown = app.line.shown(app.source.rows.len(), height);
+    let at = |location| app.counts(location);
+    let idle_of = |row: &usize| app.source.counts(*row, &at).idle;
+    let hottest = app.source.points.iter().map(idle_of).max().unwrap_or(0);
+    let last = app.source.rows[shown.clone()].iter().map(|row| match row {
+        Row::Line(line) => line.number,
+        Row::File { .. } => 0,
+    });
+    let digits = last.max().unwrap_or(0).to_string().len();
+    let indent = if columns < 80 { common_indent(&app.source.rows[shown.clone()]) } else { 0 };
+    let shape = Shape { bar: if columns < 60 { 4 } else { 8 }, has_numbers: columns >= 60, digits, indent };
+    let mut lines = vec![Line::styled(fit(&heads(shape), columns), BOLD)];
+    for row in shown {
+        let is_chosen = row == app.line.at;
+        lines.push(match &app.source.rows[row] {
+            Row::File { text } => {
+                let style = if is_chosen { BOLD.add_modifier(Modifier::REVERSED) } else { BOLD };
+                Line::styled(pad(text, columns, false), style)
+            }
+            Row::Line(line) => {
+                let counts = app.source.counts(row, &at);
+                source_line(app, line, counts, hottest, (shape, columns, is_chosen))
+            }
+        });
+    }
+    lines
+}
+
+fn heads(shape: Shape) -> String {
+    let numbers = if shape.has_numbers { " idle slots visits" } else { "" };
+    format!("{}{numbers} {}", pad("heat", shape.bar, false), pad("line", shape.digits.max(4), true))
+}
+
+fn source_line(
+    app: &App,
+    line: &SourceLine,
+    counts: Counts,
+    hottest: u64,
+    (shape, columns, is_chosen): (Shape, usize, bool),
+) -> Line<'static> {
+    let is_point = !line.locations.is_empty();
+    let heat = share(counts.idle, hottest);
+    let mut spans =
+        vec![Span::styled(pad(&bar(heat, shape.bar), shape.bar, false), Style::new().fg(colour(heat)))];
+    if shape.has_numbers {
+        let [idle, visits] =
+            if is_point { [short(counts.idle), short(counts.visits)] } else { Default::default() };
+        spans.push(Span::raw(format!(" {} {}", pad(&idle, 10, true), pad(&visits, 6, true))));
+    }
+    let number = if line.number == 0 { String::new() } else { line.number.to_string() };
+    let style = if is_point { Style::new() } else { FAINT };
+    let number = format!(" {} ", pad(&number, shape.digits.max(4), true));
+    let taken: usize = spans.iter().map(Span::width).sum::<usize>() + width(&number);
+    let named = line.code.is_empty() && is_point;
+    let code = if named {
+        app.names.names(&line.locations)
+    } else {
+        line.code.get(shape.indent..).unwrap_or_default().to_owned()
+    };
+    let mark = if is_chosen { Modifier::REVERSED } else { Modifier::empty() };
+    spans.push(Span::styled(number, FAINT.add_modifier(mark)));
+    let room = columns.saturating_sub(taken);
+    let is_hot = heat > 0.25;
+    let style = if is_hot { style.add_modifier(Modifier::BOLD) } else { style };
+    spans.push(Span::styled(pad(&code, room, false), style.add_modifier(mark)));
+    Line::from(spans)
+}
+
+/// A bar of at most `columns` columns.
+fn bar(part: f64, columns: usize) -> String {
+    const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    if part <= 0.0 {
+        return String::new();
+    }
+    // Something is never shown as nothing.
+    let eighths = ((part * 8.0 * columns as f64).round() as usize).clamp(1, 8 * columns);
+    let mut bar = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        bar.push(PARTS[eighths % 8 - 1]);
+    }
+    bar
+}
+
+fn colour(heat: f64) -> Color {
+    match heat {
+        heat if heat > 0.5 => Color::Red,
+        heat if heat > 0.1 => Color::LightRed,
+        _ => Color::Yellow,
+    }
+}
+
+/// The figures of the chosen line.
+pub(super) fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::styled("─".repeat(columns), FAINT)];
+    let text = match app.source.line(app.line.at) {
+        Some(line) if !line.locations.is_empty() => describe(app, line),
+        _ => vec!["no trace point in this line".to_owned()],
+    };
+    let rows = if columns < 60 { 6 } else { 4 };
+    let wrapped = text.iter().flat_map(|text| wrap(text, columns, 3));
+    // The panel keeps its height, so that the source does not jump.
+    lines.extend(wrapped.chain(std::iter::repeat(String::new())).take(rows).map(Line::from));
+    lines
+}
+
+fn describe(app: &App, line: &SourceLine) -> Vec<String> {
+    let names = app.names.names(&line.locations);
+    let counts = app.source.counts(app.line.at, &|location| app.counts(location));
+    let Some(figures) = app.figures() else {
+        let Counts { visits, lanes, idle } = counts;
+        let [visits, lanes, idle] = [visits, lanes, idle].map(count);
+        return vec![format!("{names}: so far {visits} visits, {lanes} lanes, {idle} idle lane slots")];
+    };
+    let analysis = &figures.analysis;
+    let of_line =
+        analysis.lines.iter().find(|found| found.locations.iter().any(|id| line.locations.contains(id)));
+    let Some(of_line) = of_line else { return vec![format!("{names}: no warp came")] };
+    let idle = format!(
+        "{names}: {} idle lane slots, {} of all; {} of the slots here",
+        count(counts.idle),
+        words::about(counts.idle, analysis.counts.idle),
+        words::about(counts.idle, counts.slots())
+    );
+    let visits = format!(
+        "{} by {}, {} lanes each: 1..32 {}",
+        words::many(counts.visits, "visit"),
+        words::many(of_line.warps, "warp"),
+        ratio(counts.mean_lanes()),
+        words::lane_bars(&of_line.active)
+    );
+    let splits =
+        format!("lanes went different ways after {} of them", percent(of_line.splits, counts.visits));
+    vec![idle, visits, splits]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_what_is_there() {
+        assert_eq!(bar(0.0, 8), "");
+        assert_eq!(bar(1e-9, 8), "▏");
+        assert_eq!((bar(0.5, 8), bar(1.0, 4), bar(0.53, 4)), ("████".into(), "████".into(), "██▏".into()));
+    }
+}

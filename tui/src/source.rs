@@ -1,0 +1,137 @@
+//! The source, with the trace points of each line.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use warptrace_analysis::words::plain;
+use warptrace_analysis::{Counts, read_source};
+use warptrace_decoder::TraceFile;
+
+/// Bytes of source after which no more files are read.
+const MAX_SOURCE_BYTES: usize = 32 << 20;
+
+/// A line of the screen.
+#[derive(Debug)]
+pub(crate) enum Row {
+    /// The name of a file, and what there is to say of it.
+    File { text: String },
+    /// A line of source, or a location of which no source is there.
+    Line(SourceLine),
+}
+
+#[derive(Debug)]
+pub(crate) struct SourceLine {
+    /// Number of the line; 0 if it is not known.
+    pub(crate) number: u32,
+    pub(crate) code: String,
+    /// Ids of the locations in this line.
+    pub(crate) locations: Vec<u16>,
+}
+
+/// All lines.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) rows: Vec<Row>,
+    /// Numbers of the rows with locations.
+    pub(crate) points: Vec<usize>,
+    by_location: HashMap<u16, usize>,
+}
+
+impl Source {
+    /// Reads the files that the trace's table of locations names, in its order.
+    pub(crate) fn read(trace: &TraceFile, folders: &[PathBuf]) -> Self {
+        let mut files: Vec<(&str, BTreeMap<(u32, u16), Vec<u16>>)> = Vec::new();
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        for info in &trace.metadata().locations {
+            let number = *numbers.entry(&info.file).or_insert_with(|| {
+                files.push((&info.file, BTreeMap::new()));
+                files.len() - 1
+            });
+            // A location without a line is a row of its own.
+            let key = (info.line, if info.line == 0 { info.id } else { 0 });
+            files[number].1.entry(key).or_default().push(info.id);
+        }
+        let mut source = Self::default();
+        let mut bytes = 0;
+        for (file, lines) in files {
+            let code =
+                (!file.is_empty() && bytes < MAX_SOURCE_BYTES).then(|| read_source(file, folders)).flatten();
+            bytes += code.iter().flatten().map(String::len).sum::<usize>();
+            source.add_file(file, &lines, code.as_deref());
+        }
+        source
+    }
+
+    fn add_file(&mut self, file: &str, lines: &BTreeMap<(u32, u16), Vec<u16>>, code: Option<&[String]>) {
+        let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
+        let said = match code {
+            _ if file.is_empty() => "locations without a file".to_owned(),
+            None => format!("{} (not found here: --source FOLDER says where)", plain(file)),
+            Some(code) if (code.len() as u64) < u64::from(last) => {
+                format!("{} (it has {} lines now: not the source that was recorded)", plain(file), code.len())
+            }
+            Some(_) => plain(file),
+        };
+        self.rows.push(Row::File { text: said });
+        let mut rest = lines.iter().peekable();
+        for (number, text) in (1..).zip(code.unwrap_or(&[])) {
+            while let Some(((_, _), ids)) = rest.next_if(|((line, _), _)| *line < number) {
+                self.add_line(0, String::new(), ids.clone());
+            }
+            let ids =
+                rest.next_if(|((line, _), _)| *line == number).map_or_else(Vec::new, |(_, ids)| ids.clone());
+            self.add_line(number, plain(text), ids);
+        }
+        for ((line, _), ids) in rest {
+            self.add_line(*line, String::new(), ids.clone());
+        }
+    }
+
+    fn add_line(&mut self, number: u32, code: String, locations: Vec<u16>) {
+        if !locations.is_empty() {
+            self.points.push(self.rows.len());
+            self.by_location.extend(locations.iter().map(|&id| (id, self.rows.len())));
+        }
+        self.rows.push(Row::Line(SourceLine { number, code, locations }));
+    }
+
+    /// Adds locations that the table does not have.
+    pub(crate) fn add_unknown(&mut self, locations: impl Iterator<Item = u16>) {
+        let unknown: Vec<u16> = locations.filter(|id| !self.by_location.contains_key(id)).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        self.rows.push(Row::File { text: "locations that the trace's table does not have".to_owned() });
+        unknown.into_iter().for_each(|id| self.add_line(0, String::new(), vec![id]));
+    }
+
+    /// The row of a location.
+    pub(crate) fn row_of(&self, location: u16) -> Option<usize> {
+        self.by_location.get(&location).copied()
+    }
+
+    /// The line at a row; `None` at the name of a file.
+    pub(crate) fn line(&self, row: usize) -> Option<&SourceLine> {
+        match self.rows.get(row)? {
+            Row::Line(line) => Some(line),
+            Row::File { .. } => None,
+        }
+    }
+
+    /// The sums over a row's locations.
+    pub(crate) fn counts(&self, row: usize, at: &dyn Fn(u16) -> Counts) -> Counts {
+        let mut sum = Counts::default();
+        let locations = self.line(row).map_or(&[][..], |line| &line.locations);
+        locations.iter().for_each(|&id| sum.add(&at(id)));
+        sum
+    }
+
+    /// The rows with idle lane slots, those with the most first.
+    pub(crate) fn hottest(&self, at: &dyn Fn(u16) -> Counts) -> Vec<(usize, Counts)> {
+        let mut rows: Vec<(usize, Counts)> =
+            self.points.iter().map(|&row| (row, self.counts(row, at))).collect();
+        rows.retain(|(_, counts)| counts.idle > 0);
+        rows.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.idle));
+        rows
+    }
+}

@@ -1,0 +1,182 @@
+//! The terminal: keys in, screens out.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
+use warptrace_analysis::Selection;
+use warptrace_decoder::TraceFile;
+
+use crate::app::{App, Reading};
+use crate::draw::draw;
+use crate::error::TuiError;
+use crate::work::Worker;
+
+/// How long keys are waited for before answers are looked for.
+const WAIT: Duration = Duration::from_millis(50);
+/// How often figures that fill in are drawn.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// How long the screen has to end by itself when a signal came.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Signals that end the screen.
+#[cfg(unix)]
+const ENDING: [i32; 3] = [signal_hook::consts::SIGHUP, SIGINT, SIGTERM];
+#[cfg(not(unix))]
+const ENDING: [i32; 2] = [SIGINT, SIGTERM];
+
+/// What is shown.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// What the screen calls the trace: the name of its file.
+    pub name: String,
+    /// Which warps to look at.
+    pub selection: Selection,
+    /// Folders in which sources are looked for before the current directory.
+    pub sources: Vec<PathBuf>,
+}
+
+impl Options {
+    /// Options for the whole of a trace that is called `name`.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+/// Looks whether standard input and output are a terminal.
+///
+/// # Errors
+/// [`TuiError::NoTerminal`] if they are not.
+pub fn check_terminal() -> Result<(), TuiError> {
+    if io::stdin().is_terminal() && io::stdout().is_terminal() { Ok(()) } else { Err(TuiError::NoTerminal) }
+}
+
+/// Shows a trace until a key asks for the end. The terminal is then as it was before, also where it ends by an error, a
+/// panic or a signal.
+///
+/// # Errors
+/// There is no terminal, or it fails; the trace does not have what was selected; SIGINT, SIGTERM or SIGHUP came, which
+/// keys in the terminal do not send.
+pub fn run(trace: TraceFile, options: Options) -> Result<(), TuiError> {
+    check_terminal()?;
+    // Said before the screen is there.
+    options.selection.launches(&trace)?;
+    let trace = Arc::new(trace);
+    let worker = Worker::start(&trace);
+    let Options { name, selection, sources } = options;
+    let mut app = App::new(trace, name, selection, &sources);
+    let signals = Signals::catch()?;
+    let mut terminal = match ratatui::try_init() {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            ratatui::restore();
+            return Err(error.into());
+        }
+    };
+    let result = show(&mut terminal, &mut app, &worker, &signals);
+    ratatui::restore();
+    if let Reading::Going { watch, .. } = &app.reading {
+        watch.stop();
+    }
+    result
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    app: &mut App,
+    worker: &Worker,
+    signals: &Signals,
+) -> Result<(), TuiError> {
+    let mut drawn: Option<Instant> = None;
+    loop {
+        while let Some(answer) = worker.answer().map_err(|_| TuiError::Worker)? {
+            app.take(answer);
+            drawn = None;
+        }
+        for request in app.requests.drain(..) {
+            worker.ask(request).map_err(|_| TuiError::Worker)?;
+        }
+        let fills = matches!(app.reading, Reading::Going { .. });
+        if drawn.is_none_or(|at| fills && at.elapsed() >= REDRAW) {
+            app.tick();
+            terminal.draw(|frame| draw(frame, app))?;
+            drawn = Some(Instant::now());
+        }
+        if event::poll(WAIT)? {
+            match event::read()? {
+                Event::Key(key) => app.key(key),
+                Event::Resize(..) => {}
+                _ => continue,
+            }
+            drawn = None;
+        }
+        if app.quits {
+            return Ok(());
+        }
+        if let Some(signal) = signals.caught() {
+            return Err(TuiError::Signal { signal });
+        }
+    }
+}
+
+/// Notes signals instead of ending at once, so that the terminal can be restored.
+struct Signals {
+    caught: Arc<AtomicUsize>,
+    /// Whether they are still noted.
+    are_noted: Arc<AtomicBool>,
+    ids: Vec<SigId>,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        let (caught, are_noted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+        let mut signals = Self { caught, are_noted, ids: Vec::new() };
+        for signal in ENDING {
+            let number = usize::try_from(signal).unwrap_or(1);
+            signals.ids.push(flag::register_usize(signal, Arc::clone(&signals.caught), number)?);
+        }
+        let (caught, are_noted) = (Arc::clone(&signals.caught), Arc::clone(&signals.are_noted));
+        thread::spawn(move || end_by_signal(&caught, &are_noted));
+        Ok(signals)
+    }
+
+    fn caught(&self) -> Option<i32> {
+        match self.caught.load(Ordering::Relaxed) {
+            0 => None,
+            signal => i32::try_from(signal).ok(),
+        }
+    }
+}
+
+/// Ends the process by the signal that came, if nothing else does: crossterm reads for ever from a terminal that is gone.
+fn end_by_signal(caught: &AtomicUsize, are_noted: &AtomicBool) {
+    while are_noted.load(Ordering::Relaxed) {
+        thread::sleep(GRACE);
+        let signal = i32::try_from(caught.load(Ordering::Relaxed)).unwrap_or(0);
+        if signal == 0 {
+            continue;
+        }
+        thread::sleep(GRACE);
+        if are_noted.load(Ordering::Relaxed) {
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.are_noted.store(false, Ordering::Relaxed);
+        for id in self.ids.drain(..) {
+            low_level::unregister(id);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Screens of real traces, and what keys change of them.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod screens;
+mod states;
+mod traces;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use warptrace_analysis::Selection;
+use warptrace_decoder::TraceFile;
+
+use crate::app::App;
+use crate::draw::draw;
+use crate::work::answer;
+
+/// An app whose requests are answered at once.
+struct Screen {
+    app: App,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Screen {
+    /// Shows a trace, without figures yet. Sources are those of this repository.
+    fn unread(trace: TraceFile, columns: u16, rows: u16) -> Self {
+        let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let app = App::new(Arc::new(trace), "run.wtrc".to_owned(), Selection::default(), &[folder]);
+        Self { app, terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap() }
+    }
+
+    /// Shows a trace with its figures.
+    fn of(trace: TraceFile, columns: u16, rows: u16) -> Self {
+        let mut screen = Self::unread(trace, columns, rows);
+        screen.answer();
+        screen
+    }
+
+    /// Answers what the app asks for.
+    fn answer(&mut self) {
+        // The page is known once something was drawn.
+        self.draw();
+        while !self.app.requests.is_empty() {
+            for request in std::mem::take(&mut self.app.requests) {
+                if let Some(found) = answer(&self.app.trace, request) {
+                    self.app.take(found);
+                }
+            }
+        }
+    }
+
+    fn draw(&mut self) -> String {
+        self.app.tick();
+        self.terminal.draw(|frame| draw(frame, &mut self.app)).unwrap();
+        let lines = self.terminal.backend().to_string();
+        // Each line stands in quotes.
+        let lines = lines.lines().map(|line| line.trim_matches('"').trim_end().to_owned() + "\n");
+        lines.collect()
+    }
+
+    /// Presses keys, answers what they ask for, and draws.
+    fn press(&mut self, keys: &str) -> String {
+        for key in keys.chars() {
+            self.code(match key {
+                '\n' => KeyCode::Enter,
+                '\t' => KeyCode::Tab,
+                key => KeyCode::Char(key),
+            });
+        }
+        self.draw()
+    }
+
+    fn code(&mut self, code: KeyCode) {
+        self.app.key(KeyEvent::new(code, KeyModifiers::NONE));
+        self.answer();
+    }
+}

@@ -1,0 +1,63 @@
+//! What people see. `INSTA_UPDATE=always cargo test -p warptrace-tui` writes the screens anew.
+
+use warptrace_format::file::EarlyEnd;
+
+use super::Screen;
+use super::traces::{fractal, mis, written};
+
+fn check(name: &str, screen: &str) {
+    let mut settings = insta::Settings::clone_current();
+    // Beside the sources, of which a package is made.
+    settings.set_snapshot_path("../../tests/snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, screen));
+}
+
+#[test]
+fn the_views_of_a_fractal() {
+    let mut screen = Screen::of(fractal(), 100, 30);
+    check("fractal_source", &screen.draw());
+    check("fractal_loops", &screen.press("2"));
+    check("fractal_warps", &screen.press("3jj"));
+    check("fractal_strip", &screen.press("\nlll"));
+    check("help", &screen.press("?"));
+}
+
+#[test]
+fn forty_columns_are_enough() {
+    let mut screen = Screen::of(mis(), 40, 24);
+    check("narrow_source", &screen.draw());
+    check("narrow_loops", &screen.press("2"));
+    check("narrow_warps", &screen.press("3"));
+    check("narrow_strip", &screen.press("4"));
+    check("narrow_help", &screen.press("?"));
+}
+
+#[test]
+fn where_warps_stand_comes_first() {
+    let events: [(u16, u32); 4] = [(1, u32::MAX), (2, 0xff), (2, 0xff), (2, 0xf)];
+    let warps = [
+        (&events[..3], 0, false),
+        (&events[..], 0, false),
+        (&events[..1], 0, true),
+        (&events[..0], 0, false),
+    ];
+    let mut screen = Screen::of(written(&warps, Some(EarlyEnd::Interrupted)), 80, 20);
+    check("standing", &screen.draw());
+    check("standing_strip", &screen.press("\n"));
+}
+
+#[test]
+fn losses_are_said_first() {
+    let events: [(u16, u32); 3] = [(1, u32::MAX), (2, 0xff), (3, 0xff)];
+    let mut screen = Screen::of(written(&[(&events, 5, true), (&events, 0, true)], None), 80, 20);
+    check("lossy", &screen.draw());
+}
+
+#[test]
+fn a_trace_without_locations_or_events_says_so() {
+    check("no_events", &Screen::of(written(&[(&[], 0, true)], None), 60, 14).draw());
+    // Locations that the table does not have are rows, too.
+    check("unknown_locations", &Screen::of(written(&[(&[(7, 3), (1, 1)], 0, true)], None), 60, 18).draw());
+}
