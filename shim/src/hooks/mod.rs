@@ -5,6 +5,7 @@
 //! would do without: whatever goes wrong on our side, the driver gets the program's own call.
 
 mod attributes;
+mod call;
 mod contexts;
 mod launch;
 mod load;
