@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// Bytes of device memory; `None`: what the shim finds right.
     pub(crate) memory: Option<u64>,
+    /// How many launches of each kernel are recorded, from its first one on; `None`: all.
+    pub(crate) launches: Option<u64>,
     /// Kernels to trace, with `*` for any characters; all, if there is none.
     pub(crate) kernels: Vec<String>,
     /// Record nothing, and let hardware counters count at each point instead.
@@ -46,6 +48,7 @@ impl Settings {
             },
             policy: if text("POLICY") == "ring" { Policy::Ring } else { Policy::Stop },
             memory: text("MEMORY").parse::<MemorySize>().ok().map(|MemorySize(bytes)| bytes),
+            launches: text("LAUNCHES").parse().ok(),
             kernels: text("KERNEL").lines().map(str::to_owned).collect(),
             marks: text("MARKS") == "1",
         })

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
@@ -71,11 +72,29 @@ pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
     traced: Arc<OnceLock<Option<usize>>>,
+    /// Launches that were recorded.
+    recorded: Arc<AtomicU64>,
 }
 
 impl Function {
     pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
-        Self { code, owner, name: name.into(), traced: Arc::default() }
+        Self { code, owner, name: name.into(), traced: Arc::default(), recorded: Arc::default() }
+    }
+
+    /// Checks that so many launches of it are not recorded yet.
+    ///
+    /// # Errors
+    /// If they are: a sentence that says so.
+    pub(crate) fn check_launches(&self, most: Option<u64>) -> Result<(), String> {
+        match most.filter(|most| self.recorded.load(Ordering::Relaxed) >= *most) {
+            Some(most) => Err(format!("recorded were its first {most}, as --launches asks")),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note that a launch was recorded.
+    pub(crate) fn was_recorded(&self) {
+        self.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its kernel, if it is traced.

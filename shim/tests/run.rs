@@ -266,6 +266,21 @@ fn kernels_that_were_not_asked_for_run_as_they_are() {
 }
 
 #[test]
+fn as_many_launches_are_recorded_as_were_asked_for() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx"), "twice"];
+    let traced = run(built, true, &words, &[("WARPTRACE_RUN_LAUNCHES", "1")]);
+    let log = traced.log();
+    assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
+    assert!(
+        traced.report()[1].contains("1 launch of walk: recorded were its first 1"),
+        "{:?}",
+        traced.report()
+    );
+    assert_eq!(traced.verified().0, 1);
+}
+
+#[test]
 fn damaged_images_are_the_drivers_to_judge() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("damaged");

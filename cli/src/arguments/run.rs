@@ -28,6 +28,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Vec<String>,
 
+    /// Record the first N launches of each kernel only; the others run as without warptrace
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) launches: Option<u64>,
+
     /// How kernels write their events
     #[arg(long, value_enum, default_value = "predict")]
     pub(crate) codec: Codec,

@@ -10,11 +10,8 @@ pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
-<<<<<<< HEAD
 #[cfg(unix)]
 pub(crate) mod run;
-=======
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
->>>>>>> main
 pub(crate) mod verify;

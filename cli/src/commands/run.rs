@@ -106,10 +106,13 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env("WARPTRACE_RUN_CODEC", word(command.codec.to_possible_value()))
         .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
         .env("WARPTRACE_RUN_KERNEL", command.kernel.join("\n"));
-    match command.memory {
-        Some(memory) => program.env("WARPTRACE_RUN_MEMORY", memory.0.to_string()),
-        None => program.env_remove("WARPTRACE_RUN_MEMORY"),
-    };
+    let memory = command.memory.map(|memory| memory.0);
+    for (name, number) in [("WARPTRACE_RUN_MEMORY", memory), ("WARPTRACE_RUN_LAUNCHES", command.launches)] {
+        match number {
+            Some(number) => program.env(name, number.to_string()),
+            None => program.env_remove(name),
+        };
+    }
     for (name, value) in FOR_OTHERS {
         if env::var_os(name).is_none() {
             program.env(name, value);

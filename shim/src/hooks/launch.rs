@@ -34,6 +34,7 @@ unsafe fn launched(launch: Launch) -> Answer {
             return None;
         };
         let recorded = function.kernel().and_then(|kernel| {
+            function.check_launches(state.settings.launches)?;
             let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
             let request = Request {
@@ -47,7 +48,9 @@ unsafe fn launched(launch: Launch) -> Answer {
             if kernel.is_deep {
                 driver::grow_stack();
             }
-            lock(&state.traces).record(state, request)
+            lock(&state.traces).record(state, request)?;
+            function.was_recorded();
+            Ok(())
         });
         if let Err(reason) = recorded
             && issued.answer().is_none()
