@@ -4,6 +4,8 @@ mod answers;
 mod export;
 mod numbers;
 mod recording;
+#[cfg(unix)]
+mod run;
 mod window;
 
 use std::path::PathBuf;
@@ -20,6 +22,8 @@ pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
 pub(crate) use self::recording::Recording;
+#[cfg(unix)]
+pub(crate) use self::run::Run;
 use self::window::Chosen;
 use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
 
@@ -42,7 +46,8 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
         warptrace decode fractal.wtrc --block 0 --warp 3\n  \
         warptrace export fractal.wtrc --to perfetto -o fractal.pftrace\n  \
         warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n  \
-        warptrace new my-kernels                     a package for a kernel of your own\n\n\
+        warptrace new my-kernels                     a package for a kernel of your own\n  \
+        warptrace run -o app.wtrc -- ./app           any CUDA program, as it is\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
         it so, or `record` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
 )]
@@ -55,6 +60,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a program and record what its warps do
     Record(Record),
+    /// Run any CUDA program, unchanged, and record its kernels
+    #[cfg(unix)]
+    Run(Run),
     /// Say what a trace holds
     Info(Info),
     /// Say on one screen what matters most: idle lanes, hangs, losses

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Record(command) => commands::record::run(&command),
+        #[cfg(unix)]
+        Command::Run(command) => commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
         Command::Top(command) => commands::answers::top(&command),
         Command::Lines(command) => commands::answers::lines(&command),

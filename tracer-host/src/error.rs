@@ -90,6 +90,14 @@ pub enum DeviceError {
         /// What is wrong and what is allowed.
         problem: String,
     },
+    /// The driver refused a launch that another program makes itself; nothing has run.
+    #[error("the CUDA driver refused to launch kernel `{kernel}` with its logs (error {code})")]
+    NotLaunched {
+        /// The kernel.
+        kernel: String,
+        /// The driver's number of the error.
+        code: u32,
+    },
     /// Parameters that compiled kernels do not have.
     #[error("{problem}")]
     Unsupported {

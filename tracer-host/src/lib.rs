@@ -26,7 +26,9 @@ mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{CudaDevice, MARKS_VARIABLE, traced_registers};
+pub use cuda::{
+    CudaDevice, ForeignArguments, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
+};
 pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};

@@ -10,6 +10,8 @@ pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod report;
+#[cfg(unix)]
+pub(crate) mod run;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;

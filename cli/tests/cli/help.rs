@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 27] = [
+pub(crate) const COMMANDS: [&[&str]; 28] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -13,6 +13,7 @@ pub(crate) const COMMANDS: [&[&str]; 27] = [
     &["record", "matmul"],
     &["record", "fault"],
     &["record", "stress"],
+    &["run"],
     &["info"],
     &["top"],
     &["lines"],

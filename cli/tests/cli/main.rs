@@ -20,6 +20,7 @@ mod programs;
 mod record;
 mod report;
 mod report_browser;
+mod run;
 mod support;
 mod tui;
 mod unreadable;

@@ -165,6 +165,9 @@ impl Device for CudaDevice {
         self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         self.prepare_drains(recording)?;
+        if self.is_foreign() {
+            return Ok(());
+        }
         self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
 
@@ -175,7 +178,11 @@ impl Device for CudaDevice {
         placement: Option<Placement>,
         chooses: bool,
     ) -> Result<(), DeviceError> {
+        self.enter()?;
         self.prepare_drains(recording)?;
+        if self.is_foreign() {
+            return Ok(());
+        }
         self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
     }
 
@@ -198,6 +205,10 @@ impl Device for CudaDevice {
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
+        if self.is_foreign() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.launch_foreign(call, shape, tracing) };
+        }
         let kernel = call.name();
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);

@@ -65,19 +65,42 @@ impl CudaDevice {
         let [bx, by, bz] = shape.block;
         let stream = self.stream;
         self.check_no_capture(kernel)?;
-        // SAFETY: events and stream are alive; the caller promises the arguments. The pinned words are nobody
-        // else's, and read after the event behind their copy.
+        let launch = || {
+            // SAFETY: the stream is alive; the caller promises the arguments.
+            unsafe {
+                result::launch_kernel(
+                    function,
+                    (gx, gy, gz),
+                    (bx, by, bz),
+                    dynamic_shared as u32,
+                    stream,
+                    &mut arguments,
+                )
+            }
+            .called_for("cuLaunchKernel", kernel)
+        };
+        // SAFETY: the stream is alive; the caller's promise for the launch.
+        unsafe { self.timed(stream, kernel, claims, serve, launch) }
+    }
+
+    /// Makes a launch on a stream, times it, and waits for it. With the address of the counters of claims these
+    /// are read after the kernel.
+    ///
+    /// # Safety
+    /// The stream is alive and one of the device's context. `launch` gives it a kernel that may run.
+    pub(super) unsafe fn timed(
+        &mut self,
+        stream: sys::CUstream,
+        kernel: &str,
+        claims: Option<u64>,
+        serve: Option<&mut Serve<'_>>,
+        launch: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<LaunchTime, DeviceError> {
+        // SAFETY: events and stream are alive. The pinned words are nobody else's, and read after the event behind
+        // their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
-            result::launch_kernel(
-                function,
-                (gx, gy, gz),
-                (bx, by, bz),
-                dynamic_shared as u32,
-                stream,
-                &mut arguments,
-            )
-            .called_for("cuLaunchKernel", kernel)?;
+            launch()?;
             result::event::record(self.end, stream).called("cuEventRecord")?;
             let mut last = self.end;
             if let Some(claims) = claims {

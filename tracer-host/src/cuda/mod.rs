@@ -8,6 +8,7 @@ mod code;
 mod device;
 mod driver;
 mod encoding;
+mod foreign;
 mod gather;
 mod launch;
 mod live;
@@ -26,6 +27,7 @@ use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
+pub use self::foreign::{ForeignArguments, ForeignLaunch, ForeignLaunches, Launching};
 use self::gather::Gather;
 use self::live::Live;
 use self::pinned::Pinned;
@@ -62,6 +64,8 @@ pub struct CudaDevice {
     gather: Option<Gather>,
     /// Made with the first streamed kernel.
     live: Option<Live>,
+    /// Set where another program launches its kernels itself.
+    foreign: Option<ForeignLaunches>,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -240,6 +244,7 @@ impl CudaDevice {
             staging: None,
             gather: None,
             live: None,
+            foreign: None,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,

@@ -106,6 +106,14 @@ pub enum SessionError {
     Unusable,
 }
 
+impl SessionError {
+    /// Tells whether a launch was refused before anything had run: for want of memory, for its shape, or by the
+    /// driver.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Memory { .. } | Self::Launch(_) | Self::Device(DeviceError::NotLaunched { .. }))
+    }
+}
+
 /// What `SessionError::Memory` says.
 fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
     let limit = MemorySize(limit);

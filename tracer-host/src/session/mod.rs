@@ -243,8 +243,31 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<LaunchTime, SessionError> {
         self.guarded(|session| {
             // SAFETY: the caller's promise.
-            unsafe { session.record_launch(call, shape) }
+            unsafe { session.record_launch(call, shape, false) }
         })
+    }
+
+    /// Like [`record`](Self::record), but a launch that is [refused](SessionError::is_refusal) leaves the session
+    /// as it was: nothing has run, the file says nothing of it, and the caller may run the kernel untraced.
+    ///
+    /// # Safety
+    /// As `record`.
+    ///
+    /// # Errors
+    /// As `record`.
+    pub unsafe fn try_record(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<LaunchTime, SessionError> {
+        let time = self.guarded(|session| {
+            // SAFETY: the caller's promise.
+            unsafe { session.record_launch(call, shape, true) }
+        });
+        if time.as_ref().is_err_and(SessionError::is_refusal) {
+            self.failed = false;
+        }
+        time
     }
 
     /// Runs `run`; an error makes the session unusable.
@@ -265,6 +288,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
+        survives: bool,
     ) -> Result<LaunchTime, SessionError> {
         let kernel = self.kernel(call.name())?;
         let info =
@@ -278,7 +302,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
                 Logs::Streamed(_) => self.stream_launch(call, shape, info),
             }
         };
-        if let Err(error) = &time {
+        if let Err(error) = &time
+            && !(survives && error.is_refusal())
+        {
             self.end_failed(info, error);
         }
         let time = time?;
@@ -361,7 +387,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<LaunchTime, SessionError> {
         if time.is_ok() {
             self.pending.push(info);
-        } else {
+        } else if !matches!(time, Err(DeviceError::NotLaunched { .. })) {
             // It may still be there: on the simulator it is, on a GPU mostly not.
             let _ = self.drain();
         }

@@ -1,0 +1,185 @@
+//! `warptrace run`: a program of somebody else's, with the shim in it.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::low_level;
+
+use crate::arguments::Run;
+
+/// The shim's file.
+const SHIM: &str = "libwarptrace_shim.so";
+/// What shells answer for a program that is not there.
+const NOT_FOUND: u8 = 127;
+/// What a shell expects of a program that a signal has ended: 128 and its number.
+const ENDED_BY: i32 = 128;
+/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps machine code
+/// of earlier runs otherwise.
+const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CACHE_IN_MEMORY", "1")];
+
+pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        bail!("`run` is for Linux on x86-64: elsewhere, trace kernels of your own with `record`");
+    }
+    let shim = find_shim(command.shim.as_deref())?;
+    let report =
+        tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
+    let mut program = prepared(command, &shim, report.path())?;
+    let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let mut child = match program.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            eprintln!("error: cannot run {name}: {error}");
+            return Ok(ExitCode::from(NOT_FOUND));
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
+    };
+    pass_signals(&child)?;
+    let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
+    let lines = reported(report.path());
+    if lines.is_empty() {
+        eprintln!("warptrace: nothing was traced: the program loaded no CUDA kernels");
+    }
+    for line in lines {
+        eprintln!("warptrace: {line}");
+    }
+    let code = status.code().or_else(|| status.signal().map(|signal| ENDED_BY + signal)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Finds the shim: where the user says, beside this tool, or in the `lib` folder next to this tool's.
+fn find_shim(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let places: Vec<PathBuf> = match chosen {
+        Some(file) => vec![file.to_owned()],
+        None => {
+            let tool = env::current_exe().context("cannot tell where this tool is")?;
+            let folder = tool.parent().unwrap_or(Path::new("."));
+            [folder.join(SHIM), folder.join("../lib").join(SHIM)].into()
+        }
+    };
+    let Some(found) = places.iter().find(|file| file.is_file()) else {
+        let looked: Vec<String> = places.iter().map(|file| file.display().to_string()).collect();
+        bail!(
+            "the library that is loaded into the program is not there: looked for {}; build it with \
+             `cargo build --release -p warptrace-shim`, or name it with --shim",
+            looked.join(" and ")
+        );
+    };
+    let found = fs::canonicalize(found).with_context(|| format!("cannot open {}", found.display()))?;
+    if found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
+        bail!(
+            "{} has a space or a colon in its path, which LD_PRELOAD cannot have: copy it",
+            found.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Makes the command that runs the program with the shim.
+fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command> {
+    let Some((name, arguments)) = command.program.split_first() else { bail!("no program was named") };
+    let mut preload = shim.as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let output = std::path::absolute(&command.output).context("cannot tell where the trace is to be")?;
+    let word = |value: Option<clap::builder::PossibleValue>| {
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    };
+    let mut program = Command::new(name);
+    program
+        .args(arguments)
+        .env("LD_PRELOAD", preload)
+        .env("WARPTRACE_RUN_FILE", output)
+        .env("WARPTRACE_RUN_REPORT", report)
+        .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
+        .env("WARPTRACE_RUN_CODEC", word(command.codec.to_possible_value()))
+        .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
+        .env("WARPTRACE_RUN_KERNEL", command.kernel.join("\n"));
+    let memory = command.memory.map(|memory| memory.0);
+    for (name, number) in [("WARPTRACE_RUN_MEMORY", memory), ("WARPTRACE_RUN_LAUNCHES", command.launches)] {
+        match number {
+            Some(number) => program.env(name, number.to_string()),
+            None => program.env_remove(name),
+        };
+    }
+    for (name, value) in FOR_OTHERS {
+        if env::var_os(name).is_none() {
+            program.env(name, value);
+        }
+    }
+    Ok(program)
+}
+
+/// Passes signals on to the program. Those of the keyboard it gets itself; this tool waits for it.
+fn pass_signals(child: &Child) -> anyhow::Result<()> {
+    let process = i32::try_from(child.id()).context("the program's number is not one of a process")?;
+    let failed = "cannot watch for signals";
+    for signal in [SIGINT, SIGQUIT] {
+        // SAFETY: does nothing.
+        unsafe { low_level::register(signal, || {}) }.context(failed)?;
+    }
+    for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+        // SAFETY: `kill` may be called in a handler. The child is waited for only at the end of this tool.
+        unsafe {
+            low_level::register(signal, move || {
+                let _ = libc::kill(process, signal);
+            })
+        }
+        .context(failed)?;
+    }
+    Ok(())
+}
+
+/// Reads what the processes have reported, with their names if there are several.
+fn reported(folder: &Path) -> Vec<String> {
+    let is_report = |name: &OsStr| name.as_bytes().starts_with(b"process-");
+    let mut names: Vec<OsString> = fs::read_dir(folder)
+        .map(|entries| entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name())).collect())
+        .unwrap_or_default();
+    names.retain(|name| is_report(name));
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    let several = names.len() > 1;
+    let mut lines = Vec::new();
+    for name in names {
+        let Ok(text) = fs::read(folder.join(name)) else { continue };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut all = text.lines();
+        let process = all.next().unwrap_or_default();
+        lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.to_owned() }));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_several_processes_name_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a report");
+        write("process-99", "a, process 99\none");
+        assert_eq!(reported(folder.path()), ["one"]);
+        write("process-100", "b, process 100\ntwo\nthree");
+        write("writes-x", "");
+        let expected = ["(a, process 99) one", "(b, process 100) two", "(b, process 100) three"];
+        assert_eq!(reported(folder.path()), expected);
+    }
+
+    #[test]
+    fn a_shim_that_is_not_there_is_an_error_that_says_what_to_do() {
+        let error = find_shim(Some(Path::new("/nowhere/shim.so"))).expect_err("it is not there").to_string();
+        assert!(error.contains("/nowhere/shim.so") && error.contains("--shim"), "{error}");
+    }
+}

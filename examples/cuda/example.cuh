@@ -1,0 +1,90 @@
+// What the examples share: checked calls, the time of kernels, a sum to compare, numbers that look random.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+inline void check(cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess) {
+        std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+        std::exit(1);
+    }
+}
+
+// Runs `launch` `runs` times and answers the median time in milliseconds between device events around it.
+template <typename Launch>
+float median_ms(int runs, Launch launch)
+{
+    cudaEvent_t begin, end;
+    check(cudaEventCreate(&begin), "cudaEventCreate");
+    check(cudaEventCreate(&end), "cudaEventCreate");
+    std::vector<float> times;
+    for (int run = 0; run < runs; ++run) {
+        check(cudaEventRecord(begin), "cudaEventRecord");
+        launch();
+        check(cudaGetLastError(), "launch");
+        check(cudaEventRecord(end), "cudaEventRecord");
+        check(cudaEventSynchronize(end), "kernel");
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+        times.push_back(ms);
+    }
+    for (size_t i = 1; i < times.size(); ++i) {
+        for (size_t j = i; j > 0 && times[j] < times[j - 1]; --j) {
+            std::swap(times[j], times[j - 1]);
+        }
+    }
+    return times[times.size() / 2];
+}
+
+// How often an example runs its kernel: its first argument, 5 if there is none.
+inline int runs(int count, char **values)
+{
+    return count > 1 ? std::atoi(values[1]) : 5;
+}
+
+// Says on standard error how long the kernel took.
+inline void say_time(float ms)
+{
+    std::fprintf(stderr, "kernel_ms %.4f\n", ms);
+}
+
+template <typename T>
+T *upload(const std::vector<T> &values)
+{
+    T *device = nullptr;
+    check(cudaMalloc(&device, values.size() * sizeof(T) + 1), "cudaMalloc");
+    check(cudaMemcpy(device, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "copy to the device");
+    return device;
+}
+
+template <typename T>
+std::vector<T> download(const T *device, size_t count)
+{
+    std::vector<T> values(count);
+    check(cudaMemcpy(values.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to the host");
+    return values;
+}
+
+// The next of a sequence of numbers that look random.
+inline unsigned next_random(unsigned &state)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+// A sum over bytes that differs where one of them does.
+template <typename T>
+unsigned long long digest(const std::vector<T> &values)
+{
+    unsigned long long sum = 1469598103934665603ull;
+    const unsigned char *bytes = reinterpret_cast<const unsigned char *>(values.data());
+    for (size_t i = 0; i < values.size() * sizeof(T); ++i) {
+        sum = (sum ^ bytes[i]) * 1099511628211ull;
+    }
+    return sum;
+}

@@ -1,0 +1,187 @@
+//! The few questions that the shim asks the driver itself, always from inside of the tracer.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudarc::driver::sys;
+
+/// The driver's answer to a call, as a number: 0 is success. (Not cudarc's enum: a driver may have others.)
+pub(crate) type Answer = u32;
+/// Success.
+pub(crate) const SUCCESS: Answer = 0;
+/// What a hook answers if the driver has no such function: `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
+pub(crate) const NOT_FOUND: Answer = 302;
+/// The driver's mark of a thread's own default stream.
+pub(crate) const PER_THREAD_STREAM: *mut c_void = std::ptr::without_provenance_mut(2);
+
+fn ok(answer: sys::CUresult) -> bool {
+    answer as u32 == SUCCESS
+}
+
+/// The context of the thread; `None` without one.
+pub(crate) fn current_context() -> Option<*mut c_void> {
+    let mut context = null_mut();
+    // SAFETY: writes a handle.
+    let answer = unsafe { sys::cuCtxGetCurrent(&raw mut context) };
+    (ok(answer) && !context.is_null()).then_some(context.cast())
+}
+
+/// The primary context of a device, if there is one.
+pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
+    let (mut flags, mut active, mut context) = (0, 0, null_mut());
+    // SAFETY: writes two numbers; a context that is active is retained and released once.
+    unsafe {
+        if !ok(sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active)) || active == 0 {
+            return None;
+        }
+        if !ok(sys::cuDevicePrimaryCtxRetain(&raw mut context, device)) {
+            return None;
+        }
+        let _ = sys::cuDevicePrimaryCtxRelease_v2(device);
+    }
+    (!context.is_null()).then_some(context.cast())
+}
+
+/// The architecture for which code is chosen, 90 for `sm_90`: that of the current context's device, or the lowest
+/// of all devices where a library may run on any. 0 if the driver does not say.
+pub(crate) fn architecture() -> u32 {
+    use sys::CUdevice_attribute as A;
+    let of = |device: c_int| {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: each writes a number.
+        let known = unsafe {
+            let (first, second) = (
+                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            );
+            ok(sys::cuDeviceGetAttribute(&raw mut major, first, device))
+                && ok(sys::cuDeviceGetAttribute(&raw mut minor, second, device))
+        };
+        if known { u32::try_from(10 * major + minor).unwrap_or(0) } else { 0 }
+    };
+    let mut count = 0;
+    // SAFETY: writes a number.
+    if !ok(unsafe { sys::cuDeviceGetCount(&raw mut count) }) {
+        return 0;
+    }
+    (0..count).map(of).min().unwrap_or(0)
+}
+
+/// Free memory of the current context's device, in bytes.
+pub(crate) fn free_memory() -> Option<u64> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: writes two numbers.
+    ok(unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }).then_some(free as u64)
+}
+
+/// How much more stack traced functions may need: they save more registers where they call.
+const MORE_STACK: usize = 4;
+/// The size of threads' stacks that was set here last, in bytes.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the stacks of the current context's threads larger than the program asked for, if they are not yet.
+///
+/// How much stack a kernel needs whose functions call themselves, nobody can tell: the driver gives it as much as
+/// the context's limit says, and the program has chosen that for functions that record nothing.
+pub(crate) fn grow_stack() {
+    const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+    let mut bytes = 0;
+    // SAFETY: reads and sets a number of the current context.
+    unsafe {
+        if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) && bytes != STACK.load(Ordering::Relaxed) {
+            let more = bytes.saturating_mul(MORE_STACK);
+            let _ = sys::cuCtxSetLimit(LIMIT, more);
+            // The driver rounds it.
+            if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) {
+                STACK.store(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Tells whether launches on a stream go into a graph.
+pub(crate) fn is_capturing(stream: *mut c_void) -> bool {
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: the program's stream. An error says that another stream's capture forbids the use of this one.
+    let answer = unsafe { sys::cuStreamIsCapturing(stream.cast(), &raw mut status) };
+    !ok(answer) || status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
+}
+
+/// While this lives, calls of the thread do not spoil captures of the program's other streams.
+pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
+
+impl Relaxed {
+    pub(crate) fn enter() -> Self {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: exchanges the thread's mode.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+        Self(mode)
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: gives the thread's mode back.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
+    }
+}
+
+/// A function of a module.
+pub(crate) fn module_function(module: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    let mut function = null_mut();
+    // SAFETY: the program's module.
+    let answer = unsafe { sys::cuModuleGetFunction(&raw mut function, module.cast(), name.as_ptr()) };
+    (ok(answer) && !function.is_null()).then_some(function.cast())
+}
+
+/// A kernel of a library.
+pub(crate) fn library_kernel(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    let mut kernel = null_mut();
+    // SAFETY: the program's library.
+    let answer = unsafe { sys::cuLibraryGetKernel(&raw mut kernel, library.cast(), name.as_ptr()) };
+    (ok(answer) && !kernel.is_null()).then_some(kernel.cast())
+}
+
+/// The function of a library's kernel in the current context.
+pub(crate) fn kernel_function(kernel: *mut c_void) -> Option<*mut c_void> {
+    let mut function = null_mut();
+    // SAFETY: a kernel of a loaded library.
+    let answer = unsafe { sys::cuKernelGetFunction(&raw mut function, kernel.cast()) };
+    (ok(answer) && !function.is_null()).then_some(function.cast())
+}
+
+/// Allows a function so much dynamic shared memory; `false` if a block cannot have it.
+pub(crate) fn allow_shared(function: *mut c_void, bytes: u64) -> bool {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let Ok(bytes) = c_int::try_from(bytes) else { return false };
+    // SAFETY: a loaded function.
+    ok(unsafe { sys::cuFuncSetAttribute(function.cast(), attribute, bytes) })
+}
+
+/// Blocks of a function that a multiprocessor can hold at once; `None` if the driver does not say.
+pub(crate) fn blocks_at_once(function: *mut c_void, threads: u64, shared: u64) -> Option<u64> {
+    let (threads, mut blocks) = (c_int::try_from(threads).ok()?, 0);
+    // SAFETY: a loaded function.
+    let answer = unsafe {
+        sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &raw mut blocks,
+            function.cast(),
+            threads,
+            usize::try_from(shared).ok()?,
+        )
+    };
+    ok(answer).then(|| u64::try_from(blocks).unwrap_or(0))
+}
+
+/// Multiprocessors of the current context's device; 0 if the driver does not say.
+pub(crate) fn multiprocessors() -> u64 {
+    let (mut device, mut count) = (0, 0);
+    let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    // SAFETY: each writes a number.
+    let known = unsafe {
+        ok(sys::cuCtxGetDevice(&raw mut device))
+            && ok(sys::cuDeviceGetAttribute(&raw mut count, attribute, device))
+    };
+    if known { u64::try_from(count).unwrap_or(0) } else { 0 }
+}

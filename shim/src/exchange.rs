@@ -1,0 +1,201 @@
+//! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside it.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+
+use warptrace_format::file::LocationInfo;
+use warptrace_format::location::LocationKind;
+use warptrace_host::{Policy, traced_registers};
+use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, mark};
+use warptrace_ptx::splice::{Options, Recording, splice};
+use warptrace_ptx::{Module, call_graph};
+
+use crate::image::Found;
+use crate::names;
+use crate::settings::Settings;
+
+/// Characters of a reason that are told.
+const MAX_REASON_CHARS: usize = 200;
+/// Longer texts, such as those of libraries with thousands of kernels, are traced only where kernels are named: the
+/// driver takes long to compile them.
+const MAX_PTX_BYTES: usize = 8 << 20;
+/// Why a kernel is not traced that was left out.
+pub(crate) const NOT_ASKED: &str = "it was not asked for";
+
+/// A module whose kernels can be traced.
+#[derive(Debug)]
+pub(crate) struct TracedModule {
+    pub(crate) kernels: Vec<Kernel>,
+    /// What its points mean.
+    pub(crate) locations: Vec<LocationInfo>,
+    /// Functions without points, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+/// A kernel with a traced copy in its module.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    /// The name in the PTX.
+    pub(crate) name: String,
+    /// As people write it; the kernel's name in the file. It lives as long as the process.
+    pub(crate) readable: &'static str,
+    /// That of the copy.
+    pub(crate) traced_name: CString,
+    /// Bytes of dynamic shared memory that each warp of a block needs.
+    pub(crate) shared_bytes: u32,
+    /// How many parameters the untraced kernel has.
+    pub(crate) parameters: usize,
+    /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
+    pub(crate) logs_offset: usize,
+    /// Where the source has it, as far as it is known.
+    pub(crate) file: String,
+    /// Whether nobody can tell how deep its calls go: a function may call itself.
+    pub(crate) is_deep: bool,
+}
+
+/// Makes the text, and says what is in it.
+///
+/// # Errors
+/// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
+pub(crate) fn exchange(
+    found: &Found,
+    settings: &Settings,
+    first_id: u16,
+    architecture: u32,
+) -> Result<(CString, TracedModule), String> {
+    let ptx = &*found.ptx;
+    let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
+    if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
+        let mib = ptx.len() >> 20;
+        return Err(format!(
+            "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
+        ));
+    }
+    let wanted = wanted_kernels(ptx, settings).map_err(short)?;
+    if wanted.as_ref().is_some_and(Vec::is_empty) {
+        return Err(NOT_ASKED.to_owned());
+    }
+    let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
+    let Marked { text, points, implied, kernels, skipped } =
+        mark(ptx, &options).map_err(|error| short(error.to_string()))?;
+    if kernels.is_empty() {
+        let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
+        return Err(short(reason.to_owned()));
+    }
+    let ring = settings.policy == Policy::Ring;
+    let recording = Some(Recording { counted: true, dual: false });
+    if settings.marks {
+        return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
+    }
+    let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
+    let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
+    let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
+    let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
+    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
+    let deep = deep_kernels(ptx);
+    let has_marker = |point: &&Point| !implied.iter().any(|found| found.points.contains(&point.id));
+    let locations: Vec<LocationInfo> = points.iter().filter(has_marker).map(location).collect();
+    let mut traced = Vec::new();
+    for kernel in kernels {
+        let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
+        let end = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
+        let entry = points.iter().find(|point| *point.function == *kernel.name);
+        let source = entry.and_then(|entry| entry.source.as_ref());
+        traced.push(Kernel {
+            readable: Box::leak(names::readable(&kernel.name).into_boxed_str()),
+            traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
+            shared_bytes: copy.shared_bytes,
+            parameters: kernel.parameters.len(),
+            logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
+            file: source.map_or_else(String::new, |source| source.file.to_string()),
+            is_deep: deep.contains(&kernel.name),
+            name: kernel.name,
+        });
+    }
+    let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
+    Ok((text, TracedModule { kernels: traced, locations, skipped }))
+}
+
+/// Alignment of the parameter that traced copies have more.
+const LOGS_ALIGNMENT: usize = 8;
+
+/// Makes a text that records nothing: at each point stands an instruction that hardware counters count.
+fn marked(
+    text: &str,
+    kernels: impl Iterator<Item = String>,
+    architecture: u32,
+) -> Result<(CString, TracedModule), String> {
+    let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
+    let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
+    let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
+    let module = TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped };
+    Ok((text.map_err(|error| error.to_string())?, module))
+}
+
+/// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call themselves, or
+/// through registers.
+fn deep_kernels(ptx: &str) -> HashSet<String> {
+    let Ok(module) = Module::parse(ptx) else { return HashSet::new() };
+    let graph = call_graph(&module);
+    let is_deep = |kernel: usize| {
+        let reached = graph.reachable(kernel);
+        let ends_nowhere =
+            |function: usize| graph.calls(function).indirect || graph.reachable(function).contains(&function);
+        std::iter::once(kernel).chain(reached).any(ends_nowhere)
+    };
+    let entries = module.functions.iter().enumerate().filter(|(_, function)| function.is_entry());
+    entries.filter(|(index, _)| is_deep(*index)).map(|(_, function)| function.name.to_owned()).collect()
+}
+
+/// Lists the kernels that are to be traced; `None` if all are.
+fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
+    if settings.kernels.is_empty() {
+        return Ok(None);
+    }
+    let module = Module::parse(ptx).map_err(|error| error.to_string())?;
+    let entries = module.definitions().filter(|function| function.is_entry());
+    let wanted = entries.map(|entry| entry.name).filter(|name| settings.wants(name, &names::readable(name)));
+    Ok(Some(wanted.map(str::to_owned).collect()))
+}
+
+/// Describes a point for the file: where the source has it, or the PTX.
+fn location(point: &Point) -> LocationInfo {
+    let (kind, description) = match point.kind {
+        PointKind::Entry => (LocationKind::Entry, LocationKind::Entry.meaning()),
+        PointKind::LoopBody => (LocationKind::LoopBody, LocationKind::LoopBody.meaning()),
+        PointKind::Taken => (LocationKind::Then, "branch taken"),
+        PointKind::NotTaken => (LocationKind::Else, "branch not taken"),
+        _ => (LocationKind::Marked, "basic block begins"),
+    };
+    let function = names::readable(&point.function);
+    let (file, line, column) = match &point.source {
+        Some(source) => (source.file.to_string(), source.line, source.column),
+        None => (format!("{}.ptx", point.function), clamped(point.ptx_line), clamped(point.ptx_column)),
+    };
+    let word = match point.kind {
+        PointKind::Entry => "entry",
+        PointKind::LoopBody => "loop",
+        PointKind::Taken => "taken",
+        PointKind::NotTaken => "not taken",
+        _ => "block",
+    };
+    let name = match point.kind {
+        PointKind::Entry => format!("{function}: entry"),
+        _ => format!("{function}: line {line} {word} {}", point.block),
+    };
+    let inlined: String = point
+        .inlined_at
+        .iter()
+        .map(|call| {
+            let called = names::readable(&call.function);
+            format!("; {called} inlined at {}:{}", call.place.file, call.place.line)
+        })
+        .collect();
+    let info = LocationInfo::new(point.id, name, format!("{description}{inlined}"));
+    LocationInfo { file, line, column, function, kind, parent: point.parent, ..info }
+}
+
+fn clamped(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,206 @@
+//! A launch of the program, made as it is or with its traced copy.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{CUlaunchAttributeID, CUlaunchConfig};
+use warptrace_format::log::LaunchLogs;
+
+use super::{Handle, List};
+use crate::driver::Answer;
+use crate::exchange::Kernel;
+
+/// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
+const BUFFER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+/// The most bytes of arguments that a kernel takes.
+const MAX_ARGUMENT_BYTES: usize = 1 << 16;
+/// What the driver answers where a launch cannot be made here: `CUDA_ERROR_INVALID_VALUE`.
+const INVALID: Answer = 1;
+
+/// The three ways to launch, with the driver's function.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    Plain(PlainLaunch),
+    Cooperative(CooperativeLaunch),
+    Attributes(AttributesLaunch, *const CUlaunchConfig),
+}
+
+pub(super) type PlainLaunch = unsafe extern "C" fn(
+    Handle,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    Handle,
+    List,
+    List,
+) -> Answer;
+pub(super) type CooperativeLaunch = unsafe extern "C" fn(
+    Handle,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    Handle,
+    List,
+) -> Answer;
+pub(super) type AttributesLaunch = unsafe extern "C" fn(*const CUlaunchConfig, Handle, List, List) -> Answer;
+
+/// A launch of the program.
+#[derive(Clone, Copy)]
+pub(super) struct Launch {
+    pub(super) way: Way,
+    pub(super) function: Handle,
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared: c_uint,
+    /// As the program named it.
+    pub(super) stream: Handle,
+    /// The stream that this is: a null stream may be the thread's own.
+    pub(super) true_stream: Handle,
+    pub(super) parameters: List,
+    pub(super) extra: List,
+}
+
+// SAFETY: the launch is made while the program waits for it, so that its addresses stay valid.
+unsafe impl Send for Launch {}
+
+impl Launch {
+    /// Calls the driver with another function, other arguments and other shared memory.
+    ///
+    /// # Safety
+    /// The arguments are those of the function.
+    unsafe fn call(&self, function: Handle, shared: c_uint, parameters: List, extra: List) -> Answer {
+        let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.way {
+                Way::Plain(real) => {
+                    real(function, gx, gy, gz, bx, by, bz, shared, self.stream, parameters, extra)
+                }
+                Way::Cooperative(real) => {
+                    real(function, gx, gy, gz, bx, by, bz, shared, self.stream, parameters)
+                }
+                Way::Attributes(real, config) => {
+                    let config = CUlaunchConfig { sharedMemBytes: shared, ..*config };
+                    real(&raw const config, function, parameters, extra)
+                }
+            }
+        }
+    }
+
+    /// Makes the program's own call.
+    ///
+    /// # Safety
+    /// It is the program's own.
+    pub(super) unsafe fn own(&self) -> Answer {
+        // SAFETY: the caller's promise; an unchanged configuration is the program's own.
+        unsafe {
+            match self.way {
+                Way::Attributes(real, config) => real(config, self.function, self.parameters, self.extra),
+                _ => self.call(self.function, self.shared, self.parameters, self.extra),
+            }
+        }
+    }
+
+    /// Launches the traced copy with its logs.
+    ///
+    /// # Safety
+    /// `traced` is the copy of the function that the program launches.
+    pub(super) unsafe fn traced(
+        &self,
+        traced: Handle,
+        kernel: &Kernel,
+        logs: &LaunchLogs,
+        shared: u64,
+    ) -> Answer {
+        let Ok(shared) = c_uint::try_from(shared) else { return INVALID };
+        let logs: *mut c_void = (&raw const *logs).cast_mut().cast();
+        if !self.parameters.is_null() || kernel.parameters == 0 {
+            let mut parameters = Vec::with_capacity(kernel.parameters + 1);
+            // SAFETY: the program gives an address for each parameter that the kernel has.
+            unsafe {
+                for at in 0..kernel.parameters {
+                    parameters.push(*self.parameters.add(at));
+                }
+                parameters.push(logs);
+                return self.call(traced, shared, parameters.as_mut_ptr(), null_mut());
+            }
+        }
+        // SAFETY: the program's own list.
+        let Some(mut bytes) = (unsafe { buffer_of(self.extra) }) else { return INVALID };
+        bytes.resize(kernel.logs_offset, 0);
+        // SAFETY: a kernel takes as much of the logs as it declares, at most all.
+        bytes.extend_from_slice(unsafe {
+            std::slice::from_raw_parts(logs.cast::<u8>(), size_of::<LaunchLogs>())
+        });
+        let mut size = kernel.logs_offset + LOGS_BYTES;
+        let mut extra: [*mut c_void; 5] = [
+            std::ptr::without_provenance_mut(BUFFER),
+            bytes.as_mut_ptr().cast(),
+            std::ptr::without_provenance_mut(BUFFER_SIZE),
+            (&raw mut size).cast(),
+            null_mut(),
+        ];
+        // SAFETY: the buffer holds the kernel's arguments at their offsets, and the logs behind them.
+        unsafe { self.call(traced, shared, null_mut(), extra.as_mut_ptr()) }
+    }
+
+    pub(super) fn is_cooperative(&self) -> bool {
+        match self.way {
+            Way::Plain(_) => false,
+            Way::Cooperative(_) => true,
+            Way::Attributes(_, config) => {
+                self.has_attribute(config, CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            }
+        }
+    }
+
+    fn has_attribute(&self, config: *const CUlaunchConfig, wanted: CUlaunchAttributeID) -> bool {
+        // SAFETY: the program's configuration, with as many attributes as it says. Of an attribute only its
+        // number is read, as a number: a driver may know more of them.
+        unsafe {
+            let CUlaunchConfig { attrs, numAttrs: count, .. } = *config;
+            (0..count as usize)
+                .filter(|_| !attrs.is_null())
+                .any(|at| (&raw const (*attrs.add(at)).id).cast::<u32>().read() == wanted as u32)
+        }
+    }
+}
+
+/// Bytes of the logs that a traced kernel declares: those of warps that are chosen are left out.
+const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
+
+/// Copies the arguments of a launch that gives them in a buffer.
+///
+/// # Safety
+/// The list is null, or one that the driver takes.
+unsafe fn buffer_of(extra: List) -> Option<Vec<u8>> {
+    if extra.is_null() {
+        return None;
+    }
+    let (mut buffer, mut bytes, mut at) = (null_mut::<c_void>(), 0, 0);
+    // SAFETY: pairs of a mark and an address, up to the mark of the end.
+    unsafe {
+        loop {
+            match (*extra.add(at)).addr() {
+                0 => break,
+                BUFFER => buffer = *extra.add(at + 1),
+                BUFFER_SIZE => bytes = *(*extra.add(at + 1)).cast::<usize>(),
+                _ => return None,
+            }
+            at += 2;
+        }
+        if buffer.is_null() || bytes > MAX_ARGUMENT_BYTES {
+            return None;
+        }
+        Some(std::slice::from_raw_parts(buffer.cast::<u8>(), bytes).to_vec())
+    }
+}

@@ -1,0 +1,293 @@
+//! Launches: of traced kernels the copy is launched instead, with the launch's logs as one more argument.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::CUlaunchConfig;
+use warptrace_host::{Blocks, ForeignArguments, LaunchShape, Launching};
+
+use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
+use super::{Handle, List};
+use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
+use crate::exchange::{Kernel, NOT_ASKED};
+use crate::inside::guarded;
+use crate::names;
+use crate::state::{lock, state};
+use crate::trace::{Issued, Request, SAID};
+
+/// Dynamic shared memory that a block may have without asking.
+const ASKED_FOR_ABOVE: u64 = 16 << 10;
+
+/// Records a launch; if it was not made so, makes the program's own.
+///
+/// # Safety
+/// It is the program's own launch.
+unsafe fn launched(launch: Launch) -> Answer {
+    let issued = Issued::new();
+    let known = issued.clone();
+    guarded(|| {
+        let state = state()?;
+        let _relaxed = Relaxed::enter();
+        let function = lock(&state.registry).function(launch.function as usize).cloned();
+        let Some(function) = function else {
+            lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
+            return None;
+        };
+        let recorded = function.kernel().and_then(|kernel| {
+            function.check_launches(state.settings.launches)?;
+            let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
+            let context = driver::current_context().ok_or("the thread has no context")?;
+            let request = Request {
+                context,
+                stream: launch.true_stream,
+                code: &function.code,
+                kernel,
+                shape: checked(&launch, kernel, traced)?,
+                launch: launching(launch, traced, kernel.clone(), known),
+            };
+            if kernel.is_deep {
+                driver::grow_stack();
+            }
+            lock(&state.traces).record(state, request)?;
+            function.was_recorded();
+            Ok(())
+        });
+        if let Err(reason) = recorded
+            && issued.answer().is_none()
+            && ![NOT_ASKED, SAID].contains(&&*reason)
+        {
+            lock(&state.summary).untraced(&names::readable(&function.name), &reason);
+        }
+        Some(())
+    });
+    // SAFETY: the caller's promise.
+    issued.answer().unwrap_or_else(|| unsafe { launch.own() })
+}
+
+/// Makes the call that the session brackets.
+fn launching(launch: Launch, traced: Handle, kernel: Kernel, issued: Issued) -> Launching {
+    let traced = traced as usize;
+    Box::new(move |arguments: &ForeignArguments<'_>| {
+        // The whole launch goes into this function, which another thread may call.
+        let launch: Launch = launch;
+        let traced = std::ptr::with_exposed_provenance_mut(traced);
+        let answer = match arguments.logs {
+            // SAFETY: the copy of the launched function in its own module.
+            Some(logs) => unsafe { launch.traced(traced, &kernel, logs, arguments.dynamic_shared) },
+            // SAFETY: the program's own launch.
+            None => unsafe { launch.own() },
+        };
+        issued.set(answer);
+        answer
+    })
+}
+
+/// Tells the shape of a launch, if its traced copy can be launched so.
+fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<LaunchShape, String> {
+    let shape = LaunchShape {
+        grid: launch.grid,
+        block: launch.block,
+        dynamic_shared: launch.shared,
+        blocks: Blocks::Communicating,
+    };
+    let threads = shape.block_threads();
+    if threads == 0 || threads > 1024 || shape.block_count() == 0 {
+        return Err("the driver refuses its grid or block".to_owned());
+    }
+    if launch.parameters.is_null() && launch.extra.is_null() && kernel.parameters != 0 {
+        return Err("it has no arguments".to_owned());
+    }
+    if driver::is_capturing(launch.true_stream) {
+        return Err("its stream was captured into a graph, whose launches are not recorded".to_owned());
+    }
+    let own = u64::from(launch.shared);
+    let shared = match kernel.shared_bytes {
+        0 => own,
+        each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
+    };
+    if shared > ASKED_FOR_ABOVE && !driver::allow_shared(traced, shared) {
+        return Err(format!(
+            "with its records a block needs {shared} bytes of shared memory, more than it can have"
+        ));
+    }
+    let Some(blocks) = driver::blocks_at_once(traced, threads, shared) else {
+        return Err("the driver does not say how many blocks of its traced copy fit".to_owned());
+    };
+    if blocks == 0 {
+        return Err(format!("its traced copy takes too many registers for blocks of {threads} threads"));
+    }
+    if launch.is_cooperative() && u128::from(blocks * driver::multiprocessors()) < shape.block_count() {
+        return Err(
+            "its blocks wait for each other, and those of its traced copy do not fit at once".to_owned()
+        );
+    }
+    Ok(shape)
+}
+
+/// The stream that a null stream stands for where each thread has its own.
+fn per_thread(stream: Handle) -> Handle {
+    if stream.is_null() { PER_THREAD_STREAM } else { stream }
+}
+
+macro_rules! shaped {
+    ($($name:ident, $stream:path;)*) => {
+        $(
+            #[expect(clippy::too_many_arguments, reason = "the driver's")]
+            pub(super) unsafe fn $name(
+                real: PlainLaunch,
+                function: Handle,
+                gx: c_uint,
+                gy: c_uint,
+                gz: c_uint,
+                bx: c_uint,
+                by: c_uint,
+                bz: c_uint,
+                shared: c_uint,
+                stream: Handle,
+                parameters: List,
+                extra: List,
+            ) -> Answer {
+                let (grid, block, true_stream) = ([gx, gy, gz], [bx, by, bz], $stream(stream));
+                let way = Way::Plain(real);
+                // SAFETY: the program's own launch.
+                unsafe {
+                    launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra })
+                }
+            }
+        )*
+    };
+}
+
+shaped! {
+    plain, std::convert::identity;
+    plain_per_thread, per_thread;
+}
+
+/// Launches a kernel whose blocks wait for each other.
+///
+/// # Safety
+/// The program's own launch.
+#[expect(clippy::too_many_arguments, reason = "the driver's")]
+pub(super) unsafe fn cooperative(
+    real: CooperativeLaunch,
+    function: Handle,
+    gx: c_uint,
+    gy: c_uint,
+    gz: c_uint,
+    bx: c_uint,
+    by: c_uint,
+    bz: c_uint,
+    shared: c_uint,
+    stream: Handle,
+    parameters: List,
+) -> Answer {
+    let (grid, block, extra) = ([gx, gy, gz], [bx, by, bz], null_mut());
+    let (way, true_stream) = (Way::Cooperative(real), stream);
+    // SAFETY: the caller's promise.
+    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
+}
+
+/// The same where each thread has a default stream of its own.
+///
+/// # Safety
+/// The program's own launch.
+#[expect(clippy::too_many_arguments, reason = "the driver's")]
+pub(super) unsafe fn cooperative_per_thread(
+    real: CooperativeLaunch,
+    function: Handle,
+    gx: c_uint,
+    gy: c_uint,
+    gz: c_uint,
+    bx: c_uint,
+    by: c_uint,
+    bz: c_uint,
+    shared: c_uint,
+    stream: Handle,
+    parameters: List,
+) -> Answer {
+    let (grid, block, extra) = ([gx, gy, gz], [bx, by, bz], null_mut());
+    let (way, true_stream) = (Way::Cooperative(real), per_thread(stream));
+    // SAFETY: the caller's promise.
+    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
+}
+
+/// Launches a kernel with attributes.
+///
+/// # Safety
+/// The program's own launch.
+unsafe fn attributed(
+    real: AttributesLaunch,
+    config: *const CUlaunchConfig,
+    function: Handle,
+    parameters: List,
+    extra: List,
+    stream_of: impl FnOnce(Handle) -> Handle,
+) -> Answer {
+    if config.is_null() {
+        // SAFETY: the driver says what is wrong with it.
+        return unsafe { real(config, function, parameters, extra) };
+    }
+    // SAFETY: the program's configuration.
+    let CUlaunchConfig {
+        gridDimX: gx,
+        gridDimY: gy,
+        gridDimZ: gz,
+        blockDimX: bx,
+        blockDimY: by,
+        blockDimZ: bz,
+        sharedMemBytes: shared,
+        hStream: stream,
+        ..
+    } = unsafe { *config };
+    let (grid, block, stream) = ([gx, gy, gz], [bx, by, bz], stream.cast());
+    let (way, true_stream) = (Way::Attributes(real, config), stream_of(stream));
+    // SAFETY: the caller's promise.
+    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
+}
+
+pub(super) unsafe fn with_attributes(
+    real: AttributesLaunch,
+    config: *const CUlaunchConfig,
+    function: Handle,
+    parameters: List,
+    extra: List,
+) -> Answer {
+    // SAFETY: the program's own launch.
+    unsafe { attributed(real, config, function, parameters, extra, std::convert::identity) }
+}
+
+pub(super) unsafe fn with_attributes_per_thread(
+    real: AttributesLaunch,
+    config: *const CUlaunchConfig,
+    function: Handle,
+    parameters: List,
+    extra: List,
+) -> Answer {
+    // SAFETY: the program's own launch.
+    unsafe { attributed(real, config, function, parameters, extra, per_thread) }
+}
+
+/// Adds a launch to a graph that the program builds, untraced.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn graph_node(
+    real: unsafe extern "C" fn(*mut Handle, Handle, *const Handle, usize, *const c_void) -> Answer,
+    node: *mut Handle,
+    graph: Handle,
+    dependencies: *const Handle,
+    count: usize,
+    parameters: *const c_void,
+) -> Answer {
+    // SAFETY: the caller's promise.
+    let answer = unsafe { real(node, graph, dependencies, count, parameters) };
+    if answer == SUCCESS {
+        guarded(|| {
+            state().map(|state| {
+                lock(&state.summary)
+                    .untraced("graphs that the program builds", "their launches are not recorded");
+            })
+        });
+    }
+    answer
+}

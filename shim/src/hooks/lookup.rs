@@ -1,0 +1,213 @@
+//! Functions and kernels that the program looks up. Traced copies stay hidden from it.
+
+use std::ffi::{CStr, c_char, c_uint};
+use std::ptr::null;
+
+use cudarc::driver::sys;
+use warptrace_ptx::splice::TRACED_SUFFIX;
+
+use super::{Handle, Hook};
+use crate::driver::{Answer, SUCCESS};
+use crate::inside::guarded;
+use crate::state::{Owner, Registry, lock, state};
+
+/// The most functions of a module that are listed; more are listed with their copies.
+const MAX_LISTED: c_uint = 1 << 20;
+
+/// Takes note of what the driver has answered, if it did.
+fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
+    if answer == SUCCESS {
+        guarded(|| state().map(|state| take(&mut lock(&state.registry))));
+    }
+    answer
+}
+
+type ByName = unsafe extern "C" fn(*mut Handle, Handle, *const c_char) -> Answer;
+
+pub(super) unsafe fn module_function(
+    real: ByName,
+    function: *mut Handle,
+    module: Handle,
+    name: *const c_char,
+) -> Answer {
+    // SAFETY: the program's own call, which has read the name and written the handle if it succeeded.
+    unsafe {
+        note(real(function, module, name), |registry| {
+            let name = CStr::from_ptr(name).to_string_lossy();
+            registry.found(Owner::Module(module as usize), &name, *function as usize);
+        })
+    }
+}
+
+pub(super) unsafe fn library_kernel(
+    real: ByName,
+    kernel: *mut Handle,
+    library: Handle,
+    name: *const c_char,
+) -> Answer {
+    // SAFETY: as above.
+    unsafe {
+        note(real(kernel, library, name), |registry| {
+            let name = CStr::from_ptr(name).to_string_lossy();
+            registry.found(Owner::Library(library as usize), &name, *kernel as usize);
+        })
+    }
+}
+
+type Of = unsafe extern "C" fn(*mut Handle, Handle) -> Answer;
+
+pub(super) unsafe fn library_module(real: Of, module: *mut Handle, library: Handle) -> Answer {
+    // SAFETY: as above.
+    unsafe { note(real(module, library), |registry| registry.alias(library as usize, *module as usize)) }
+}
+
+pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Handle) -> Answer {
+    // SAFETY: as above.
+    unsafe {
+        note(real(function, kernel), |registry| registry.is_function(kernel as usize, *function as usize))
+    }
+}
+
+type Count = unsafe extern "C" fn(*mut c_uint, Handle) -> Answer;
+type List = unsafe extern "C" fn(*mut Handle, c_uint, Handle) -> Answer;
+
+/// Lists the functions of a module, or the kernels of a library, without the traced copies.
+fn listed(
+    owner: Owner,
+    count: impl FnOnce(&mut c_uint) -> Answer,
+    list: impl FnOnce(*mut Handle, c_uint) -> Answer,
+    name: impl Fn(Handle) -> *const c_char,
+) -> Option<Vec<Handle>> {
+    guarded(|| {
+        let state = state()?;
+        let mut all = 0;
+        if !lock(&state.registry).is_traced(owner) || count(&mut all) != SUCCESS || all > MAX_LISTED {
+            return None;
+        }
+        let mut handles = vec![std::ptr::null_mut(); all as usize];
+        if list(handles.as_mut_ptr(), all) != SUCCESS {
+            return None;
+        }
+        let mut registry = lock(&state.registry);
+        handles.retain(|handle| {
+            let name = name(*handle);
+            if name.is_null() {
+                return true;
+            }
+            // SAFETY: the driver's own string.
+            let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+            let is_copy = name.ends_with(TRACED_SUFFIX);
+            if !is_copy {
+                registry.found(owner, &name, *handle as usize);
+            }
+            !is_copy
+        });
+        Some(handles)
+    })
+    .flatten()
+}
+
+fn function_name(function: Handle) -> *const c_char {
+    let mut name = null();
+    // SAFETY: a function that the driver has listed.
+    let answer = unsafe { sys::cuFuncGetName(&raw mut name, function.cast()) } as Answer;
+    if answer == SUCCESS { name } else { null() }
+}
+
+fn kernel_name(kernel: Handle) -> *const c_char {
+    let mut name = null();
+    // SAFETY: a kernel that the driver has listed.
+    let answer = unsafe { sys::cuKernelGetName(&raw mut name, kernel.cast()) } as Answer;
+    if answer == SUCCESS { name } else { null() }
+}
+
+/// Lists the functions of a module.
+fn functions_of(module: Handle) -> Option<Vec<Handle>> {
+    let count: Count = Hook::cuModuleGetFunctionCount.function()?;
+    let list: List = Hook::cuModuleEnumerateFunctions.function()?;
+    // SAFETY: the program's own module, and room for as many as are asked for.
+    unsafe {
+        listed(
+            Owner::Module(module as usize),
+            |all| count(all, module),
+            |to, all| list(to, all, module),
+            function_name,
+        )
+    }
+}
+
+/// Lists the kernels of a library.
+fn kernels_of(library: Handle) -> Option<Vec<Handle>> {
+    let count: Count = Hook::cuLibraryGetKernelCount.function()?;
+    let list: List = Hook::cuLibraryEnumerateKernels.function()?;
+    // SAFETY: as above.
+    unsafe {
+        listed(
+            Owner::Library(library as usize),
+            |all| count(all, library),
+            |to, all| list(to, all, library),
+            kernel_name,
+        )
+    }
+}
+
+/// Answers with a list of our own, or as the driver does.
+///
+/// # Safety
+/// As many handles as `count` says can be written.
+unsafe fn answer_list(
+    found: Option<Vec<Handle>>,
+    to: *mut Handle,
+    count: c_uint,
+    real: impl FnOnce() -> Answer,
+) -> Answer {
+    match found {
+        Some(found) if !to.is_null() => {
+            for (at, handle) in found.into_iter().take(count as usize).enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe { *to.add(at) = handle };
+            }
+            SUCCESS
+        }
+        _ => real(),
+    }
+}
+
+pub(super) unsafe fn module_functions(real: List, to: *mut Handle, count: c_uint, module: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { answer_list(functions_of(module), to, count, || real(to, count, module)) }
+}
+
+pub(super) unsafe fn library_kernels(real: List, to: *mut Handle, count: c_uint, library: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { answer_list(kernels_of(library), to, count, || real(to, count, library)) }
+}
+
+/// Answers with the length of a list of our own, or as the driver does.
+///
+/// # Safety
+/// The number can be written.
+unsafe fn answer_count(
+    found: Option<Vec<Handle>>,
+    count: *mut c_uint,
+    real: impl FnOnce() -> Answer,
+) -> Answer {
+    match found.map(|found| c_uint::try_from(found.len())) {
+        Some(Ok(length)) if !count.is_null() => {
+            // SAFETY: the caller's promise.
+            unsafe { *count = length };
+            SUCCESS
+        }
+        _ => real(),
+    }
+}
+
+pub(super) unsafe fn module_function_count(real: Count, count: *mut c_uint, module: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { answer_count(functions_of(module), count, || real(count, module)) }
+}
+
+pub(super) unsafe fn library_kernel_count(real: Count, count: *mut c_uint, library: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { answer_count(kernels_of(library), count, || real(count, library)) }
+}

@@ -1,0 +1,213 @@
+//! The functions of the driver and of NVRTC that this library stands in for, by name.
+//!
+//! Each hook asks for the driver's own function, goes straight to it where the call comes from inside of the
+//! tracer, and else to what the files of this folder make of it. None of them may keep the program from what it
+//! would do without: whatever goes wrong on our side, the driver gets the program's own call.
+
+mod attributes;
+mod call;
+mod contexts;
+mod launch;
+mod load;
+mod lookup;
+mod nvrtc;
+mod resolve;
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use cudarc::driver::sys::CUlaunchConfig;
+
+use crate::driver::{Answer, NOT_FOUND};
+use crate::inside::Inside;
+use crate::real;
+
+/// A handle of the driver's, whatever it is of.
+type Handle = *mut c_void;
+/// An array of options, or of addresses.
+type List = *mut *mut c_void;
+
+macro_rules! hooks {
+    ($($name:ident = $body:path, ($($arg:ident: $ty:ty),*);)*) => {
+        /// A function of the driver that this library stands in for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(non_camel_case_types, reason = "the driver's names")]
+        pub(crate) enum Hook {
+            $($name),*
+        }
+
+        impl Hook {
+            const ALL: &[(Self, &CStr)] = &[$((
+                Self::$name,
+                match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name without zero bytes"),
+                },
+            )),*];
+
+            /// The function that stands in for the driver's.
+            fn ours(self) -> *mut c_void {
+                match self {
+                    $(Self::$name => {
+                        let function: unsafe extern "C" fn($($ty),*) -> Answer = exported::$name;
+                        function as *mut c_void
+                    })*
+                }
+            }
+        }
+
+        /// What the program sees.
+        #[allow(non_snake_case, reason = "the driver's names")]
+        mod exported {
+            use super::*;
+
+            $(
+                #[cfg_attr(not(test), unsafe(no_mangle))]
+                pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> Answer {
+                    let Some(real) = Hook::$name.real() else { return NOT_FOUND };
+                    // SAFETY: the driver's function of that name has this signature.
+                    let real: unsafe extern "C" fn($($ty),*) -> Answer = unsafe { std::mem::transmute(real) };
+                    let inside = Inside::enter();
+                    // SAFETY: the program's own call.
+                    unsafe {
+                        match inside {
+                            Some(_) => $body(real, $($arg),*),
+                            None => real($($arg),*),
+                        }
+                    }
+                }
+            )*
+        }
+    };
+}
+
+hooks! {
+    cuGetProcAddress = resolve::first,
+        (symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64);
+    cuGetProcAddress_v2 = resolve::second,
+        (symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64, status: *mut c_uint);
+    cuModuleLoad = load::module_file, (module: *mut Handle, path: *const c_char);
+    cuModuleLoadData = load::module, (module: *mut Handle, image: *const c_void);
+    cuModuleLoadDataEx = load::module_with_options,
+        (module: *mut Handle, image: *const c_void, count: c_uint, options: *mut c_int, values: List);
+    cuModuleLoadFatBinary = load::module_fatbin, (module: *mut Handle, image: *const c_void);
+    cuModuleUnload = load::unload_module, (module: Handle);
+    cuLibraryLoadData = load::library,
+        (library: *mut Handle, image: *const c_void, options: *mut c_int, values: List, count: c_uint,
+        library_options: *mut c_int, library_values: List, library_count: c_uint);
+    cuLibraryLoadFromFile = load::library_file,
+        (library: *mut Handle, path: *const c_char, options: *mut c_int, values: List, count: c_uint,
+        library_options: *mut c_int, library_values: List, library_count: c_uint);
+    cuLibraryUnload = load::unload_library, (library: Handle);
+    cuModuleGetFunction = lookup::module_function, (function: *mut Handle, module: Handle, name: *const c_char);
+    cuLibraryGetKernel = lookup::library_kernel, (kernel: *mut Handle, library: Handle, name: *const c_char);
+    cuLibraryGetModule = lookup::library_module, (module: *mut Handle, library: Handle);
+    cuKernelGetFunction = lookup::kernel_function, (function: *mut Handle, kernel: Handle);
+    cuModuleGetFunctionCount = lookup::module_function_count, (count: *mut c_uint, module: Handle);
+    cuLibraryGetKernelCount = lookup::library_kernel_count, (count: *mut c_uint, library: Handle);
+    cuModuleEnumerateFunctions = lookup::module_functions, (functions: *mut Handle, count: c_uint, module: Handle);
+    cuLibraryEnumerateKernels = lookup::library_kernels, (kernels: *mut Handle, count: c_uint, library: Handle);
+    cuFuncSetAttribute = attributes::function, (function: Handle, attribute: c_int, value: c_int);
+    cuKernelSetAttribute = attributes::kernel,
+        (attribute: c_int, value: c_int, kernel: Handle, device: c_int);
+    cuFuncSetCacheConfig = attributes::function_cache, (function: Handle, config: c_int);
+    cuKernelSetCacheConfig = attributes::kernel_cache, (kernel: Handle, config: c_int, device: c_int);
+    cuLaunchKernel = launch::plain,
+        (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, stream: Handle, parameters: List, extra: List);
+    cuLaunchKernel_ptsz = launch::plain_per_thread,
+        (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, stream: Handle, parameters: List, extra: List);
+    cuLaunchKernelEx = launch::with_attributes,
+        (config: *const CUlaunchConfig, function: Handle, parameters: List, extra: List);
+    cuLaunchKernelEx_ptsz = launch::with_attributes_per_thread,
+        (config: *const CUlaunchConfig, function: Handle, parameters: List, extra: List);
+    cuLaunchCooperativeKernel = launch::cooperative,
+        (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, stream: Handle, parameters: List);
+    cuLaunchCooperativeKernel_ptsz = launch::cooperative_per_thread,
+        (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, stream: Handle, parameters: List);
+    cuGraphAddKernelNode = launch::graph_node,
+        (node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, parameters: *const c_void);
+    cuGraphAddKernelNode_v2 = launch::graph_node,
+        (node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, parameters: *const c_void);
+    cuCtxDestroy_v2 = contexts::destroy, (context: Handle);
+    cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
+    cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);
+    cuDevicePrimaryCtxReset_v2 = contexts::reset, (device: c_int);
+    nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
+    nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);
+    nvrtcGetCUBIN = nvrtc::cubin, (program: Handle, code: *mut c_char);
+}
+
+/// The driver's own functions, as far as they are known.
+static REAL: [AtomicPtr<c_void>; Hook::ALL.len()] = [const { AtomicPtr::new(null_mut()) }; Hook::ALL.len()];
+
+/// Finds the hook of a name.
+pub(crate) fn named(name: &[u8]) -> Option<Hook> {
+    Hook::ALL.iter().find(|(_, known)| known.to_bytes() == name).map(|(hook, _)| *hook)
+}
+
+impl Hook {
+    /// Keeps the driver's function, and answers ours.
+    pub(crate) fn replace(self, found: *mut c_void) -> *mut c_void {
+        let ours = self.ours();
+        if found != ours {
+            REAL[self as usize].store(found, Ordering::Release);
+        }
+        ours
+    }
+
+    /// The driver's function as a function.
+    ///
+    /// # Panics
+    /// If `F` is not as large as an address.
+    fn function<F: Copy>(self) -> Option<F> {
+        assert_eq!(size_of::<F>(), size_of::<*mut c_void>(), "a function of the driver is an address");
+        // SAFETY: both are addresses; the caller names the type that the driver's function has.
+        self.real().map(|real| unsafe { std::mem::transmute_copy(&real) })
+    }
+
+    /// The driver's function; `None` if there is no driver, or an older one.
+    fn real(self) -> Option<*mut c_void> {
+        let slot = &REAL[self as usize];
+        let known = slot.load(Ordering::Acquire);
+        if !known.is_null() {
+            return Some(known);
+        }
+        let (_, name) = Self::ALL[self as usize];
+        // The driver that the program is linked with, or one that was loaded meanwhile.
+        // SAFETY: looks for a library that is loaded, which stays so.
+        let found = unsafe {
+            let next = real::dlsym(libc::RTLD_NEXT, name);
+            match next.is_null() {
+                false => next,
+                true => {
+                    let driver = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+                    if driver.is_null() { null_mut() } else { real::dlsym(driver, name) }
+                }
+            }
+        };
+        if found.is_null() || found == self.ours() {
+            return None;
+        }
+        slot.store(found, Ordering::Release);
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_are_found_by_their_whole_names_and_have_no_driver_here() {
+        assert_eq!(named(b"cuLaunchKernel"), Some(Hook::cuLaunchKernel));
+        assert_eq!(named(b"cuLaunchKerne"), None);
+        for (index, (hook, name)) in Hook::ALL.iter().enumerate() {
+            assert_eq!((*hook as usize, named(name.to_bytes())), (index, Some(*hook)));
+        }
+    }
+}

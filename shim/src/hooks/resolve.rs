@@ -1,0 +1,98 @@
+//! `cuGetProcAddress`: how the runtime, and most programs, find the driver's functions.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use super::{Handle, Hook, named};
+use crate::driver::{Answer, SUCCESS};
+use crate::inside::guarded;
+
+/// The flag with which a program asks for the functions of per-thread default streams.
+const PER_THREAD: u64 = 2;
+/// The version of CUDA from which on `cuGetProcAddress` and graphs' nodes are those of 12.0.
+const CUDA_12: c_int = 12000;
+
+pub(super) unsafe fn first(
+    real: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, u64) -> Answer,
+    symbol: *const c_char,
+    found: *mut Handle,
+    version: c_int,
+    flags: u64,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(symbol, found, version, flags) };
+    // SAFETY: the driver has read the name and written what it has found.
+    unsafe { exchange(answer, symbol, found, version, flags) };
+    answer
+}
+
+pub(super) unsafe fn second(
+    real: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, u64, *mut c_uint) -> Answer,
+    symbol: *const c_char,
+    found: *mut Handle,
+    version: c_int,
+    flags: u64,
+    status: *mut c_uint,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(symbol, found, version, flags, status) };
+    // SAFETY: the driver has read the name and written what it has found.
+    unsafe { exchange(answer, symbol, found, version, flags) };
+    answer
+}
+
+/// Puts our function in the place of the driver's, where there is one.
+///
+/// # Safety
+/// The name is a string, and `found` can be read and written, if the call succeeded.
+unsafe fn exchange(answer: Answer, symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64) {
+    if answer != SUCCESS || symbol.is_null() || found.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let (symbol, real) = unsafe { (CStr::from_ptr(symbol), *found) };
+    if real.is_null() {
+        return;
+    }
+    let ours = guarded(|| hook_of(symbol.to_bytes(), version, flags).map(|hook| hook.replace(real)));
+    if let Some(ours) = ours.flatten() {
+        // SAFETY: the caller's promise.
+        unsafe { *found = ours };
+    }
+}
+
+/// Finds the hook of a function by the name without its version, as this interface takes it.
+fn hook_of(symbol: &[u8], version: c_int, flags: u64) -> Option<Hook> {
+    if flags & PER_THREAD != 0
+        && let Some(hook) = named(&[symbol, b"_ptsz"].concat())
+    {
+        return Some(hook);
+    }
+    let second = named(&[symbol, b"_v2"].concat());
+    match second {
+        // Their first versions are older than this interface is, or than what asks for them.
+        Some(Hook::cuGetProcAddress_v2 | Hook::cuGraphAddKernelNode_v2) if version < CUDA_12 => named(symbol),
+        Some(hook) => Some(hook),
+        None => named(symbol),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_flags_choose_the_function() {
+        for (symbol, version, flags, hook) in [
+            ("cuLaunchKernel", 13000, 1, Some(Hook::cuLaunchKernel)),
+            ("cuLaunchKernel", 13000, 2, Some(Hook::cuLaunchKernel_ptsz)),
+            ("cuModuleLoadData", 13000, 2, Some(Hook::cuModuleLoadData)),
+            ("cuGetProcAddress", 11030, 0, Some(Hook::cuGetProcAddress)),
+            ("cuGetProcAddress", 12000, 0, Some(Hook::cuGetProcAddress_v2)),
+            ("cuCtxDestroy", 4000, 0, Some(Hook::cuCtxDestroy_v2)),
+            ("cuGraphAddKernelNode", 11000, 0, Some(Hook::cuGraphAddKernelNode)),
+            ("cuMemAlloc", 13000, 0, None),
+        ] {
+            assert_eq!(hook_of(symbol.as_bytes(), version, flags), hook, "{symbol} {version} {flags}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Where the program looks functions up: `dlsym`, `dlvsym`. What is not ours goes to the system's
+//! own function by a jump, so that this one sees the true caller, on which `RTLD_NEXT` depends.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+
+use crate::hooks;
+use crate::inside::Inside;
+use crate::real;
+
+/// Every function of the driver begins so, and every one of NVRTC.
+const PREFIXES: [&[u8]; 2] = [b"cu", b"nvrtc"];
+
+/// Answers our function in the place of the driver's; null to go on with the system's look-up.
+extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    real::find();
+    if name.is_null() || is_pseudo(handle) || Inside::is() {
+        return null_mut();
+    }
+    // SAFETY: a name that the program looks up is a string.
+    let name = unsafe { CStr::from_ptr(name) };
+    if !PREFIXES.iter().any(|prefix| name.to_bytes().starts_with(prefix)) {
+        return null_mut();
+    }
+    let Some(hook) = hooks::named(name.to_bytes()) else { return null_mut() };
+    // SAFETY: the program's own handle and name.
+    let found = unsafe { real::dlsym(handle, name) };
+    if found.is_null() {
+        // The system's look-up fails once more, and says why.
+        return found;
+    }
+    hook.replace(found)
+}
+
+/// Tells whether a handle stands for several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`): a look-up there finds what
+/// this library exports.
+fn is_pseudo(handle: *mut c_void) -> bool {
+    handle == libc::RTLD_DEFAULT || handle == libc::RTLD_NEXT
+}
+
+/// `dlsym(handle, name)` of every program that this library is loaded into.
+///
+/// # Safety
+/// As of the system's function.
+#[cfg(not(test))]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {replacement}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "test rax, rax",
+        "jnz 2f",
+        "mov rax, qword ptr [rip + {real}]",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "ret",
+        replacement = sym replacement,
+        real = sym real::DLSYM,
+    )
+}
+
+/// `dlvsym(handle, name, version)`: the driver has no versions of symbols, but a program may ask so.
+///
+/// # Safety
+/// As of the system's function.
+#[cfg(not(test))]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dlvsym(
+    handle: *mut c_void,
+    name: *const c_char,
+    version: *const c_char,
+) -> *mut c_void {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {replacement}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "test rax, rax",
+        "jnz 2f",
+        "mov rax, qword ptr [rip + {real}]",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "ret",
+        replacement = sym replacement,
+        real = sym real::DLVSYM,
+    )
+}

@@ -1,0 +1,37 @@
+//! What `warptrace run` loads into a CUDA program: a library that records the kernels of the program, which need
+//! not know of it.
+//!
+//! ```text
+//!  program ── dlsym, cuGetProcAddress ──▶ shim: our functions instead of the driver's
+//!  program ── cuLibraryLoadData(fatbin) ─▶ shim: PTX, with traced copies of the kernels ──▶ driver
+//!  program ── cuLaunchKernel ────────────▶ shim: a session launches the copy on the program's stream ──▶ driver
+//!                                                 └▶ FILE.wtrc
+//! ```
+//!
+//! - `real`, `interpose`: how the program comes here.
+//! - `hooks`: the driver's functions that this library stands in for.
+//! - `fatbin`, `image`, `exchange`: what the program loads, and what the driver gets instead.
+//! - `state`, `trace`: what is known of the program's modules and kernels, and the sessions that record them.
+//! - `summary`: what `warptrace run` says in the end.
+//!
+//! Loading it does nothing: a program without CUDA never notices. What goes wrong here must never break the
+//! program, so each hook ends with the program's own call.
+//!
+//! It is for Linux on x86-64 with the GNU C library; elsewhere the library is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg_attr(test, allow(dead_code, reason = "unit tests do not stand in for the system's functions"))]
+
+mod cubin;
+mod driver;
+mod exchange;
+mod fatbin;
+mod hooks;
+mod image;
+mod inside;
+mod interpose;
+mod names;
+mod real;
+mod settings;
+mod state;
+mod summary;
+mod trace;

@@ -1,0 +1,43 @@
+//! Names of functions as people write them.
+
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// Names longer than this are mostly templates of templates; readers of a trace see this much of them.
+const MAX_NAME_CHARS: usize = 300;
+
+/// Demangles the name of a C++ or Rust function, without its parameters; other names stay as they are.
+pub(crate) fn readable(mangled: &str) -> String {
+    let name = if let Ok(name) = rustc_demangle::try_demangle(mangled) {
+        format!("{name:#}")
+    } else {
+        let options = DemangleOptions::new().no_params().no_return_type();
+        let symbol = mangled.starts_with("_Z").then(|| Symbol::new(mangled).ok()).flatten();
+        symbol
+            .and_then(|symbol| symbol.demangle_with_options(&options).ok())
+            .unwrap_or_else(|| mangled.to_owned())
+    };
+    match name.char_indices().nth(MAX_NAME_CHARS) {
+        None => name,
+        Some((end, _)) => format!("{}…", &name[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_as_in_the_source() {
+        for (mangled, name) in [
+            ("saxpy", "saxpy"),
+            ("_Z5saxpyIfEviT_PKS0_PS0_", "saxpy<float>"),
+            ("_ZN6kernel4stepEPii", "kernel::step"),
+            ("_ZN5crate6kernel17h0123456789abcdefE", "crate::kernel"),
+            ("_Zwhatever", "_Zwhatever"),
+            ("", ""),
+        ] {
+            assert_eq!(readable(mangled), name);
+        }
+        assert_eq!(readable(&"x".repeat(5000)).chars().count(), MAX_NAME_CHARS + 1);
+    }
+}

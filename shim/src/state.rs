@@ -1,0 +1,211 @@
+//! What the shim knows of the program: its modules, libraries and functions, by the driver's handles.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::driver;
+use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
+use crate::settings::Settings;
+use crate::summary::Summary;
+use crate::trace::Traces;
+
+/// Everything that the shim keeps. Made by the first load or launch of a program that is traced.
+pub(crate) struct State {
+    pub(crate) settings: Settings,
+    /// The process for which it was made: a forked child has a copy that it must not use.
+    process: u32,
+    pub(crate) registry: Mutex<Registry>,
+    pub(crate) traces: Mutex<Traces>,
+    pub(crate) summary: Mutex<Summary>,
+}
+
+static STATE: OnceLock<Option<State>> = OnceLock::new();
+
+/// Returns the state; `None` if nothing is to be traced, or in a child that was forked from a traced process.
+pub(crate) fn state() -> Option<&'static State> {
+    let make = || {
+        // What goes wrong in a hook is told in the summary, not by Rust's own message.
+        std::panic::set_hook(Box::new(|_| {}));
+        let settings = Settings::read()?;
+        let process = std::process::id();
+        Some(State {
+            process,
+            registry: Mutex::default(),
+            traces: Mutex::default(),
+            summary: Mutex::new(Summary::new(settings.report.clone(), process)),
+            settings,
+        })
+    };
+    STATE.get_or_init(make).as_ref().filter(|state| state.process == std::process::id())
+}
+
+/// Locks; a hook that panicked leaves what it had.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A module or library that the program has loaded.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// Its kernels with their copies, or why none are traced.
+    pub(crate) traced: Result<TracedModule, String>,
+    /// What the driver was given instead of the program's image: it may read that later.
+    _text: Option<CString>,
+    /// A number of its own.
+    pub(crate) number: usize,
+}
+
+/// Whose function it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    Module(usize),
+    Library(usize),
+}
+
+/// A function that the program may launch.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) code: Arc<Code>,
+    pub(crate) owner: Owner,
+    pub(crate) name: Arc<str>,
+    /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
+    traced: Arc<OnceLock<Option<usize>>>,
+    /// Launches that were recorded.
+    recorded: Arc<AtomicU64>,
+}
+
+impl Function {
+    pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
+        Self { code, owner, name: name.into(), traced: Arc::default(), recorded: Arc::default() }
+    }
+
+    /// Checks that so many launches of it are not recorded yet.
+    ///
+    /// # Errors
+    /// If they are: a sentence that says so.
+    pub(crate) fn check_launches(&self, most: Option<u64>) -> Result<(), String> {
+        match most.filter(|most| self.recorded.load(Ordering::Relaxed) >= *most) {
+            Some(most) => Err(format!("recorded were its first {most}, as --launches asks")),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note that a launch was recorded.
+    pub(crate) fn was_recorded(&self) {
+        self.recorded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its kernel, if it is traced.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(crate) fn kernel(&self) -> Result<&Kernel, String> {
+        let module = self.code.traced.as_ref().map_err(Clone::clone)?;
+        module.kernels.iter().find(|kernel| *kernel.name == *self.name).ok_or_else(|| {
+            let skipped = module.skipped.iter().find(|(name, _)| **name == *self.name);
+            skipped.map_or_else(|| NOT_ASKED.to_owned(), |(_, reason)| reason.clone())
+        })
+    }
+
+    /// The traced copy as a function of the current context.
+    pub(crate) fn traced(&self, kernel: &Kernel) -> Option<*mut c_void> {
+        let name = kernel.traced_name.as_c_str();
+        let find = || match self.owner {
+            Owner::Module(module) => driver::module_function(pointer(module), name),
+            Owner::Library(library) => driver::library_kernel(pointer(library), name),
+        };
+        let found = *self.traced.get_or_init(|| find().map(|found| found as usize));
+        match self.owner {
+            Owner::Module(_) => found.map(pointer),
+            Owner::Library(_) => found.and_then(|kernel| driver::kernel_function(pointer(kernel))),
+        }
+    }
+}
+
+/// A handle of the driver's.
+fn pointer(handle: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(handle)
+}
+
+/// The driver's handles, and what they stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    owners: HashMap<Owner, Arc<Code>>,
+    /// Functions of modules, and kernels of libraries: the driver takes both for a launch.
+    functions: HashMap<usize, Function>,
+    next_id: u32,
+    codes: usize,
+}
+
+impl Registry {
+    /// The id of the next module's first location; `None` if there are no more.
+    pub(crate) fn first_id(&self) -> Option<u16> {
+        u16::try_from(self.next_id.max(1)).ok()
+    }
+
+    /// Takes the ids of a module's locations: no other module gets them.
+    pub(crate) fn take_ids(&mut self, module: &TracedModule) {
+        let last = module.locations.last().map_or(0, |location| u32::from(location.id));
+        self.next_id = self.next_id.max(last + 1);
+    }
+
+    /// Tells whether a module or library has traced copies.
+    pub(crate) fn is_traced(&self, owner: Owner) -> bool {
+        self.owners.get(&owner).is_some_and(|code| code.traced.is_ok())
+    }
+
+    /// Takes note of a loaded module or library.
+    pub(crate) fn add(
+        &mut self,
+        owner: Owner,
+        traced: Result<TracedModule, String>,
+        text: Option<CString>,
+    ) -> Arc<Code> {
+        self.codes += 1;
+        let code = Arc::new(Code { traced, _text: text, number: self.codes });
+        self.owners.insert(owner, Arc::clone(&code));
+        code
+    }
+
+    /// Takes note that a library's module has a handle of its own.
+    pub(crate) fn alias(&mut self, library: usize, module: usize) {
+        if let Some(code) = self.owners.get(&Owner::Library(library)) {
+            let code = Arc::clone(code);
+            self.owners.insert(Owner::Module(module), code);
+        }
+    }
+
+    /// Forgets a module or library, and its functions.
+    pub(crate) fn remove(&mut self, owner: Owner) {
+        self.functions.retain(|_, function| function.owner != owner);
+        self.owners.remove(&owner);
+    }
+
+    /// Takes note of a function that the program has looked up.
+    pub(crate) fn found(&mut self, owner: Owner, name: &str, function: usize) {
+        match self.owners.get(&owner) {
+            Some(code) => {
+                let is_known = |known: &Function| known.owner == owner && *known.name == *name;
+                if !self.functions.get(&function).is_some_and(is_known) {
+                    self.functions.insert(function, Function::new(Arc::clone(code), owner, name));
+                }
+            }
+            None => drop(self.functions.remove(&function)),
+        }
+    }
+
+    /// Takes note that a kernel of a library is such a function in a context.
+    pub(crate) fn is_function(&mut self, kernel: usize, function: usize) {
+        match self.functions.get(&kernel).cloned() {
+            Some(known) => drop(self.functions.insert(function, known)),
+            None => drop(self.functions.remove(&function)),
+        }
+    }
+
+    /// The function of a handle.
+    pub(crate) fn function(&self, handle: usize) -> Option<&Function> {
+        self.functions.get(&handle)
+    }
+}

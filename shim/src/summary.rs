@@ -1,0 +1,145 @@
+//! What `warptrace run` says of a process when it has ended: a file of lines, written as they come to be known.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Kernels that are named as not traced; the others are counted.
+const MAX_UNTRACED: usize = 8;
+
+/// Characters of a kernel's name that are told: those of templates may fill a page.
+const MAX_NAME_CHARS: usize = 100;
+
+/// What a process did.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    /// `None` if nobody asked.
+    folder: Option<PathBuf>,
+    process: u32,
+    /// A line for each trace, by its file.
+    traces: Vec<(PathBuf, String)>,
+    /// Kernels that ran untraced, why, and how often.
+    untraced: Vec<Untraced>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Untraced {
+    kernel: String,
+    reason: String,
+    launches: u64,
+}
+
+impl Summary {
+    pub(crate) fn new(folder: Option<PathBuf>, process: u32) -> Self {
+        Self { folder, process, ..Self::default() }
+    }
+
+    /// Says in the folder that this process writes a file; `false` if another does.
+    pub(crate) fn claim(&self, file: &Path) -> bool {
+        let Some(folder) = &self.folder else { return true };
+        // A name for the path without its separators.
+        let name: String = file
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(*byte).to_string()
+                } else {
+                    format!("_{byte:02x}")
+                }
+            })
+            .collect();
+        let tail: String = name.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+        match fs::File::create_new(folder.join(format!("writes-{tail}"))) {
+            Ok(_) => true,
+            Err(error) => error.kind() != std::io::ErrorKind::AlreadyExists,
+        }
+    }
+
+    /// Sets what is said of a trace.
+    pub(crate) fn trace(&mut self, file: &Path, line: String) {
+        match self.traces.iter_mut().find(|(known, _)| known == file) {
+            Some((_, old)) => *old = line,
+            None => self.traces.push((file.to_owned(), line)),
+        }
+        self.write();
+    }
+
+    /// Adds a line, once.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+            self.write();
+        }
+    }
+
+    /// Counts launches of a kernel that ran untraced.
+    pub(crate) fn untraced(&mut self, kernel: &str, reason: &str) {
+        let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {
+            None => kernel.to_owned(),
+            Some((end, _)) => format!("{}…", &kernel[..end]),
+        };
+        let is_it = |known: &&mut Untraced| known.kernel == kernel && known.reason == reason;
+        match self.untraced.iter_mut().find(is_it) {
+            Some(known) => known.launches += 1,
+            None => {
+                let (kernel, reason) = (kernel.to_owned(), reason.to_owned());
+                self.untraced.push(Untraced { kernel, reason, launches: 1 });
+                self.write();
+            }
+        }
+    }
+
+    /// Writes all lines. What goes wrong with that must not concern the program.
+    pub(crate) fn write(&self) {
+        let Some(folder) = &self.folder else { return };
+        let path = folder.join(format!("process-{}", self.process));
+        if let Ok(mut file) = fs::File::create(path) {
+            let _ = file.write_all((self.lines().join("\n") + "\n").as_bytes());
+        }
+    }
+
+    /// The lines; the first one names the process.
+    fn lines(&self) -> Vec<String> {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let mut lines = vec![format!("{program}, process {}", self.process)];
+        lines.extend(self.traces.iter().map(|(file, line)| format!("{}: {line}", file.display())));
+        lines.extend(self.notes.iter().cloned());
+        for Untraced { kernel, reason, launches } in self.untraced.iter().take(MAX_UNTRACED) {
+            let launches =
+                if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches") };
+            lines.push(format!("not traced: {launches} of {kernel}: {reason}"));
+        }
+        if let Some(more) = self.untraced.len().checked_sub(MAX_UNTRACED).filter(|more| *more > 0) {
+            lines.push(format!("not traced: {more} more kernels"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_what_was_traced_and_what_was_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut summary = Summary::new(Some(folder.path().to_owned()), 7);
+        summary.trace(Path::new("a.wtrc"), "recording".to_owned());
+        summary.trace(Path::new("a.wtrc"), "3 events".to_owned());
+        summary.untraced("k", "only machine code");
+        summary.untraced("k", "only machine code");
+        summary.note("once");
+        summary.note("once");
+        summary.write();
+        let written = fs::read_to_string(folder.path().join("process-7")).expect("a report");
+        let lines: Vec<&str> = written.lines().skip(1).collect();
+        assert_eq!(lines, ["a.wtrc: 3 events", "once", "not traced: 2 launches of k: only machine code"]);
+        assert!(summary.claim(Path::new("/x/a.wtrc")));
+        assert!(!summary.claim(Path::new("/x/a.wtrc")) && summary.claim(Path::new("/x/b.wtrc")));
+    }
+}

@@ -1,0 +1,292 @@
+//! Records launches: a session for each context of the program, begun by its first traced launch.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_void;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use warptrace_device::KernelCall;
+use warptrace_host::{
+    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, Launching, MemorySize, Session,
+    SessionError, SessionOptions, TracedProgram,
+};
+
+use crate::driver::{self, Answer};
+use crate::exchange::Kernel;
+use crate::inside::{Inside, guarded};
+use crate::state::{Code, State, lock, state};
+
+/// What was recorded is written after so many times as long as writing it took the last time, and no sooner than
+/// this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and writing
+/// takes little of the program's time.
+const WRITTEN_AFTER: u32 = 25;
+const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
+/// Where nothing is said, a session takes this part of the memory that is free when it begins,
+const MEMORY_SHARE: u64 = 8;
+/// and at most this much.
+const MAX_MEMORY_BYTES: u64 = 16 << 30;
+/// How long the end of a process waits for a launch on another thread that is being recorded.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The reason of launches that are not recorded where the process's report says it for all.
+pub(crate) const SAID: &str = "nothing was traced";
+
+/// What the driver has said to a launch, once it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Issued(Arc<AtomicU64>);
+
+impl Issued {
+    const NOT_YET: u64 = u64::MAX;
+
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(Self::NOT_YET)))
+    }
+
+    pub(crate) fn set(&self, answer: Answer) {
+        self.0.store(answer.into(), Ordering::Release);
+    }
+
+    /// The driver's answer; `None` if the launch was not made, or refused with its logs.
+    pub(crate) fn answer(&self) -> Option<Answer> {
+        Answer::try_from(self.0.load(Ordering::Acquire)).ok().filter(|answer| *answer == driver::SUCCESS)
+    }
+}
+
+/// A launch that is to be recorded.
+pub(crate) struct Request<'a> {
+    pub(crate) context: *mut c_void,
+    pub(crate) stream: *mut c_void,
+    pub(crate) code: &'a Code,
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) shape: LaunchShape,
+    pub(crate) launch: Launching,
+}
+
+/// The sessions of a process.
+#[derive(Default)]
+pub(crate) struct Traces {
+    contexts: HashMap<usize, Context>,
+    begun: usize,
+    /// Whether the process's end is known here.
+    ends: bool,
+    /// Whether it has begun.
+    closed: bool,
+}
+
+/// A context, while it records or when it does no more.
+enum Context {
+    Recording(Box<Recorder>),
+    Ended(String),
+}
+
+struct Recorder {
+    session: Session<'static, BufWriter<File>>,
+    launches: ForeignLaunches,
+    path: PathBuf,
+    /// Numbers of the modules that the file knows.
+    told: HashSet<usize>,
+    kernels: HashSet<&'static str>,
+    /// When what was recorded is written next.
+    write_at: Instant,
+}
+
+// SAFETY: a session has one user at a time, behind the lock of `Traces`; its device makes its context the
+// thread's own.
+unsafe impl Send for Recorder {}
+
+impl Traces {
+    /// Records a launch and waits for it.
+    ///
+    /// # Errors
+    /// Why it was not recorded. It may have been made all the same: its [`Issued`] tells.
+    pub(crate) fn record(&mut self, state: &State, request: Request<'_>) -> Result<(), String> {
+        if self.closed {
+            return Err("the process was ending".to_owned());
+        }
+        let key = request.context as usize;
+        if !self.contexts.contains_key(&key) {
+            let begun = self.begin(state, request.context);
+            // Why there is no trace was said once.
+            let context = begun.map_or_else(
+                |_| Context::Ended(SAID.to_owned()),
+                |recorder| Context::Recording(Box::new(recorder)),
+            );
+            self.contexts.insert(key, context);
+        }
+        let recorder = match self.contexts.get_mut(&key) {
+            Some(Context::Recording(recorder)) => recorder,
+            Some(Context::Ended(reason)) => return Err(reason.clone()),
+            None => return Err("its context has ended".to_owned()),
+        };
+        let Err(error) = recorder.record(request) else { return Ok(()) };
+        let reason = match &error {
+            SessionError::Memory { streams, needed: Some(needed), .. } => {
+                format!(
+                    "{streams} warps need more memory: --memory {}",
+                    MemorySize(needed.next_multiple_of(1 << 20))
+                )
+            }
+            _ => error.to_string(),
+        };
+        if !error.is_refusal() {
+            let why = format!("the trace had ended: {reason}");
+            if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
+                let line = described(recorder.session.total(), recorder.kernels.len());
+                let line = format!("{line}; it ends early: {reason}");
+                lock(&state.summary).trace(&recorder.path, line);
+            }
+        }
+        Err(reason)
+    }
+
+    /// Begins the trace of a context.
+    fn begin(&mut self, state: &State, context: *mut c_void) -> Result<Recorder, String> {
+        let path = state.settings.file(std::process::id(), self.begun + 1);
+        if !lock(&state.summary).claim(&path) {
+            let reason = format!("another process writes {}: put %p into the name", path.display());
+            lock(&state.summary).note(format!("nothing was traced: {reason}"));
+            return Err(reason);
+        }
+        let recorder = Recorder::start(state, context, path).inspect_err(|error| {
+            lock(&state.summary).note(format!("nothing was traced: {error}"));
+        })?;
+        self.begun += 1;
+        if !self.ends {
+            // SAFETY: a function of this library, which stays loaded.
+            self.ends = unsafe { libc::atexit(at_exit) } == 0;
+        }
+        lock(&state.summary).trace(&recorder.path, "the process ended before its trace did".to_owned());
+        Ok(recorder)
+    }
+
+    /// Ends the trace of a context that is about to go.
+    pub(crate) fn end(&mut self, state: &State, context: *mut c_void) {
+        if let Some(Context::Recording(recorder)) = self.contexts.remove(&(context as usize)) {
+            recorder.finish(state);
+        }
+    }
+
+    fn end_all(&mut self, state: &State) {
+        self.closed = true;
+        for context in self.contexts.drain().map(|(_, context)| context) {
+            if let Context::Recording(recorder) = context {
+                recorder.finish(state);
+            }
+        }
+    }
+}
+
+impl Recorder {
+    fn start(state: &State, context: *mut c_void, path: PathBuf) -> Result<Self, String> {
+        let settings = &state.settings;
+        // SAFETY: the program's context; the trace ends before it does.
+        let (device, launches) =
+            unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
+        let mut options = SessionOptions::new(settings.codec);
+        options.counted = true;
+        options.policy = settings.policy;
+        options.memory_bytes = settings
+            .memory
+            .or_else(|| driver::free_memory().map(|free| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES)));
+        let arguments: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        options.properties.push(("program".to_owned(), arguments.join(" ")));
+        options.properties.push(("points".to_owned(), settings.points.to_string()));
+        let file =
+            File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
+        // The driver's objects live as long as the context.
+        let device = Box::leak(Box::new(device));
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let session = Session::start(device, &program, &options, file).map_err(|error| error.to_string())?;
+        let (told, kernels) = (HashSet::new(), HashSet::new());
+        Ok(Self { session, launches, path, told, kernels, write_at: Instant::now() })
+    }
+
+    fn record(&mut self, request: Request<'_>) -> Result<(), SessionError> {
+        let Request { stream, code, kernel, shape, launch, .. } = request;
+        self.tell(code)?;
+        let next = ForeignLaunch::new(stream, kernel.shared_bytes, launch);
+        // SAFETY: the launch is of the copy that was spliced for this session's way of recording.
+        unsafe { self.launches.next(next) };
+        let call = KernelCall::new(kernel.readable, Vec::new(), || {});
+        // SAFETY: the program's own launch, on its own memory.
+        let recorded = unsafe { self.session.try_record(&call, &shape) };
+        drop(self.launches.take());
+        recorded?;
+        self.kernels.insert(kernel.readable);
+        let started = Instant::now();
+        if started >= self.write_at {
+            self.session.flush()?;
+            let ended = Instant::now();
+            self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
+        }
+        Ok(())
+    }
+
+    /// Tells the file of a module's kernels and locations, once.
+    fn tell(&mut self, code: &Code) -> Result<(), SessionError> {
+        if let Ok(module) = &code.traced
+            && !self.told.contains(&code.number)
+        {
+            let kernels: Vec<(&str, &str)> =
+                module.kernels.iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
+            self.session.add_kernels(&kernels, module.locations.clone())?;
+            self.told.insert(code.number);
+        }
+        Ok(())
+    }
+
+    fn finish(self, state: &State) {
+        let Self { session, path, kernels, .. } = self;
+        let line = match session.finish() {
+            Ok((file, _, report)) => match file.into_inner() {
+                Ok(_) => described(&report, kernels.len()),
+                Err(error) => format!("cannot be finished: {}", error.error()),
+            },
+            Err(error) => format!("it ends early: {error}"),
+        };
+        lock(&state.summary).trace(&path, line);
+    }
+}
+
+/// What a trace holds, in words.
+fn described(report: &LaunchReport, kernels: usize) -> String {
+    let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let launches = counted(report.recorded_launches, "launch").replace("launchs", "launches");
+    let mut words =
+        format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
+    words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
+    if report.lost > 0 {
+        words.push_str(&format!(
+            "; {} lost for want of memory: --memory, now {}",
+            counted(report.lost, "event"),
+            MemorySize(report.memory.limit)
+        ));
+    }
+    words
+}
+
+/// Ends all traces of the process.
+extern "C" fn at_exit() {
+    let Some(_inside) = Inside::enter() else { return };
+    let _ = guarded(|| {
+        let Some(state) = state() else { return };
+        let started = Instant::now();
+        loop {
+            if let Ok(mut traces) = state.traces.try_lock() {
+                traces.end_all(state);
+                break;
+            }
+            if started.elapsed() > PATIENCE {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lock(&state.summary).write();
+    });
+}

@@ -1,0 +1,331 @@
+//! The driver's entry points.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::fatbin;
+use crate::launch::{self, FAILED};
+use crate::memory;
+use crate::modules::{self, Function, Image, say};
+
+/// Success, and the errors that are used here.
+const OK: u32 = 0;
+const INVALID: u32 = 1;
+const OUT_OF_MEMORY: u32 = 2;
+const NO_CONTEXT: u32 = 201;
+const NO_SYMBOL: u32 = 500;
+
+/// What a failed kernel leaves: every later call fails so.
+static STICKY: AtomicU32 = AtomicU32::new(OK);
+/// Handles of streams and events.
+static HANDLES: AtomicU64 = AtomicU64::new(0x5000);
+/// The primary context's handle, and how often it is retained.
+const CONTEXT: *mut c_void = std::ptr::without_provenance_mut(0x7000);
+static RETAINED: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static CURRENT: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+}
+
+fn new_handle() -> *mut c_void {
+    std::ptr::without_provenance_mut(HANDLES.fetch_add(16, Ordering::Relaxed) as usize)
+}
+
+fn sticky() -> u32 {
+    STICKY.load(Ordering::Relaxed)
+}
+
+macro_rules! entry_points {
+    ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
+        $(
+            /// The driver's function of that name.
+            ///
+            /// # Safety
+            /// As the driver's interface says.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case, unused_unsafe, clippy::too_many_arguments, reason = "the driver's names")]
+            pub unsafe extern "C" fn $name($($arg: $ty),*) -> u32 {
+                // SAFETY: the driver's interface.
+                unsafe { $body }
+            }
+        )*
+
+        fn address_of(name: &str) -> *mut c_void {
+            match name {
+                $(stringify!($name) => $name as *const () as *mut c_void,)*
+                _ => null_mut(),
+            }
+        }
+    };
+}
+
+type Handle = *mut c_void;
+type List = *mut *mut c_void;
+
+unsafe fn name_of<'a>(name: *const c_char) -> &'a str {
+    // SAFETY: the caller gives a string.
+    unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default()
+}
+
+/// Reads an image: a text up to its zero, or what a fatbin's header says.
+unsafe fn image_at(image: *const c_void) -> &'static Image {
+    // SAFETY: the caller gives an image.
+    unsafe {
+        let mut image = image;
+        if image.cast::<u32>().read_unaligned() == fatbin::WRAPPER_MAGIC {
+            image = image.cast::<*const c_void>().add(1).read_unaligned();
+        }
+        let bytes = match image.cast::<u32>().read_unaligned() {
+            0xba55_ed50 => {
+                let bytes = image.cast::<u64>().add(1).read_unaligned() as usize + 16;
+                std::slice::from_raw_parts(image.cast::<u8>(), bytes)
+            }
+            0x464c_457f => b"\x7fELF".as_slice(),
+            _ => CStr::from_ptr(image.cast()).to_bytes(),
+        };
+        modules::load(bytes)
+    }
+}
+
+unsafe fn load_to(to: *mut Handle, image: *const c_void) -> u32 {
+    if CURRENT.get().is_null() {
+        return NO_CONTEXT;
+    }
+    // SAFETY: as the driver's interface says.
+    unsafe {
+        if image.is_null() {
+            return INVALID;
+        }
+        // PTX that the environment forbids is refused, as a driver may refuse what it cannot assemble.
+        let found = image_at(image);
+        if std::env::var_os("TEST_DRIVER_REFUSES").is_some() && found.text.contains("$traced") {
+            return 218;
+        }
+        *to = std::ptr::from_ref(found).cast_mut().cast();
+    }
+    OK
+}
+
+unsafe fn function_to(to: *mut Handle, image: Handle, name: *const c_char) -> u32 {
+    // SAFETY: as the driver's interface says.
+    unsafe {
+        let image: &'static Image = &*image.cast();
+        match modules::function(image, name_of(name)) {
+            Some(found) => {
+                *to = std::ptr::from_ref(found).cast_mut().cast();
+                OK
+            }
+            None => NO_SYMBOL,
+        }
+    }
+}
+
+unsafe fn launched(
+    function: Handle,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    parameters: List,
+    extra: List,
+) -> u32 {
+    if sticky() != OK {
+        return sticky();
+    }
+    // SAFETY: as the driver's interface says.
+    let answer =
+        unsafe { launch::launch(&*function.cast::<Function>(), grid, block, shared, parameters, extra) };
+    if answer == FAILED {
+        // A kernel fails when it runs: the launch itself has succeeded.
+        STICKY.store(FAILED, Ordering::Relaxed);
+        return OK;
+    }
+    answer
+}
+
+entry_points! {
+    fn cuInit(_flags: c_uint) { OK }
+    fn cuDriverGetVersion(version: *mut c_int) { *version = 13_000; OK }
+    fn cuDeviceGetCount(count: *mut c_int) { *count = 1; OK }
+    fn cuDeviceGet(device: *mut c_int, _ordinal: c_int) { *device = 0; OK }
+    fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) {
+        let text = c"Test driver".to_bytes_with_nul();
+        name.cast::<u8>().copy_from(text.as_ptr(), text.len().min(length as usize));
+        OK
+    }
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) { *bytes = 1 << 30; OK }
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) { (*free, *total) = (1 << 28, 1 << 30); OK }
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
+        *value = match attribute { 75 => 9, 76 => 0, 16 => 4, 39 => 2048, _ => 1 };
+        OK
+    }
+    fn cuDevicePrimaryCtxRetain(context: *mut Handle, _device: c_int) {
+        RETAINED.fetch_add(1, Ordering::Relaxed);
+        *context = CONTEXT;
+        OK
+    }
+    fn cuDevicePrimaryCtxRelease_v2(_device: c_int) {
+        if RETAINED.fetch_sub(1, Ordering::Relaxed) == 1 { say("context ended"); }
+        OK
+    }
+    fn cuDevicePrimaryCtxReset_v2(_device: c_int) {
+        RETAINED.store(0, Ordering::Relaxed);
+        say("context ended");
+        OK
+    }
+    fn cuDevicePrimaryCtxGetState(_device: c_int, flags: *mut c_uint, active: *mut c_int) {
+        (*flags, *active) = (0, c_int::from(RETAINED.load(Ordering::Relaxed) > 0));
+        OK
+    }
+    fn cuCtxSetCurrent(context: Handle) { CURRENT.set(context); OK }
+    fn cuCtxGetCurrent(context: *mut Handle) { *context = CURRENT.get(); OK }
+    fn cuCtxGetDevice(device: *mut c_int) {
+        if CURRENT.get().is_null() { return NO_CONTEXT; }
+        *device = 0;
+        OK
+    }
+    fn cuCtxSynchronize() { sticky() }
+    fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        (*least, *greatest) = (0, -1);
+        OK
+    }
+    fn cuMemAlloc_v2(address: *mut u64, bytes: usize) {
+        *address = memory::allocate(bytes);
+        if *address == 0 { OUT_OF_MEMORY } else { OK }
+    }
+    fn cuMemFree_v2(address: u64) { if memory::free(address) { OK } else { INVALID } }
+    fn cuMemHostAlloc(address: *mut Handle, bytes: usize, _flags: c_uint) {
+        *address = memory::allocate(bytes) as Handle;
+        if (*address).is_null() { OUT_OF_MEMORY } else { OK }
+    }
+    fn cuMemFreeHost(address: Handle) { if memory::free(address as u64) { OK } else { INVALID } }
+    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) {
+        (to as *mut u8).copy_from(from.cast(), bytes);
+        sticky()
+    }
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) {
+        to.cast::<u8>().copy_from(from as *const u8, bytes);
+        sticky()
+    }
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _stream: Handle) {
+        cuMemcpyHtoD_v2(to, from, bytes)
+    }
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, _stream: Handle) {
+        cuMemcpyDtoH_v2(to, from, bytes)
+    }
+    fn cuMemsetD8Async(to: u64, value: u8, bytes: usize, _stream: Handle) {
+        (to as *mut u8).write_bytes(value, bytes);
+        sticky()
+    }
+    fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) { *stream = new_handle(); sticky() }
+    fn cuStreamCreateWithPriority(stream: *mut Handle, _flags: c_uint, _priority: c_int) {
+        *stream = new_handle();
+        sticky()
+    }
+    fn cuStreamDestroy_v2(_stream: Handle) { OK }
+    fn cuStreamSynchronize(_stream: Handle) { sticky() }
+    fn cuStreamIsCapturing(stream: Handle, status: *mut c_uint) {
+        // The stream that a test says it captures.
+        *status = c_uint::from(stream.addr() == 0x77);
+        OK
+    }
+    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; OK }
+    fn cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = new_handle(); sticky() }
+    fn cuEventDestroy_v2(_event: Handle) { OK }
+    fn cuEventRecord(_event: Handle, _stream: Handle) { sticky() }
+    fn cuEventSynchronize(_event: Handle) { sticky() }
+    fn cuEventQuery(_event: Handle) { sticky() }
+    fn cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) {
+        *milliseconds = 1.0;
+        sticky()
+    }
+    fn cuModuleLoadData(module: *mut Handle, image: *const c_void) { load_to(module, image) }
+    fn cuModuleLoadDataEx(
+        module: *mut Handle, image: *const c_void, _count: c_uint, _options: *mut c_int, _values: List
+    ) { load_to(module, image) }
+    fn cuModuleLoad(module: *mut Handle, path: *const c_char) {
+        let Ok(mut bytes) = std::fs::read(name_of(path)) else { return 301 };
+        bytes.push(0);
+        load_to(module, bytes.as_ptr().cast())
+    }
+    fn cuModuleUnload(_module: Handle) { OK }
+    fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) {
+        function_to(function, module, name)
+    }
+    fn cuModuleGetFunctionCount(count: *mut c_uint, module: Handle) {
+        *count = modules::kernels(&*module.cast()).len() as c_uint;
+        OK
+    }
+    fn cuModuleEnumerateFunctions(functions: *mut Handle, count: c_uint, module: Handle) {
+        let image: &'static Image = &*module.cast();
+        for (at, name) in modules::kernels(image).iter().take(count as usize).enumerate() {
+            let Some(found) = modules::function(image, name) else { return NO_SYMBOL };
+            *functions.add(at) = std::ptr::from_ref(found).cast_mut().cast();
+        }
+        OK
+    }
+    fn cuFuncGetName(name: *mut *const c_char, function: Handle) {
+        *name = (*function.cast::<Function>()).c_name.as_ptr();
+        OK
+    }
+    fn cuKernelGetName(name: *mut *const c_char, kernel: Handle) { cuFuncGetName(name, kernel) }
+    fn cuLibraryLoadData(
+        library: *mut Handle, image: *const c_void, _options: *mut c_int, _values: List, _count: c_uint,
+        _library_options: *mut c_int, _library_values: List, _library_count: c_uint
+    ) { load_to(library, image) }
+    fn cuLibraryUnload(_library: Handle) { OK }
+    fn cuLibraryGetKernel(kernel: *mut Handle, library: Handle, name: *const c_char) {
+        function_to(kernel, library, name)
+    }
+    fn cuLibraryGetModule(module: *mut Handle, library: Handle) { *module = library; OK }
+    fn cuKernelGetFunction(function: *mut Handle, kernel: Handle) { *function = kernel; OK }
+    fn cuFuncSetAttribute(function: Handle, attribute: c_int, value: c_int) {
+        let function = &*function.cast::<Function>();
+        if attribute == 8 {
+            if value > 100 << 10 { return INVALID; }
+            *function.max_dynamic_shared.lock().expect("nobody panics with it") = value;
+        } else {
+            say(&format!("attribute {attribute} {value} of {}", function.name));
+        }
+        OK
+    }
+    fn cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: Handle) { *value = 32; OK }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: *mut c_int, _function: Handle, _threads: c_int, _shared: usize
+    ) { *blocks = 2; OK }
+    fn cuLaunchKernel(
+        function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, _stream: Handle, parameters: List, extra: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra) }
+    fn cuLaunchKernel_ptsz(
+        function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, _stream: Handle, parameters: List, extra: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra) }
+    fn cuLaunchCooperativeKernel(
+        function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, _stream: Handle, parameters: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, null_mut()) }
+    fn cuLaunchKernelEx(config: *const [c_uint; 7], function: Handle, parameters: List, extra: List) {
+        let [gx, gy, gz, bx, by, bz, shared] = *config;
+        launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra)
+    }
+    fn cuGetErrorName(error: c_uint, text: *mut *const c_char) {
+        *text = if error == FAILED { c"CUDA_ERROR_LAUNCH_FAILED" } else { c"CUDA_ERROR_OF_TEST" }.as_ptr();
+        OK
+    }
+    fn cuGetErrorString(_error: c_uint, text: *mut *const c_char) { *text = c"as the test asks".as_ptr(); OK }
+    fn cuGetProcAddress_v2(
+        symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64, status: *mut c_uint
+    ) {
+        let answer = cuGetProcAddress(symbol, found, version, flags);
+        if !status.is_null() { *status = c_uint::from(answer != OK); }
+        answer
+    }
+    fn cuGetProcAddress(symbol: *const c_char, found: *mut Handle, _version: c_int, flags: u64) {
+        let name = name_of(symbol);
+        let ends: &[&str] = if flags & 2 != 0 { &["_ptsz", "_v2", ""] } else { &["_v2", ""] };
+        *found = ends.iter().map(|end| address_of(&format!("{name}{end}"))).find(|at| !at.is_null()).unwrap_or(null_mut());
+        if (*found).is_null() { NO_SYMBOL } else { OK }
+    }
+}

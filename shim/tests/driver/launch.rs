@@ -1,0 +1,182 @@
+//! Launches: kernels of programs are interpreted, those of the tracer run natively.
+
+use std::ffi::c_void;
+
+use warptrace_encode::native::{self, Schedule as Order};
+use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::log::LoggedLaunch;
+use warptrace_format::pool::PoolDescriptor;
+use warptrace_ptx::interpret::{Launch, Memory, Schedule, run};
+
+use crate::memory;
+use crate::modules::{Function, say};
+
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`.
+const INVALID: u32 = 1;
+pub const FAILED: u32 = 719;
+/// Instructions of a launch.
+const MAX_STEPS: u64 = 50_000_000;
+
+/// Reads the arguments of a launch, each as its bytes.
+///
+/// # Safety
+/// They are those of the function.
+unsafe fn arguments(
+    function: &Function,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Option<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    let (mut buffer, mut bytes) = (std::ptr::null::<u8>(), 0);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if parameters.is_null() && !extra.is_null() {
+            let mut at = 0;
+            loop {
+                match (*extra.add(at)).addr() {
+                    1 => buffer = (*extra.add(at + 1)).cast(),
+                    2 => bytes = *(*extra.add(at + 1)).cast::<usize>(),
+                    _ => break,
+                }
+                at += 2;
+            }
+        }
+        let mut offset: usize = 0;
+        for (number, &(size, align)) in function.parameters.iter().enumerate() {
+            offset = offset.next_multiple_of(align);
+            let from = match (parameters.is_null(), buffer.is_null()) {
+                (false, _) => (*parameters.add(number)).cast::<u8>().cast_const(),
+                (true, false) if offset + size <= bytes => buffer.add(offset),
+                _ => return None,
+            };
+            found.push(std::slice::from_raw_parts(from, size).to_vec());
+            offset += size;
+        }
+        // A driver refuses a buffer of another length.
+        (buffer.is_null() || offset == bytes).then_some(found)
+    }
+}
+
+/// Runs a kernel to its end.
+///
+/// # Safety
+/// The arguments are those of the function, and name memory that it may use.
+pub unsafe fn launch(
+    function: &Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match function.name.as_str() {
+            "warptrace_merge" => return merge(parameters),
+            "warptrace_gather" => return gather(parameters),
+            name if name.starts_with("warptrace_") => return 0,
+            _ => {}
+        }
+    }
+    say(&format!("launch {} {grid:?} {block:?} {shared}", function.name));
+    // SAFETY: the caller's promise.
+    let Some(parameters) = (unsafe { arguments(function, parameters, extra) }) else { return INVALID };
+    let allowed = *function.max_dynamic_shared.lock().expect("nobody panics with it");
+    let Some(program) = &function.image.program else { return FAILED };
+    if i64::from(shared) > i64::from(allowed) {
+        return INVALID;
+    }
+    let mut known = Memory::new();
+    let all = memory::all();
+    for &(address, bytes) in &all {
+        // SAFETY: an allocation that is not freed meanwhile.
+        known.declare(address, unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec());
+    }
+    let launch = Launch {
+        kernel: &function.name,
+        grid,
+        block,
+        dynamic_shared: shared,
+        parameters,
+        clock: 1 << 20,
+        max_steps: MAX_STEPS,
+    };
+    let outcome = run(program, &launch, &mut known, &mut Schedule::random(3));
+    for (address, bytes) in all {
+        if let Some(region) = known.region(address) {
+            // SAFETY: as above.
+            unsafe { (address as *mut u8).copy_from(region.as_ptr(), bytes) };
+        }
+    }
+    match outcome {
+        Ok(_) => 0,
+        Err(error) => {
+            say(&format!("failed: {error}"));
+            FAILED
+        }
+    }
+}
+
+/// Reads an argument.
+///
+/// # Safety
+/// There is one of this type.
+unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { (*parameters.add(number)).cast::<T>().read_unaligned() }
+}
+
+/// Merges and encodes: the kernels that follow have nothing to do.
+unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
+    // SAFETY: arguments as `warptrace_encode::merge_call` gives them; addresses are the host's.
+    unsafe {
+        let words: [u64; 5] = argument(parameters, 0);
+        let halves = |word: u64| (word as u32, (word >> 32) as u32);
+        let ((chunk_count, chunk_bytes), (merged_from, merged_end)) = (halves(words[3]), halves(words[4]));
+        let [chunks, claims, logs, ..] = words;
+        let pool = PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end };
+        let (table, count): (u64, u32) = (argument(parameters, 1), argument(parameters, 2));
+        let codec = match argument::<u32>(parameters, 4) {
+            0 => CodecSpec::Raw,
+            1 => CodecSpec::Ecl(DEVICE_ECL),
+            _ => CodecSpec::Predict(DEVICE_PREDICT),
+        };
+        let rows = std::slice::from_raw_parts(table as *const [u32; 12], count as usize);
+        let launches: Vec<LoggedLaunch> = rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect();
+        match native::encode(&pool, &launches, codec, Order::Sequential) {
+            Ok(_) => 0,
+            Err(error) => {
+                say(&format!("failed: {error}"));
+                FAILED
+            }
+        }
+    }
+}
+
+/// Packs the used chunks, as the kernel of that name does.
+unsafe fn gather(parameters: *mut *mut c_void) -> u32 {
+    // SAFETY: arguments as the kernel takes them; addresses are the host's.
+    unsafe {
+        let [from, cursor, target]: [u64; 3] =
+            [argument(parameters, 0), argument(parameters, 1), argument(parameters, 2)];
+        let [bytes, count, capacity]: [u32; 3] =
+            [argument(parameters, 3), argument(parameters, 4), argument(parameters, 5)];
+        let cursor = cursor as *mut u32;
+        for index in 0..u64::from(count) {
+            let chunk = (from + index * u64::from(bytes)) as *const u32;
+            let (events, length) = (*chunk.add(2), *chunk.add(3));
+            if events | length == 0 {
+                continue;
+            }
+            let padded = (length.min(bytes - 32) + 47) & !15;
+            let at = *cursor;
+            *cursor += padded;
+            if at + padded <= capacity {
+                let to = (target + u64::from(at)) as *mut u8;
+                to.copy_from(chunk.cast(), padded as usize);
+            }
+        }
+    }
+    0
+}

@@ -1,0 +1,44 @@
+//! Memory of the device, which is the host's.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Alignment of an allocation, as of the driver's.
+const ALIGN: usize = 512;
+
+/// Length of each allocation, by address.
+static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
+fn allocations() -> MutexGuard<'static, BTreeMap<u64, usize>> {
+    ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Allocates bytes that hold no zeros, as those of a device may; 0 if there are none.
+pub fn allocate(bytes: usize) -> u64 {
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGN) else { return 0 };
+    // SAFETY: the layout has at least one byte.
+    let memory = unsafe { alloc(layout) };
+    if memory.is_null() {
+        return 0;
+    }
+    // SAFETY: as long as the layout.
+    unsafe { memory.write_bytes(0xa5, bytes.max(1)) };
+    let address = memory as u64;
+    allocations().insert(address, bytes.max(1));
+    address
+}
+
+/// Gives an allocation back; `false` if it is none.
+pub fn free(address: u64) -> bool {
+    let Some(bytes) = allocations().remove(&address) else { return false };
+    let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return false };
+    // SAFETY: allocated with this layout, and no longer listed.
+    unsafe { dealloc(address as *mut u8, layout) };
+    true
+}
+
+/// All allocations.
+pub fn all() -> Vec<(u64, usize)> {
+    allocations().iter().map(|(&address, &bytes)| (address, bytes)).collect()
+}

@@ -1,0 +1,117 @@
+//! Images and the functions in them.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use warptrace_ptx::Module;
+use warptrace_ptx::interpret::Program;
+
+use crate::fatbin;
+
+/// A loaded image. Handles of modules and libraries are its address; none is ever freed.
+pub struct Image {
+    /// PTX; empty for machine code and fatbins.
+    pub text: String,
+    pub program: Option<Program>,
+    pub functions: Mutex<Vec<&'static Function>>,
+}
+
+/// A function of an image, or a kernel: a handle is its address.
+pub struct Function {
+    pub name: String,
+    /// Names end in zero when the driver tells them.
+    pub c_name: std::ffi::CString,
+    pub image: &'static Image,
+    /// Sizes and alignments of its parameters, in bytes.
+    pub parameters: Vec<(usize, usize)>,
+    pub max_dynamic_shared: Mutex<i32>,
+}
+
+/// Appends a line to the log.
+pub fn say(line: &str) {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(path) = std::env::var_os("TEST_DRIVER_LOG") else { return };
+    if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
+        let _ = writeln!(file, "{line}");
+    }
+}
+
+/// Loads PTX; anything else is taken as it is, and its kernels cannot run.
+pub fn load(bytes: &[u8]) -> &'static Image {
+    // Of a fatbin the last PTX is taken: the tests' have it in ascending order.
+    let in_fatbin = || {
+        let entries = fatbin::entries(bytes).ok()?;
+        entries.iter().rfind(|entry| entry.kind == fatbin::Kind::Ptx)?.text().ok()
+    };
+    let text = if let Some(text) = in_fatbin() {
+        text
+    } else if bytes.first().is_some_and(|byte| b"/.\n \t".contains(byte)) {
+        String::from_utf8_lossy(bytes).into_owned()
+    } else {
+        String::new()
+    };
+    let kind = match bytes {
+        [0x7f, b'E', ..] => "machine code",
+        [0x50, 0xed, 0x55, 0xba, ..] => "fatbin",
+        _ if text.contains("$traced") => "traced PTX",
+        _ => "PTX",
+    };
+    let program = match Program::parse(&text) {
+        Ok(program) => Some(program),
+        Err(error) => {
+            say(&format!("cannot interpret: {error}"));
+            None
+        }
+    };
+    let is_tools = text.contains("warptrace_merge") || text.contains("warptrace_gather");
+    if !is_tools {
+        say(&format!("image {kind}"));
+        if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP") {
+            let _ = std::fs::write(path, &text);
+        }
+    }
+    Box::leak(Box::new(Image { text, program, functions: Mutex::default() }))
+}
+
+/// Finds a function, the same each time.
+pub fn function(image: &'static Image, name: &str) -> Option<&'static Function> {
+    let mut functions = image.functions.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = functions.iter().find(|function| function.name == name) {
+        return Some(known);
+    }
+    let parameters = if image.text.is_empty() {
+        // Of machine code nothing is known; what it is asked for may be there.
+        Vec::new()
+    } else {
+        let module = Module::parse(&image.text).ok()?;
+        let entry = module.definitions().find(|entry| entry.is_entry() && entry.name == name)?;
+        entry.params.iter().map(size_of).collect::<Option<Vec<_>>>()?
+    };
+    let c_name = std::ffi::CString::new(name).ok()?;
+    let function: &'static Function = Box::leak(Box::new(Function {
+        name: name.to_owned(),
+        c_name,
+        image,
+        parameters,
+        max_dynamic_shared: Mutex::new(48 << 10),
+    }));
+    functions.push(function);
+    Some(function)
+}
+
+/// Names of all kernels.
+pub fn kernels(image: &Image) -> Vec<String> {
+    let module = Module::parse(&image.text).ok();
+    let entries = module.iter().flat_map(|module| module.definitions()).filter(|entry| entry.is_entry());
+    entries.map(|entry| entry.name.to_owned()).collect()
+}
+
+fn size_of(param: &warptrace_ptx::Param<'_>) -> Option<(usize, usize)> {
+    let bits: usize = param.ty.trim_start_matches('.').get(1..)?.parse().ok()?;
+    let count = match param.dimensions {
+        None => 1,
+        Some(text) => text.trim_matches(['[', ']']).parse().ok()?,
+    };
+    Some((bits / 8 * count, param.align.map_or(bits / 8, |align| align as usize)))
+}

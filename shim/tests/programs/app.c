@@ -1,0 +1,222 @@
+// A program that uses the driver as users' programs do, found in one of several ways:
+//   app WAY IMAGE [ACTION...]
+// WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
+// IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
+// Prints the results of kernel `walk`, one line of sums, and what went wrong.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef int (*Function)();
+typedef unsigned long long Address;
+
+#ifdef LINKED
+int cuInit(), cuDeviceGet(), cuDevicePrimaryCtxRetain(), cuDevicePrimaryCtxReset_v2(), cuCtxSetCurrent(), cuMemAlloc_v2();
+int cuMemcpyHtoD_v2(), cuMemcpyDtoH_v2(), cuModuleLoadData(), cuModuleLoad(), cuModuleGetFunction();
+int cuLibraryLoadData(), cuLibraryGetKernel(), cuLaunchKernel(), cuCtxSynchronize(), cuFuncSetAttribute();
+int cuModuleGetFunctionCount(), cuModuleEnumerateFunctions();
+#endif
+
+static const char *way;
+static void *library;
+static int (*resolve)(const char *, void **, int, unsigned long long, int *);
+
+static Function find(const char *name, const char *plain)
+{
+    void *found = NULL;
+    if (strcmp(way, "linked") == 0) {
+#ifdef LINKED
+#define LINK(function) if (strcmp(name, #function) == 0) return (Function)function;
+        LINK(cuInit) LINK(cuDeviceGet) LINK(cuDevicePrimaryCtxRetain) LINK(cuDevicePrimaryCtxReset_v2)
+        LINK(cuCtxSetCurrent) LINK(cuMemAlloc_v2) LINK(cuMemcpyHtoD_v2) LINK(cuMemcpyDtoH_v2) LINK(cuModuleLoadData)
+        LINK(cuModuleLoad) LINK(cuModuleGetFunction) LINK(cuLibraryLoadData) LINK(cuLibraryGetKernel)
+        LINK(cuLaunchKernel) LINK(cuCtxSynchronize) LINK(cuFuncSetAttribute) LINK(cuModuleGetFunctionCount)
+        LINK(cuModuleEnumerateFunctions)
+#endif
+    } else if (strcmp(way, "dlsym") == 0) {
+        found = dlsym(library, name);
+    } else if (strcmp(way, "dlvsym") == 0) {
+        found = dlvsym(library, name, "no version");
+        if (found == NULL) {
+            found = dlsym(library, name);
+        }
+    } else {
+        int status;
+        if (resolve == NULL) {
+            resolve = dlsym(library, "cuGetProcAddress_v2");
+        }
+        // The function that the program goes on with is that of the driver's own look-up.
+        void *again = NULL;
+        resolve("cuGetProcAddress", &again, 12000, 0, &status);
+        if (again != NULL) {
+            resolve = again;
+        }
+        resolve(plain, &found, 13000, strcmp(way, "thread") == 0 ? 2 : 0, &status);
+    }
+    if (found == NULL) {
+        fprintf(stderr, "no %s\n", name);
+        exit(1);
+    }
+    return (Function)found;
+}
+
+static void check(int answer, const char *what)
+{
+    if (answer != 0) {
+        printf("%s: error %d\n", what, answer);
+    }
+}
+
+static int has(int count, char **words, const char *word)
+{
+    for (int at = 3; at < count; at++) {
+        if (strcmp(words[at], word) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+enum { THREADS = 96 };
+
+int main(int count, char **words)
+{
+    way = words[1];
+    if (has(count, words, "early-fork")) {
+        // The child is the one that works.
+        const pid_t child = fork();
+        if (child != 0) {
+            int status = 0;
+            waitpid(child, &status, 0);
+            return WEXITSTATUS(status);
+        }
+    }
+    if (strcmp(way, "linked") != 0) {
+        library = dlopen("libcuda.so.1", RTLD_NOW);
+        if (library == NULL) {
+            puts("no driver");
+            return 0;
+        }
+    }
+    if (dlsym(RTLD_NEXT, "getpid") == NULL || dlsym(RTLD_DEFAULT, "no_such_function") != NULL) {
+        puts("dlsym is broken");
+    }
+    int device = 0;
+    void *context = NULL, *module = NULL, *function = NULL;
+    check(find("cuInit", "cuInit")(0), "cuInit");
+    check(find("cuDeviceGet", "cuDeviceGet")(&device, 0), "cuDeviceGet");
+    check(find("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain")(&context, device), "retain");
+    check(find("cuCtxSetCurrent", "cuCtxSetCurrent")(context), "set current");
+
+    const char *path = words[2];
+    char *image = calloc(1, 1 << 20);
+    const int by_name = strncmp(path, "file:", 5) == 0, wrapped = strncmp(path, "wrapped:", 8) == 0;
+    path += by_name ? 5 : wrapped ? 8 : 0;
+    if (has(count, words, "nvrtc")) {
+        // What a program compiles while it runs, to machine code.
+        void *compiler = dlopen("libnvrtc-test.so", RTLD_NOW);
+        const char *options[] = {"-arch=sm_90"};
+        size_t bytes = 0;
+        setenv("NVRTC_PTX", path, 1);
+        check(((Function)dlsym(compiler, "nvrtcCompileProgram"))(context, 1, options), "compile");
+        check(((Function)dlsym(compiler, "nvrtcGetCUBINSize"))(context, &bytes), "size");
+        check(((Function)dlsym(compiler, "nvrtcGetCUBIN"))(context, image), "code");
+        printf("compiled: %s\n", bytes > 0 ? "yes" : "no");
+        path = "/dev/null";
+    }
+    FILE *file = fopen(path, "rb");
+    const int is_compiled = image[0] != 0;
+    if (is_compiled) {
+    } else if (file == NULL || fread(image, 1, (1 << 20) - 1, file) == 0) {
+        return 2;
+    }
+    fclose(file);
+    struct { unsigned magic, version; void *data, *unused; } wrapper = {0x466243b1, 1, image, NULL};
+    const void *loaded = wrapped ? (void *)&wrapper : (void *)image;
+
+    const int is_library = has(count, words, "library");
+    const char *kernel = "walk";
+    if (is_library) {
+        check(find("cuLibraryLoadData", "cuLibraryLoadData")(&module, loaded, NULL, NULL, 0, NULL, NULL, 0), "load");
+        check(find("cuLibraryGetKernel", "cuLibraryGetKernel")(&function, module, kernel), "get");
+    } else if (by_name) {
+        check(find("cuModuleLoad", "cuModuleLoad")(&module, path), "load");
+        check(find("cuModuleGetFunction", "cuModuleGetFunction")(&function, module, kernel), "get");
+    } else {
+        check(find("cuModuleLoadData", "cuModuleLoadData")(&module, loaded), "load");
+        check(find("cuModuleGetFunction", "cuModuleGetFunction")(&function, module, kernel), "get");
+    }
+    if (has(count, words, "list")) {
+        unsigned functions = 0;
+        void *all[64];
+        check(find("cuModuleGetFunctionCount", "cuModuleGetFunctionCount")(&functions, module), "count");
+        check(find("cuModuleEnumerateFunctions", "cuModuleEnumerateFunctions")(all, functions, module), "list");
+        printf("functions %u\n", functions);
+    }
+    check(find("cuFuncSetAttribute", "cuFuncSetAttribute")(function, 9, 50), "attribute");
+
+    unsigned in[THREADS], out[THREADS] = {0}, total = 0;
+    for (unsigned at = 0; at < THREADS; at++) {
+        in[at] = at % 41;
+    }
+    Address input = 0, output = 0, sum = 0;
+    Function allocate = find("cuMemAlloc_v2", "cuMemAlloc"), up = find("cuMemcpyHtoD_v2", "cuMemcpyHtoD");
+    check(allocate(&input, sizeof in), "allocate");
+    check(allocate(&output, sizeof out), "allocate");
+    check(allocate(&sum, sizeof total), "allocate");
+    check(up(input, in, sizeof in), "copy");
+    check(up(output, out, sizeof out), "copy");
+    check(up(sum, &total, sizeof total), "copy");
+
+    unsigned threads = THREADS - 3;
+    void *parameters[] = {&input, &output, &sum, &threads};
+    struct { Address input, output, sum; unsigned threads; } buffer = {input, output, sum, threads};
+    // As long as its members: a compiler adds bytes behind them.
+    size_t size = offsetof(__typeof__(buffer), threads) + sizeof threads;
+    void *extra[] = {(void *)1, &buffer, (void *)2, &size, NULL};
+    const int has_extra = has(count, words, "extra");
+    void *stream = has(count, words, "capture") ? (void *)0x77 : NULL;
+    Function launch = find("cuLaunchKernel", "cuLaunchKernel");
+    const int launches = has(count, words, "twice") ? 2 : 1;
+    for (int round = 0; round < launches; round++) {
+        check(launch(function, 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
+              "launch");
+    }
+    if (has(count, words, "fail-last")) {
+        void *fails = NULL, *values[] = {&input};
+        check(find("cuModuleGetFunction", "cuModuleGetFunction")(&fails, module, "fail"), "get");
+        check(launch(fails, 1, 1, 1, 32, 1, 1, 0, NULL, values, NULL), "launch");
+    }
+    if (has(count, words, "fork") && fork() == 0) {
+        // A forked child cannot use the driver: what it calls must not touch the parent's trace.
+        launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+        exit(0);
+    }
+    while (wait(NULL) > 0) {
+    }
+    check(find("cuCtxSynchronize", "cuCtxSynchronize")(), "synchronize");
+    Function down = find("cuMemcpyDtoH_v2", "cuMemcpyDtoH");
+    check(down(out, output, sizeof out), "copy back");
+    check(down(&total, sum, sizeof total), "copy back");
+    for (unsigned at = 0; at < THREADS; at++) {
+        printf("%u ", out[at]);
+    }
+    printf("\nsum %u\n", total);
+    if (has(count, words, "reset")) {
+        check(find("cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset")(device), "reset");
+    }
+    fflush(stdout);
+    if (has(count, words, "exit")) {
+        _exit(7);
+    }
+    if (has(count, words, "abort")) {
+        abort();
+    }
+    return 5;
+}

@@ -1,0 +1,348 @@
+//! Programs that use a driver, run with the shim in them: the same output and exit code as without, and traces that
+//! are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use warptrace_decoder::TraceFile;
+
+/// What the tests run: the compiled programs, and the driver beside them.
+struct Built {
+    folder: TempDir,
+    shim: PathBuf,
+}
+
+/// Compiles the programs; `None`, and a word, without a C compiler.
+fn built() -> Option<&'static Built> {
+    static BUILT: OnceLock<Option<Built>> = OnceLock::new();
+    BUILT.get_or_init(build).as_ref()
+}
+
+fn build() -> Option<Built> {
+    if Command::new("cc").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no C compiler, `cc`");
+        return None;
+    }
+    let tests = std::env::current_exe().expect("a test has a path");
+    let deps = tests.parent().expect("it is in a folder");
+    let target = deps.parent().expect("which is in another");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(target.join("examples/libtest_driver.so"), folder.path().join("libcuda.so.1"))
+        .expect("cargo builds examples with the tests");
+    std::os::unix::fs::symlink("libcuda.so.1", folder.path().join("libcuda.so")).expect("a link");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/app.c");
+    for (name, more) in [("app", &[][..]), ("app-linked", &["-DLINKED", "-lcuda"][..])] {
+        let status = Command::new("cc")
+            .args(["-w", "-o"])
+            .arg(folder.path().join(name))
+            .arg(&source)
+            .arg(format!("-L{}", folder.path().display()))
+            .args(more)
+            .args(["-ldl", "-Wl,--allow-shlib-undefined"])
+            .status();
+        assert!(status.expect("cc runs").success(), "{name}");
+    }
+    let status = Command::new("cc")
+        .args(["-w", "-shared", "-fPIC", "-o"])
+        .arg(folder.path().join("libnvrtc-test.so"))
+        .arg(source.with_file_name("nvrtc.c"))
+        .status();
+    assert!(status.expect("cc runs").success(), "nvrtc");
+    let shim = deps.join("libwarptrace_shim.so");
+    assert!(shim.is_file(), "cargo builds the library with its tests");
+    Some(Built { folder, shim })
+}
+
+/// One run of the program.
+struct Run {
+    folder: TempDir,
+    output: Output,
+}
+
+impl Run {
+    fn stdout(&self) -> String {
+        String::from_utf8(self.output.stdout.clone()).expect("text")
+    }
+
+    /// What reached the driver.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// What the processes reported, without the lines that name them.
+    fn report(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for entry in std::fs::read_dir(self.folder.path()).expect("a folder").flatten() {
+            if entry.file_name().to_string_lossy().starts_with("process-") {
+                let text = std::fs::read_to_string(entry.path()).expect("a report");
+                lines.extend(text.lines().skip(1).map(str::to_owned));
+            }
+        }
+        lines
+    }
+
+    fn trace(&self) -> TraceFile {
+        TraceFile::open(self.folder.path().join("t.wtrc")).expect("a trace")
+    }
+
+    /// Checks that the trace is whole, and answers its launches and events.
+    fn verified(&self) -> (u64, u64) {
+        let trace = self.trace();
+        let report = trace.verify();
+        assert!(report.is_ok(), "{report}");
+        (report.launches, report.events)
+    }
+}
+
+fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs the program, with the shim if `traced`.
+fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> Run {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = if words[0] == "linked" { "app-linked" } else { "app" };
+    let mut command = Command::new(built.folder.path().join(program));
+    command
+        .args(words)
+        .env("LD_LIBRARY_PATH", built.folder.path())
+        .env("TEST_DRIVER_LOG", folder.path().join("log"))
+        .env_remove("LD_PRELOAD");
+    if traced {
+        command
+            .env("LD_PRELOAD", &built.shim)
+            .env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"))
+            .env("WARPTRACE_RUN_REPORT", folder.path())
+            .env("WARPTRACE_RUN_MEMORY", "8MiB");
+    }
+    command.envs(variables.iter().copied());
+    let output = command.output().expect("it runs");
+    Run { folder, output }
+}
+
+/// Runs the program without and with the shim; the same comes out.
+fn both(words: &[&str]) -> Option<Run> {
+    let built = built()?;
+    let plain = run(built, false, words, &[]);
+    let traced = run(built, true, words, &[]);
+    assert_eq!(plain.stdout(), traced.stdout(), "{words:?}: {:?}", traced.report());
+    assert_eq!(plain.output.status, traced.output.status, "{words:?}");
+    assert_eq!(String::from_utf8_lossy(&traced.output.stderr), "", "{words:?}");
+    // The tracer's own kernels need a device compiler when this is built.
+    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return None;
+    }
+    Some(traced)
+}
+
+#[test]
+fn a_program_is_traced_however_it_finds_the_driver() {
+    let image = data("kernels.ptx");
+    for way in ["dlsym", "dlvsym", "proc", "thread", "linked"] {
+        let Some(traced) = both(&[way, &image]) else { return };
+        assert_eq!(traced.verified().0, 1, "{way}: {:?}", traced.report());
+        assert!(traced.verified().1 > 100, "{way}: {:?}", traced.report());
+        assert!(traced.log().contains("image traced PTX") && traced.log().contains("launch walk$traced"));
+        assert!(traced.report()[0].contains("events of 1 launch, 1 kernel"), "{:?}", traced.report());
+    }
+}
+
+#[test]
+fn images_of_all_kinds_are_traced_or_said_not_to_be() {
+    for (image, more) in [
+        ("kernels-none.fatbin", "twice"),
+        ("kernels-speed.fatbin", "library"),
+        ("kernels-size.fatbin", "extra"),
+    ] {
+        for prefix in ["", "wrapped:"] {
+            let Some(traced) = both(&["dlsym", &format!("{prefix}{}", data(image)), more]) else { return };
+            assert!(traced.verified().1 > 100, "{image}: {:?}", traced.report());
+        }
+    }
+    let Some(traced) = both(&["dlsym", &format!("file:{}", data("kernels-size.fatbin"))]) else { return };
+    assert_eq!(traced.verified().0, 1);
+    let Some(traced) = both(&["dlsym", &data("kernels-cubin.fatbin")]) else { return };
+    let lines = traced.report();
+    assert!(
+        lines[0].contains("not traced: 1 launch of walk: only machine code; build with -gencode"),
+        "{lines:?}"
+    );
+    assert!(!traced.folder.path().join("t.wtrc").exists());
+}
+
+#[test]
+fn functions_are_listed_without_their_copies() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "list"]) else { return };
+    assert!(traced.stdout().contains("functions 3"), "{}", traced.stdout());
+}
+
+#[test]
+fn what_a_program_compiles_to_machine_code_is_traced_from_ptx() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx"), "nvrtc"];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[]);
+    // The driver for tests cannot run machine code: without the shim the launch fails.
+    assert!(plain.log().contains("image machine code") && plain.stdout().contains("compiled: yes"));
+    assert!(traced.log().contains("image traced PTX") && traced.stdout().contains("compiled: yes"));
+}
+
+#[test]
+fn attributes_are_set_on_the_copy_too() {
+    let Some(traced) = both(&["proc", &data("kernels.ptx")]) else { return };
+    let log = traced.log();
+    assert!(
+        log.contains("attribute 9 50 of walk\n") && log.contains("attribute 9 50 of walk$traced"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_kernel_that_fails_leaves_what_came_before_it() {
+    // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
+    let Some(traced) = both(&["proc", &data("kernels.ptx"), "fail-last"]) else { return };
+    assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
+    let trace = traced.trace();
+    assert_eq!(trace.launches().count(), 2);
+    assert!(trace.verify().events > 100, "{:?}", traced.report());
+    assert!(traced.report()[0].contains("it ends early"), "{:?}", traced.report());
+}
+
+#[test]
+fn a_launch_into_a_graph_runs_untraced_and_is_said() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "capture"]) else { return };
+    assert!(traced.report()[0].contains("captured into a graph"), "{:?}", traced.report());
+    assert!(!traced.log().contains("launch walk$traced"));
+}
+
+#[test]
+fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "early-fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}
+
+#[test]
+fn a_process_that_ends_without_a_word_leaves_its_frames() {
+    for action in ["exit", "abort"] {
+        let Some(traced) = both(&["linked", &data("kernels.ptx"), action]) else { return };
+        let trace = traced.trace();
+        assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
+    }
+    // The context's end is the trace's.
+    let Some(traced) = both(&["proc", &data("kernels.ptx"), "reset", "abort"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}
+
+#[test]
+fn what_the_driver_refuses_is_loaded_as_it_is() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels-size.fatbin")];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[("TEST_DRIVER_REFUSES", "1")]);
+    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
+    assert!(traced.report()[0].contains("the driver refused its PTX"), "{:?}", traced.report());
+    assert!(traced.log().contains("image fatbin") && traced.log().contains("launch walk ["));
+}
+
+#[test]
+fn kernels_that_were_not_asked_for_run_as_they_are() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx")];
+    for (pattern, is_traced) in [("w*k", true), ("scale*", false)] {
+        let traced = run(built, true, &words, &[("WARPTRACE_RUN_KERNEL", pattern)]);
+        assert_eq!(
+            traced.log().contains("launch walk$traced"),
+            is_traced,
+            "{pattern}: {:?}",
+            traced.report()
+        );
+    }
+}
+
+#[test]
+fn as_many_launches_are_recorded_as_were_asked_for() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx"), "twice"];
+    let traced = run(built, true, &words, &[("WARPTRACE_RUN_LAUNCHES", "1")]);
+    let log = traced.log();
+    assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
+    assert!(
+        traced.report()[1].contains("1 launch of walk: recorded were its first 1"),
+        "{:?}",
+        traced.report()
+    );
+    assert_eq!(traced.verified().0, 1);
+}
+
+#[test]
+fn damaged_images_are_the_drivers_to_judge() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("damaged");
+    let mut fatbin = std::fs::read(data("kernels-size.fatbin")).expect("a fixture");
+    for at in [16, 24, 60, 128, 200, 900] {
+        fatbin[at] ^= 0x55;
+        std::fs::write(&path, &fatbin).expect("a file");
+        let path = path.to_str().expect("a plain name");
+        if both(&["dlsym", path]).is_none() {
+            return;
+        }
+    }
+    std::fs::write(&path, ".version 9.9\n.target sm_80\n.visible .entry walk(){ frobnicate.u32; ret; }")
+        .expect("a file");
+    let Some(traced) = both(&["dlsym", path.to_str().expect("a plain name")]) else { return };
+    assert!(traced.stdout().contains("error"), "{}", traced.stdout());
+}
+
+#[test]
+fn one_process_writes_a_file() {
+    let Some(built) = built() else { return };
+    let words = ["dlsym", &data("kernels.ptx")];
+    let first = run(built, true, &words, &[]);
+    let folder = first.folder.path().to_str().expect("a plain name").to_owned();
+    let file = first.folder.path().join("t.wtrc");
+    if !file.exists() {
+        return;
+    }
+    let same =
+        [("WARPTRACE_RUN_FILE", file.to_str().expect("a plain name")), ("WARPTRACE_RUN_REPORT", &folder)];
+    let before = std::fs::read(&file).expect("a trace");
+    let second = run(built, true, &words, &same);
+    assert_eq!(second.stdout(), first.stdout());
+    assert_eq!(std::fs::read(&file).expect("a trace"), before);
+    assert!(
+        first.report().iter().any(|line| line.contains("another process writes")),
+        "{:?}",
+        first.report()
+    );
+}
+
+#[test]
+fn programs_without_cuda_never_notice() {
+    let Some(built) = built() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    // No driver is found there.
+    let app = built.folder.path().join("app");
+    for (program, words) in
+        [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]
+    {
+        let run = |traced: bool| {
+            let mut command = Command::new(program);
+            command.args(words).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+            if traced {
+                command
+                    .env("LD_PRELOAD", &built.shim)
+                    .env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
+                command.env("WARPTRACE_RUN_REPORT", folder.path());
+            }
+            command.output().expect("it runs")
+        };
+        assert_eq!(run(false), run(true), "{program}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
