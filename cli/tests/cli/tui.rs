@@ -26,6 +26,11 @@ const fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }
 
+/// A number of rows or columns.
+fn some(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
+}
+
 impl Terminal {
     fn start(program: &str, arguments: &[&str]) -> Self {
         let pair = native_pty_system().openpty(size(100, 30)).unwrap();
@@ -34,7 +39,7 @@ impl Terminal {
         command.env("TERM", "xterm-256color");
         command.cwd(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
         let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(30), cells(100), 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(some(30), some(100), 0)));
         let (mut output, shown) = (pair.master.try_clone_reader().unwrap(), Arc::clone(&screen));
         let is_read = Arc::new(AtomicBool::new(true));
         let reads = Arc::clone(&is_read);
@@ -98,11 +103,6 @@ impl Terminal {
     }
 }
 
-/// Rows or columns.
-fn cells(count: u16) -> NonZero<u16> {
-    NonZero::new(count).expect("not 0")
-}
-
 #[test]
 fn keys_go_through_a_trace() {
     let folder = Folder::new();
@@ -119,7 +119,7 @@ fn keys_go_through_a_trace() {
     terminal.press("\r");
     terminal.wait_for(&["run 1 of ", "launch 0 block "]);
     // Another size is drawn anew.
-    terminal.screen.lock().unwrap().screen_mut().set_size(cells(20), cells(40));
+    terminal.screen.lock().unwrap().screen_mut().set_size(some(20), some(40));
     terminal.master.resize(size(40, 20)).unwrap();
     terminal.press("3");
     terminal.wait_for(&["launch block warp", "q quit"]);
