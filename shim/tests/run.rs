@@ -192,6 +192,17 @@ fn what_a_program_compiles_to_machine_code_is_traced_from_ptx() {
 }
 
 #[test]
+fn a_single_text_that_a_program_links_is_traced() {
+    let Some(built) = built() else { return };
+    for (action, is_traced) in [("link", true), ("link-two", false)] {
+        let traced = run(built, true, &["proc", &data("kernels.ptx"), action], &[]);
+        let log = traced.log();
+        assert_eq!(log.contains("image traced PTX"), is_traced, "{action}: {log}");
+        assert_eq!(log.contains("image machine code"), !is_traced, "{action}: {log}");
+    }
+}
+
+#[test]
 fn attributes_are_set_on_the_copy_too() {
     let Some(traced) = both(&["proc", &data("kernels.ptx")]) else { return };
     let log = traced.log();
