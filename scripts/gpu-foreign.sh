@@ -101,10 +101,11 @@ row() {
         answer "$name" "$scratch/traced.out" > "$scratch/b"
         [ "$code" = "$traced_code" ] && cmp -s "$scratch/a" "$scratch/b" && same=yes
         verified=$([ "$(cat "$scratch/verified")" = 0 ] && echo yes || echo no)
-        events=$(sed -n 's/.*events: \([0-9,]*\).*/\1/p' "$scratch/verify" | head -1)
-        launches=$(sed -n 's/.*launches: \([0-9,]*\).*/\1/p' "$scratch/verify" | head -1)
+        events=$(sed -n 's/^decoded *events: \([0-9]*\).*/\1/p' "$scratch/verify")
+        launches=$(sed -n 's/.*launches: \([0-9]*\).*/\1/p' "$scratch/verify" | head -1)
+        inside=$(sed -n 's/.*kernels took \([0-9.]*\) ms.*/\1/p' "$scratch/traced.err" | head -1)
         traced=$(kernel_ms "$name" "$scratch/traced.out" "$scratch/traced.err")
-        echo "| $name | $points | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | $alone_wall | $traced_wall |"
+        echo "| $name | $points | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | ${inside:--} | $alone_wall | $traced_wall |"
     done
 }
 
@@ -115,8 +116,8 @@ row() {
     echo "Programs are compiled by \`nvcc -O3 -lineinfo -arch=$ARCH\` and run unchanged: alone, and traced. *Same*: the same output and exit code. *Kernel* is the program's own figure, the median"
     echo "between device events around its launches; traced this includes what the tracer does between launches. *Whole* is the program's wall time, milliseconds; one run each, after one that warms up."
     echo
-    echo "| program | points | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | whole alone, ms | traced, ms |"
-    echo "| --- | --- | --- | --- | --: | --: | --: | --: | --: | --: | --: |"
+    echo "| program | points | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | kernels in all, ms | whole alone, ms | traced, ms |"
+    echo "| --- | --- | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |"
     for name in $baselines $examples; do
         wanted "$name" || continue
         source=$root/examples/cuda/$name.cu flags=

@@ -3,10 +3,25 @@
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
+use warptrace_decoder::TraceFile;
+
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Most parts of a path that is looked for; real ones have fewer.
 const MAX_PARTS: usize = 64;
+
+/// Reads the lines of a source that a trace names: of the text that the trace itself keeps under this name, else of
+/// a file, as [`read_source`] does. A text that is damaged, or has more than 4 MiB, is none.
+pub fn source_lines(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
+    match trace.text(file) {
+        Ok(Some(kept)) if kept.text.len() as u64 <= MAX_FILE_BYTES => Some(lines(&kept.text)),
+        _ => read_source(file, folders),
+    }
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.replace('\t', "    ")).collect()
+}
 
 /// Reads the lines of a source file that a trace names.
 ///
@@ -54,7 +69,7 @@ fn read_inside(folder: &Path, path: &Path) -> Option<Vec<String>> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return None;
     }
-    Some(String::from_utf8_lossy(&bytes).lines().map(|line| line.replace('\t', "    ")).collect())
+    Some(lines(&String::from_utf8_lossy(&bytes)))
 }
 
 #[cfg(test)]

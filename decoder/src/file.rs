@@ -8,7 +8,7 @@ use std::path::Path;
 
 use warptrace_format::file::{
     AccountsHeader, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
-    SectionHeader, Tag, check_body, decode_accounts,
+    SectionHeader, SourceText, Tag, check_body, decode_accounts,
 };
 use warptrace_format::pool::WarpAccount;
 
@@ -120,6 +120,8 @@ pub struct TraceFile {
     pub(crate) launches: BTreeMap<u32, LaunchInfo>,
     pub(crate) early_ends: BTreeMap<u32, EarlyEnd>,
     pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
+    /// Sections of texts.
+    pub(crate) texts: Vec<IndexEntry>,
     pub(crate) completeness: Completeness,
 }
 
@@ -251,6 +253,29 @@ impl TraceFile {
         let body = section.split_off(SECTION_HEADER_BYTES);
         check_body(entry.kind, &header, &body, offset)?;
         Ok(body)
+    }
+
+    /// Reads the text that the file keeps under a name, which locations give for their file; `None` if there is
+    /// none. Of several under one name the last one counts.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or one of its texts is damaged.
+    pub fn text(&self, name: &str) -> Result<Option<SourceText>, DecodeError> {
+        for entry in self.texts.iter().rev() {
+            let body = self.load_body(entry)?;
+            let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
+            if SourceText::decode_name(&body, at)? == name {
+                return Ok(Some(SourceText::decode(&body, at)?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a text for its errors.
+    pub(crate) fn check_text(&self, entry: &IndexEntry) -> Result<(), DecodeError> {
+        let body = self.load_body(entry)?;
+        SourceText::decode(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        Ok(())
     }
 
     /// Reads a frame and compares it with the index.

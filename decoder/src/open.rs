@@ -27,13 +27,13 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, early_ends, mut sections, .. } = contents;
+    let Contents { metadata, launches, early_ends, mut sections, texts, .. } = contents;
     let metadata = metadata.into_metadata();
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
         track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
     }
-    Ok(TraceFile { source, length, metadata, launches, early_ends, sections, completeness })
+    Ok(TraceFile { source, length, metadata, launches, early_ends, sections, texts, completeness })
 }
 
 /// Why a way of opening failed.
@@ -138,13 +138,14 @@ struct Contents {
     launches: BTreeMap<u32, LaunchInfo>,
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
+    texts: Vec<IndexEntry>,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, count: 0 }
+        Self { metadata, launches, early_ends, sections, texts: Vec::new(), count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {
@@ -170,6 +171,12 @@ impl Contents {
         self.count_one(at)?;
         let additions = Additions::decode(body, body_offset(at))?;
         self.metadata.add(additions).map_err(|error| contradiction("MORE", at, &error))
+    }
+
+    fn add_text(&mut self, offset: u64, length: u64) -> Result<(), FormatError> {
+        self.count_one(offset)?;
+        self.texts.push(text_entry(offset, length));
+        Ok(())
     }
 
     fn add_launch(&mut self, launch: LaunchInfo, at: u64) -> Result<(), FormatError> {
@@ -258,6 +265,12 @@ fn frame_entry(header: &FrameHeader, offset: u64, length: u64) -> IndexEntry {
         chunks: header.chunks,
         events: header.events,
     }
+}
+
+/// The index entry of a kept text.
+fn text_entry(offset: u64, length: u64) -> IndexEntry {
+    let (kind, launch, track) = (SectionKind::Text, 0, 0);
+    IndexEntry { kind, offset, length, launch, track, first_warp: 0, last_warp: 0, chunks: 0, events: 0 }
 }
 
 /// The index entry of an accounting section.

@@ -54,6 +54,9 @@ impl TraceFile {
         for location in &self.metadata().locations {
             known[usize::from(location.id)] = true;
         }
+        for text in &self.texts {
+            self.check_text(text).unwrap_or_else(|error| report.add(Problem::Unreadable(error)));
+        }
         let mut checked = 0;
         for launch in self.launches().map(LaunchInfo::number) {
             report.launches += 1;

@@ -6,7 +6,7 @@ mod support;
 use support::metadata;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Additions, LaunchInfo, LocationInfo};
+use warptrace_format::file::{Additions, LaunchInfo, LocationInfo, SourceText};
 use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
@@ -99,4 +99,30 @@ fn additions_that_contradict_what_is_there_end_what_can_be_read() {
     let Completeness::Prefix { valid_bytes, reason } = trace.completeness() else { panic!("no prefix") };
     assert_eq!(*valid_bytes, next as u64);
     assert!(reason.to_string().contains("both have the id 21"), "{reason}");
+}
+
+#[test]
+fn texts_are_kept_and_checked() {
+    let text = |name: &str, text: &str| SourceText { name: name.into(), text: text.into() };
+    let mut writer =
+        TraceWriter::create(Vec::new(), &metadata(vec![CodecSpec::Raw]), WriterOptions::default()).unwrap();
+    for kept in [text("a.ptx", "first\n"), text("b.ptx", &"ret;\n".repeat(1000)), text("a.ptx", "later\n")] {
+        writer.add_text(&kept).unwrap();
+    }
+    assert!(writer.add_text(&text("", "")).is_err());
+    record(&mut writer, launch(0, 0)).unwrap();
+    let bytes = writer.finish().unwrap().0;
+    // With the index and without it.
+    for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert_eq!(trace.text("a.ptx").unwrap().unwrap().text, "later\n");
+        assert_eq!(trace.text("b.ptx").unwrap().unwrap().text.len(), 5000);
+        assert!(trace.text("c.ptx").unwrap().is_none());
+    }
+    assert!(TraceFile::from_bytes(bytes.clone()).unwrap().verify().is_ok());
+    let mut damaged = bytes;
+    let at = sections(&damaged, b"TEXT")[1] + 24 + 16;
+    damaged[at] ^= 1;
+    let trace = TraceFile::from_bytes(damaged).unwrap();
+    assert!(trace.text("b.ptx").is_err() && !trace.verify().is_ok());
 }

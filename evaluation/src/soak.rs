@@ -75,7 +75,8 @@ fn record(
 pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let mut device = machine::open(arguments.device)?;
     let machine = Machine::of(&*device);
-    let selection = Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
+    let selection =
+        Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
     let subjects = subjects::measured(&selection)?
         .iter()
         .map(|case| case.make().map(|subject| (case.name(), subject)))

@@ -81,7 +81,7 @@ pub fn report<'a>(
 ) -> Result<Report, ReportError> {
     let compared = base.map(|base| compared(trace, options, &base)).transpose()?;
     let analysis = analyse(trace, &options.selection)?;
-    let files = lines::read_files(&analysis, &options.sources, Limits::FULL);
+    let files = lines::read_files(trace, &analysis, &options.sources, Limits::FULL);
     let names = Names::new(trace);
     let parts = Parts { trace, options, analysis, names, files, compared };
     let mut limits = Limits::FULL;

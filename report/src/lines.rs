@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, LineFigures, read_source, share};
+use warptrace_analysis::{Analysis, LineFigures, share, source_lines};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -114,11 +114,17 @@ struct Lines<'a> {
 pub(crate) type Files = BTreeMap<String, Option<Vec<String>>>;
 
 /// Reads the files in which warps came to trace points.
-pub(crate) fn read_files(analysis: &Analysis, folders: &[PathBuf], limits: Limits) -> Files {
+pub(crate) fn read_files(
+    trace: &TraceFile,
+    analysis: &Analysis,
+    folders: &[PathBuf],
+    limits: Limits,
+) -> Files {
     let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::hottest(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            let lines = if bytes < MAX_SOURCE_BYTES { read_source(&line.file, folders) } else { None };
+            let lines =
+                if bytes < MAX_SOURCE_BYTES { source_lines(trace, &line.file, folders) } else { None };
             bytes += lines.iter().flatten().map(String::len).sum::<usize>();
             files.insert(line.file.clone(), lines);
         }

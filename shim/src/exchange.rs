@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::CString;
 
 use warptrace_format::file::LocationInfo;
+use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::location::LocationKind;
 use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, mark};
@@ -30,6 +31,8 @@ pub(crate) struct TracedModule {
     pub(crate) locations: Vec<LocationInfo>,
     /// Functions without points, and why.
     pub(crate) skipped: Vec<(String, String)>,
+    /// The PTX under the name that locations give for their file, if they lie in it.
+    pub(crate) kept: Option<(String, String)>,
 }
 
 /// A kernel with a traced copy in its module.
@@ -95,7 +98,12 @@ pub(crate) fn exchange(
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let deep = deep_kernels(ptx);
     let has_marker = |point: &&Point| !implied.iter().any(|found| found.points.contains(&point.id));
-    let locations: Vec<LocationInfo> = points.iter().filter(has_marker).map(location).collect();
+    // Where the compiler left no lines of its source, those of the PTX stand for them.
+    let ptx_name = format!("{}-{first_id}.ptx", names::readable(&kernels[0].name));
+    let marked = points.iter().filter(has_marker);
+    let locations: Vec<LocationInfo> = marked.map(|point| location(point, &ptx_name)).collect();
+    let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
+    let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let mut traced = Vec::new();
     for kernel in kernels {
         let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
@@ -114,7 +122,7 @@ pub(crate) fn exchange(
         });
     }
     let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
-    Ok((text, TracedModule { kernels: traced, locations, skipped }))
+    Ok((text, TracedModule { kernels: traced, locations, skipped, kept }))
 }
 
 /// Alignment of the parameter that traced copies have more.
@@ -129,7 +137,7 @@ fn marked(
     let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
     let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
     let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
-    let module = TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped };
+    let module = TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped, kept: None };
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
@@ -160,7 +168,7 @@ fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>,
 }
 
 /// Describes a point for the file: where the source has it, or the PTX.
-fn location(point: &Point) -> LocationInfo {
+fn location(point: &Point, ptx_name: &str) -> LocationInfo {
     let (kind, description) = match point.kind {
         PointKind::Entry => (LocationKind::Entry, LocationKind::Entry.meaning()),
         PointKind::LoopBody => (LocationKind::LoopBody, LocationKind::LoopBody.meaning()),
@@ -171,7 +179,7 @@ fn location(point: &Point) -> LocationInfo {
     let function = names::readable(&point.function);
     let (file, line, column) = match &point.source {
         Some(source) => (source.file.to_string(), source.line, source.column),
-        None => (format!("{}.ptx", point.function), clamped(point.ptx_line), clamped(point.ptx_column)),
+        None => (ptx_name.to_owned(), clamped(point.ptx_line), clamped(point.ptx_column)),
     };
     let word = match point.kind {
         PointKind::Entry => "entry",

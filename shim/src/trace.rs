@@ -236,6 +236,9 @@ impl Recorder {
             let kernels: Vec<(&str, &str)> =
                 module.kernels.iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
             self.session.add_kernels(&kernels, module.locations.clone())?;
+            if let Some((name, ptx)) = &module.kept {
+                self.session.keep_text(name, ptx)?;
+            }
             self.told.insert(code.number);
         }
         Ok(())

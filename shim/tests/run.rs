@@ -152,6 +152,26 @@ fn a_program_is_traced_however_it_finds_the_driver() {
 }
 
 #[test]
+fn where_the_source_has_no_lines_the_trace_keeps_the_ptx() {
+    let text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
+    let is_source = |line: &&str| line.trim_start().starts_with(".loc");
+    let bare: String = text.lines().filter(|line| !is_source(line)).map(|line| format!("{line}\n")).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bare.ptx");
+    std::fs::write(&path, &bare).expect("a file");
+    let Some(traced) = both(&["dlsym", path.to_str().expect("a path")]) else { return };
+    let trace = TraceFile::open(traced.folder.path().join("t.wtrc")).expect("a trace");
+    let location = &trace.metadata().locations[0];
+    let kept = trace.text(&location.file).expect("sound").expect("kept");
+    assert_eq!(kept.text, bare);
+    assert!(location.line > 0 && kept.text.lines().count() >= location.line as usize);
+    // With lines of the source locations lie there.
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx")]) else { return };
+    let trace = TraceFile::open(traced.folder.path().join("t.wtrc")).expect("a trace");
+    assert!(trace.metadata().locations.iter().any(|location| location.file.ends_with(".cu")));
+}
+
+#[test]
 fn images_of_all_kinds_are_traced_or_said_not_to_be() {
     for (image, more) in [
         ("kernels-none.fatbin", "twice"),

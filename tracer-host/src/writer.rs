@@ -3,6 +3,7 @@
 //! ```text
 //! create ── preamble, META
 //! add  ── MORE                      kernels and locations, before their launches
+//! add_text ── TEXT                  a text that locations lie in
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, …             once for each launch and track
@@ -28,7 +29,9 @@ use rayon::prelude::*;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
-pub use warptrace_format::file::{Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata};
+pub use warptrace_format::file::{
+    Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SourceText,
+};
 use warptrace_format::file::{
     EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
     encode_index, encode_preamble, encode_section,
@@ -131,6 +134,19 @@ impl<W: Write + Send> TraceWriter<W> {
         let (at, length) = (self.summary.bytes, section.len() as u64);
         self.put(&section)?;
         self.index.push(launch_entry(SectionKind::Additions, 0, at, length));
+        self.flush()
+    }
+
+    /// Keeps a text that locations lie in, and flushes.
+    ///
+    /// # Errors
+    /// A text that a reader would refuse, an I/O error.
+    pub fn add_text(&mut self, text: &SourceText) -> Result<(), WriteError> {
+        self.check_usable(1)?;
+        let section = text.encode_section(self.options.compression)?;
+        let (at, length) = (self.summary.bytes, section.len() as u64);
+        self.put(&section)?;
+        self.index.push(launch_entry(SectionKind::Text, 0, at, length));
         self.flush()
     }
 

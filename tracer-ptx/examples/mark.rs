@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(&input)?;
     let marked = mark(&text, &PointOptions { points, ..PointOptions::default() })?;
     for point in &marked.points {
-        let kind = format!("{:?}{}", point.kind, if point.counted { ", counted" } else { "" });
+        let kind = format!("{}{}", point.kind, if point.counted { ", counted" } else { "" });
         print!(
             "{:>5}  in {:>5}  {kind:<20}  {}, block {}, line {}:{}",
             point.id, point.parent, point.function, point.block, point.ptx_line, point.ptx_column

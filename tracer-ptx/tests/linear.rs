@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use warptrace_ptx::points::{PointOptions, Points, mark};
+use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_ptx::{Cfg, Edits, Module, Span, call_graph};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -16,8 +17,15 @@ fn read(name: &str, text: &str) {
             let _ = Cfg::new(body);
         }
     }
-    let _ = mark(text, &PointOptions::default());
     assert!(start.elapsed() < LIMIT, "{name} took {:?}", start.elapsed());
+}
+
+fn trace(name: &str, text: &str) {
+    for points in Points::ALL {
+        let start = Instant::now();
+        let _ = mark(text, &PointOptions { points, ..PointOptions::default() });
+        assert!(start.elapsed() < LIMIT, "{name}, {points}: {:?}", start.elapsed());
+    }
 }
 
 #[test]
@@ -69,7 +77,9 @@ fn repeated_pieces() {
         let repeated = piece.repeat((1 << 20) / piece.len());
         read(piece, &format!(".version 7.8\n.target sm_80\n{repeated}"));
         read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ {repeated}"));
-        read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ L: {repeated} }}"));
+        let body = format!(".version 7.8\n.target sm_80\n.entry k() {{ L: {repeated} }}");
+        read(piece, &body);
+        trace(piece, &body);
         read(piece, &format!(".version 7.8\n.target sm_80\n.entry k() {{ a {repeated}; }}"));
         read(piece, &format!(".version 7.8\n.target sm_80\n.func f({repeated}"));
         read(piece, &format!(".version 7.8\n.target sm_80\n.func f() {repeated}"));
@@ -87,11 +97,7 @@ fn kernel(count: usize, line: impl Fn(usize) -> String) -> String {
 fn flow_graphs() {
     let read = |name: &str, text: &str| {
         read(name, text);
-        for points in [Points::Branches, Points::Loops] {
-            let start = Instant::now();
-            let _ = mark(text, &PointOptions { points, ..PointOptions::default() });
-            assert!(start.elapsed() < LIMIT, "{name}, {points}: {:?}", start.elapsed());
-        }
+        trace(name, text);
     };
     let count = 50_000;
     read("early exits", &kernel(count, |_| "@p bra END;\n".to_owned()));
@@ -121,7 +127,13 @@ fn flow_graphs() {
     read("blanks", &kernel(count, |n| format!("L{n}:          @p bra L{n};          ")));
     let functions: String =
         (0..count / 10).map(|n| format!(".func f{n}() {{ call f{}; ret; }}\n", n + 1)).collect();
-    read("functions", &format!(".version 7.8\n.target sm_80\n{functions}"));
+    let functions = format!(".version 7.8\n.target sm_80\n{functions}");
+    read("functions", &functions);
+    let start = Instant::now();
+    let marked = mark(&functions, &PointOptions::default()).expect("it is PTX");
+    let options = Options { recording: Some(Recording::default()), ..Options::default() };
+    assert!(splice(&marked.text, &options).is_ok());
+    assert!(start.elapsed() < LIMIT, "splicing functions took {:?}", start.elapsed());
     let deep: String = (0..count).map(|n| format!("{{ L{n}: @p bra L0;\n")).collect();
     read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
 }

@@ -4,12 +4,14 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use warptrace_ptx::fuzzing;
 
-const TEXTS: [&str; 5] = [
+const TEXTS: [&str; 7] = [
     include_str!("golden/constructs.ptx"),
     include_str!("golden/nvcc-lineinfo.ptx"),
     include_str!("golden/llc.ptx"),
     include_str!("golden/rustc.ptx"),
     include_str!("golden/nvcc.ptx"),
+    include_str!("data/foreign/flow-lineinfo.ptx"),
+    include_str!("data/foreign/shapes.ptx"),
 ];
 
 /// Pieces that mean something.

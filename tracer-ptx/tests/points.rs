@@ -149,6 +149,16 @@ fn what_cannot_be_read_is_skipped_and_named() {
 }
 
 #[test]
+fn a_body_may_end_with_a_directive_that_ends_with_its_line() {
+    let text = ".version 7.8\n.target sm_80\n.entry k() {L:bra L;.loc 1 2 3}";
+    let options = Options { recording: Some(Recording::default()), ..Options::default() };
+    for points in Points::ALL {
+        let spliced = splice(&marked(text, points).text, &options).expect("it can be spliced");
+        assert!(warptrace_ptx::Module::parse(&spliced.text).is_ok(), "{}", spliced.text);
+    }
+}
+
+#[test]
 fn ids_end_at_65535() {
     let text = kernel("@%p1 bra A;\nmov.u32 %r1, 1;\nA: ret;");
     let two = text.clone() + &text[text.find(".visible").expect("a kernel")..].replace("k()", "second()");

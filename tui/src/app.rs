@@ -96,7 +96,7 @@ pub(crate) struct App {
     /// What a worker is to answer.
     pub(crate) requests: Vec<Request>,
     base: Selection,
-    /// Names of kernels with launches.
+    /// Names of kernels with launches that are looked at.
     kernels: Vec<String>,
     /// Whether keys have chosen a view or a line: then nothing else changes them.
     pub(crate) has_moved: bool,
@@ -113,8 +113,8 @@ impl App {
         let source = Source::read(&trace, folders);
         let names = Names::new(&trace);
         let mut kernels: Vec<String> = Vec::new();
-        for info in trace.launches() {
-            let name = kernel_name(&trace, info);
+        for (info, _) in selection.launches(&trace).unwrap_or_default() {
+            let name = kernel_name(&trace, &info);
             if !kernels.iter().any(|known| known == name) {
                 kernels.push(name.to_owned());
             }
@@ -143,7 +143,7 @@ impl App {
             source,
         };
         if let Some(&first) = app.source.points.first() {
-            app.line.at = first;
+            app.line.jump(first, page);
         }
         if app.ended_early().is_some() {
             app.view = View::Standing;
@@ -252,7 +252,7 @@ impl App {
         warps.sort_by_key(|&at| Reverse(analysis.warps[at].counts.idle));
         self.reading = Reading::Done(Figures { analysis, loops, warps });
         if !self.has_moved {
-            self.to_hottest();
+            self.go_to_hottest();
         }
         if self.view == View::Strip && self.strip.is_none() {
             self.open_strip();
@@ -260,7 +260,7 @@ impl App {
     }
 
     /// Goes to the hottest line.
-    pub(crate) fn to_hottest(&mut self) {
+    pub(crate) fn go_to_hottest(&mut self) {
         let order = self.source.hottest(&|location| self.counts(location));
         if let Some((row, _)) = order.first() {
             self.line.jump(*row, self.page);
@@ -269,7 +269,7 @@ impl App {
 
     /// Goes to the line with the next fewer idle lane slots, or the next more, and round; from a line without any to the
     /// hottest.
-    pub(crate) fn to_next_hottest(&mut self, is_forward: bool) {
+    pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
         let order = self.source.hottest(&|location| self.counts(location));
         let here = order.iter().position(|(row, _)| *row == self.line.at);
         let to = match here {

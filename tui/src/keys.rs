@@ -47,10 +47,10 @@ impl App {
             KeyCode::BackTab => self.turn(-1),
             KeyCode::Char(letter @ ('n' | 'p')) => {
                 if self.view == View::Source {
-                    self.to_next_hottest(letter == 'n');
+                    self.go_to_next_hottest(letter == 'n');
                 } else {
                     self.show(View::Source);
-                    self.to_hottest();
+                    self.go_to_hottest();
                 }
             }
             KeyCode::Enter => self.open(),
@@ -128,13 +128,13 @@ impl App {
             View::Source => {}
             View::Loops => {
                 let location = self.loop_head(self.head.at).map(|head| head.point.location);
-                self.to_source(location);
+                self.go_to_source(location);
             }
             View::Warps => self.open_strip(),
             View::Strip => {
                 let run = self.strip.as_ref().and_then(|strip| strip.read()?.first.get(strip.at));
                 let location = run.map(|run| run.location);
-                self.to_source(location);
+                self.go_to_source(location);
             }
             View::Standing => {
                 let group =
@@ -146,7 +146,7 @@ impl App {
         }
     }
 
-    fn to_source(&mut self, location: Option<u16>) {
+    fn go_to_source(&mut self, location: Option<u16>) {
         if let Some(row) = location.and_then(|location| self.source.row_of(location)) {
             self.view = View::Source;
             self.line.jump(row, self.page);

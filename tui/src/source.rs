@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::plain;
-use warptrace_analysis::{Counts, read_source};
+use warptrace_analysis::{Counts, source_lines};
 use warptrace_decoder::TraceFile;
 
+/// Files that are looked for at most.
+const MAX_FILES: usize = 1_000;
 /// Bytes of source after which no more files are read.
 const MAX_SOURCE_BYTES: usize = 32 << 20;
+
+/// Ids of locations by line; a location without a line has a key of its own.
+type Points = BTreeMap<(u32, u16), Vec<u16>>;
 
 /// A line of the screen.
 #[derive(Debug)]
@@ -40,7 +45,7 @@ pub(crate) struct Source {
 impl Source {
     /// Reads the files that the trace's table of locations names, in its order.
     pub(crate) fn read(trace: &TraceFile, folders: &[PathBuf]) -> Self {
-        let mut files: Vec<(&str, BTreeMap<(u32, u16), Vec<u16>>)> = Vec::new();
+        let mut files: Vec<(&str, Points)> = Vec::new();
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for info in &trace.metadata().locations {
             let number = *numbers.entry(&info.file).or_insert_with(|| {
@@ -53,16 +58,16 @@ impl Source {
         }
         let mut source = Self::default();
         let mut bytes = 0;
-        for (file, lines) in files {
-            let code =
-                (!file.is_empty() && bytes < MAX_SOURCE_BYTES).then(|| read_source(file, folders)).flatten();
+        for (number, (file, lines)) in files.into_iter().enumerate() {
+            let is_read = !file.is_empty() && number < MAX_FILES && bytes < MAX_SOURCE_BYTES;
+            let code = if is_read { source_lines(trace, file, folders) } else { None };
             bytes += code.iter().flatten().map(String::len).sum::<usize>();
             source.add_file(file, &lines, code.as_deref());
         }
         source
     }
 
-    fn add_file(&mut self, file: &str, lines: &BTreeMap<(u32, u16), Vec<u16>>, code: Option<&[String]>) {
+    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&[String]>) {
         let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
         let said = match code {
             _ if file.is_empty() => "locations without a file".to_owned(),

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::style::force_color_output;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 use warptrace_analysis::Selection;
 use warptrace_decoder::TraceFile;
 
 use crate::app::{App, Reading};
-use crate::draw::draw;
+use crate::draw::{draw, remove_colours};
 use crate::error::TuiError;
 use crate::work::Worker;
 
@@ -96,6 +97,9 @@ fn show(
     worker: &Worker,
     signals: &Signals,
 ) -> Result<(), TuiError> {
+    let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    // Without colours crossterm would write codes that undo what marks the chosen row.
+    force_color_output(true);
     let mut drawn: Option<Instant> = None;
     loop {
         while let Some(answer) = worker.answer().map_err(|_| TuiError::Worker)? {
@@ -108,7 +112,12 @@ fn show(
         let fills = matches!(app.reading, Reading::Going { .. });
         if drawn.is_none_or(|at| fills && at.elapsed() >= REDRAW) {
             app.tick();
-            terminal.draw(|frame| draw(frame, app))?;
+            terminal.draw(|frame| {
+                draw(frame, app);
+                if !has_colours {
+                    remove_colours(frame);
+                }
+            })?;
             drawn = Some(Instant::now());
         }
         if event::poll(WAIT)? {

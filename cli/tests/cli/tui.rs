@@ -2,6 +2,7 @@
 #![cfg(all(unix, feature = "tui"))]
 
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,11 @@ const fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }
 
+/// A number of rows or columns.
+fn some(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
+}
+
 impl Terminal {
     fn start(program: &str, arguments: &[&str]) -> Self {
         let pair = native_pty_system().openpty(size(100, 30)).unwrap();
@@ -33,7 +39,7 @@ impl Terminal {
         command.env("TERM", "xterm-256color");
         command.cwd(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
         let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(30, 100, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(some(30), some(100), 0)));
         let (mut output, shown) = (pair.master.try_clone_reader().unwrap(), Arc::clone(&screen));
         let is_read = Arc::new(AtomicBool::new(true));
         let reads = Arc::clone(&is_read);
@@ -113,7 +119,7 @@ fn keys_go_through_a_trace() {
     terminal.press("\r");
     terminal.wait_for(&["run 1 of ", "launch 0 block "]);
     // Another size is drawn anew.
-    terminal.screen.lock().unwrap().screen_mut().set_size(20, 40);
+    terminal.screen.lock().unwrap().screen_mut().set_size(some(20), some(40));
     terminal.master.resize(size(40, 20)).unwrap();
     terminal.press("3");
     terminal.wait_for(&["launch block warp", "q quit"]);

@@ -94,6 +94,9 @@ impl IndexReader<'_> {
         if entry.kind == SectionKind::EarlyEnd {
             return self.add_early_end(&entry);
         }
+        if entry.kind == SectionKind::Text {
+            return Ok(self.contents.add_text(entry.offset, entry.length)?);
+        }
         if entry.kind == SectionKind::Additions {
             let (_, body) = self.section(&entry, "MORE of the length that the index gives")?;
             return Ok(self.contents.add_additions(&body, entry.offset)?);

@@ -16,11 +16,11 @@
 //! ```text
 //! offset      of the section's header in the file, less the end of the entry before; of the first entry as it is
 //! length      of the section, header included
-//! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS, 4 MORE
-//! launch      less the one before, as zigzag; the number is 0 for MORE
-//! track       0 for LNCH, ENDS and MORE
-//! first warp  0 for LNCH, ENDS and MORE
-//! last warp   less the first warp; 0 for LNCH, ENDS and MORE
+//! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS, 4 MORE, 5 TEXT
+//! launch      less the one before, as zigzag; the number is 0 for MORE and TEXT
+//! track       0 but for FRAM and ACCT
+//! first warp  0 but for FRAM and ACCT
+//! last warp   less the first warp; 0 but for FRAM and ACCT
 //! chunks      FRAM only, else 0
 //! events      FRAM only, else 0
 //! ```
@@ -37,25 +37,26 @@ pub const INDEX_HEADER_BYTES: usize = 16;
 /// with a sign).
 const MAX_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
 /// The kinds that an index lists, by their number.
-const KINDS: [SectionKind; 5] = [
+const KINDS: [SectionKind; 6] = [
     SectionKind::Launch,
     SectionKind::Frame,
     SectionKind::Accounts,
     SectionKind::EarlyEnd,
     SectionKind::Additions,
+    SectionKind::Text,
 ];
 
 /// Where one section lies, and what it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`],
-    /// [`SectionKind::EarlyEnd`] or [`SectionKind::Additions`].
+    /// [`SectionKind::EarlyEnd`], [`SectionKind::Additions`] or [`SectionKind::Text`].
     pub kind: SectionKind,
     /// File offset of the section's header.
     pub offset: u64,
     /// Bytes of the section, header included.
     pub length: u64,
-    /// Launch number; 0 for additions.
+    /// Launch number; 0 for additions and texts.
     pub launch: u32,
     /// Track; 0 unless it is a frame's or accounts'.
     pub track: u32,
@@ -124,7 +125,7 @@ pub fn encode_index(
             return invalid("last warp", u64::from(entry.last_warp), "at least the first warp");
         };
         let Some(kind) = KINDS.iter().position(|&kind| kind == entry.kind) else {
-            return invalid("kind", 0, "LNCH, FRAM, ACCT, ENDS or MORE");
+            return invalid("kind", 0, "LNCH, FRAM, ACCT, ENDS, MORE or TEXT");
         };
         if let Some((field, value)) = entry.unused() {
             return invalid(field, value, "0 in an entry of this kind");
@@ -219,7 +220,12 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
         let kind = fields.varint("kind")?;
         entry.kind =
             usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind).copied()).ok_or_else(|| {
-                fields.invalid("kind", offset, kind, "0 (LNCH), 1 (FRAM), 2 (ACCT), 3 (ENDS) or 4 (MORE)")
+                fields.invalid(
+                    "kind",
+                    offset,
+                    kind,
+                    "0 (LNCH), 1 (FRAM), 2 (ACCT), 3 (ENDS), 4 (MORE) or 5 (TEXT)",
+                )
             })?;
     }
     let mut launch = 0;
@@ -344,7 +350,7 @@ mod tests {
             }
             assert!(decode_index(&bytes(1, rest), 0).is_ok(), "a frame has {name}");
         }
-        for kind in [KINDS[0], KINDS[2], KINDS[3], KINDS[4]] {
+        for kind in [KINDS[0], KINDS[2], KINDS[3], KINDS[4], KINDS[5]] {
             let error = encode_index(0, &[IndexEntry { kind, ..entry() }], Compression::None).unwrap_err();
             assert!(matches!(error, FormatError::Invalid { field: "track" | "chunks", .. }), "{error}");
         }
@@ -377,7 +383,7 @@ mod tests {
         refused(8, &[2], 1, "compression");
         refused(9, &[1], 1, "reserved");
         refused(16, &most64, 2, "offset");
-        refused(20, &[5], 1, "kind");
+        refused(20, &[6], 1, "kind");
         refused(21, &[1], 1, "launch");
         refused(21, &most64, 1, "launch");
         for (at, name) in [(22, "track"), (23, "first warp"), (24, "last warp"), (25, "chunks")] {

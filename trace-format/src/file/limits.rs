@@ -22,6 +22,10 @@ pub const MAX_PAYLOAD_BYTES: u32 = crate::chunk::MAX_CHUNK_BYTES - crate::chunk:
 pub const MAX_MESSAGE_BYTES: usize = 4096;
 /// Launches of a file that did not run to their end.
 pub const MAX_EARLY_ENDS: usize = 1024;
+/// Bytes of the name of a kept text.
+pub const MAX_TEXT_NAME_BYTES: usize = 4096;
+/// Bytes of a kept text before compression: 64 MiB.
+pub const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Warps in one accounting section.
 pub const MAX_ACCOUNTS: u32 = 65_536;
 /// Entries in one index section.

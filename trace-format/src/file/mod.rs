@@ -7,6 +7,7 @@
 //! │ META     │ tool, device, kernels, codecs, locations      exactly one, first
 //! ├──────────┤
 //! │ MORE …   │ kernels and locations known later             before their launches
+//! │ TEXT …   │ texts that locations lie in                   any number
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
@@ -49,6 +50,7 @@ mod metadata;
 mod metadata_error;
 mod preamble;
 mod section;
+mod text;
 mod trailer;
 
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
@@ -70,4 +72,5 @@ pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
+pub use text::SourceText;
 pub use trailer::{TRAILER_BYTES, Trailer};

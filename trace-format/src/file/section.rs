@@ -46,6 +46,8 @@ pub enum SectionKind {
     Metadata,
     /// Kernels and locations that became known while it was recorded.
     Additions,
+    /// A text that locations lie in.
+    Text,
     /// One kernel launch.
     Launch,
     /// Chunks.
@@ -62,9 +64,10 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Metadata,
         Self::Additions,
+        Self::Text,
         Self::Launch,
         Self::Frame,
         Self::Accounts,
@@ -78,6 +81,7 @@ impl SectionKind {
         Tag(match self {
             Self::Metadata => *b"META",
             Self::Additions => *b"MORE",
+            Self::Text => *b"TEXT",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Accounts => *b"ACCT",
@@ -92,6 +96,7 @@ impl SectionKind {
         match self {
             Self::Metadata => "META",
             Self::Additions => "MORE",
+            Self::Text => "TEXT",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Accounts => "ACCT",
@@ -112,6 +117,7 @@ impl SectionKind {
         match self {
             Self::Metadata
             | Self::Additions
+            | Self::Text
             | Self::Launch
             | Self::Frame
             | Self::Accounts
@@ -121,10 +127,11 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended still understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, or a text, still understands the
+    /// rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -141,6 +148,7 @@ impl SectionKind {
             Self::Launch => &[1, CHOSEN_VERSION],
             Self::Metadata
             | Self::Additions
+            | Self::Text
             | Self::Frame
             | Self::Accounts
             | Self::EarlyEnd
@@ -319,6 +327,7 @@ mod tests {
             [
                 (*b"META", 1, one),
                 (*b"MORE", 1, one),
+                (*b"TEXT", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"ACCT", 1, one),

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use warptrace_device::KernelModule;
-use warptrace_format::file::{Additions, LocationInfo};
+use warptrace_format::file::{Additions, LocationInfo, SourceText};
 
 use super::{Session, SessionError};
 
@@ -56,6 +56,15 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         let Some(worker) = &mut self.worker else { return Err(SessionError::Unusable) };
         self.tables.add(additions.clone())?;
         worker.add(additions)
+    }
+
+    /// Keeps a text in the file, for locations whose file is `name`: where nobody else may have it.
+    ///
+    /// # Errors
+    /// If name or text is longer than the format holds, or the file cannot be written.
+    pub fn keep_text(&mut self, name: &str, text: &str) -> Result<(), SessionError> {
+        let Some(worker) = &mut self.worker else { return Err(SessionError::Unusable) };
+        worker.keep(SourceText { name: name.to_owned(), text: text.to_owned() })
     }
 
     /// The index of a kernel; of several with this name, that of the one that was added last.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
-use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo};
+use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
 use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
@@ -98,6 +98,7 @@ enum Message {
     Write(Drained),
     /// Before launches of the kernels that it adds.
     Add(Additions),
+    Keep(SourceText),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -148,6 +149,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn add(&mut self, additions: Additions) -> Result<(), SessionError> {
         self.send(Message::Add(additions))
+    }
+
+    /// Hands over a text that the file is to keep.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn keep(&mut self, text: SourceText) -> Result<(), SessionError> {
+        self.send(Message::Keep(text))
     }
 
     /// Waits until all is written: what was counted so far.
@@ -231,6 +240,7 @@ impl<W: Write + Send> Work<W> {
                     let _ = self.empty.send(drained.emptied());
                 }
                 Message::Add(additions) => self.writer.add(&additions)?,
+                Message::Keep(text) => self.writer.add_text(&text)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

@@ -1,4 +1,4 @@
-//! Where markers may stand, and which blocks' executions follow from those of another.
+//! Where markers may stand, and which blocks are executed exactly when another is.
 
 use crate::splice::PARTING;
 use crate::{Body, Cfg, Directive, Instruction, Label, StatementKind, Terminator};
@@ -32,14 +32,14 @@ impl<'b> Blocks<'b> {
         at
     }
 
-    /// Returns where a marker stands that only those pass who come to a block from the one before it in the
-    /// text: before its label.
+    /// Returns where a marker stands that lanes pass only if they fall into a block from the one before it in
+    /// the text: before its label.
     pub(super) fn before(&self, block: usize) -> usize {
         let first = self.body.statements.get(self.flow.blocks()[block].statements.start);
         first.map_or(self.body.close, |first| first.span.start)
     }
 
-    /// Returns where a marker stands that only those pass who go on behind a guarded instruction.
+    /// Returns where a marker stands that lanes pass only if they continue behind a guarded instruction.
     pub(super) fn behind(&self, statement: usize) -> usize {
         self.body.statements[statement].span.end
     }
@@ -78,14 +78,14 @@ impl<'b> Blocks<'b> {
         (self.instructions(block).filter(parts).count() == branches).then_some(edge.to)
     }
 
-    /// Finds the blocks whose executions are those of the block before them, lane by lane and group by group;
+    /// Finds the blocks that are executed exactly when the block before them is, by the same groups of lanes;
     /// `has_site` tells which blocks have a point.
     pub(super) fn chains(&self, has_site: impl Fn(usize) -> bool) -> Chains {
         let blocks = self.flow.blocks().len();
         let mut chains = Chains { next: vec![None; blocks], follows: vec![false; blocks] };
         for block in (0..blocks).filter(|block| self.flow.is_reachable(*block) && has_site(*block)) {
             let Some(next) = self.always_next(block).filter(|next| has_site(*next)) else { continue };
-            // No block leads to itself alone: it could not be reached.
+            // A block that only leads to itself cannot be reached.
             if self.reachable_predecessors(next).eq([block]) {
                 chains.next[block] = Some(next);
                 chains.follows[next] = true;
@@ -109,14 +109,14 @@ impl Chains {
         self.follows[block]
     }
 
-    /// Returns the blocks whose executions follow from those of `block`, in their order; none where those of
-    /// `block` follow themselves.
+    /// Returns the blocks whose executions follow from the executions of `block`, in their order; none if
+    /// `block` follows another itself.
     pub(super) fn behind(&self, block: usize) -> impl Iterator<Item = usize> {
         let first = self.next[block].filter(|_| !self.follows[block]);
         std::iter::successors(first, |block| self.next[*block])
     }
 
-    /// Returns the last block of those that follow `block`, or itself.
+    /// Returns the last block that follows `block`, or itself.
     pub(super) fn last(&self, block: usize) -> usize {
         self.behind(block).last().unwrap_or(block)
     }

@@ -22,7 +22,7 @@ impl Candidate {
     }
 }
 
-/// Returns a function's points in the order of the text, each behind those of the loops around it.
+/// Returns a function's points in the order of the text, each behind the points of the loops around it.
 pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
     let flow = blocks.flow;
     let begins = |block: usize| {
@@ -76,8 +76,8 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
     candidates
 }
 
-/// Adds the sides of the branch that ends a block. Where a marker for the taken side would be passed by others
-/// too, the branch itself gets a point: who comes there and does not go on behind it takes it.
+/// Adds the sides of the branch that ends a block. Where others too would pass a marker of the taken side,
+/// the branch itself gets a point: lanes that come there and do not continue behind it take it.
 fn sides(blocks: &Blocks<'_>, block: usize, candidates: &mut Vec<Candidate>) {
     let flow = blocks.flow;
     let Some(branch) = blocks.terminator(block) else { return };

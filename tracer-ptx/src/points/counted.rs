@@ -58,7 +58,7 @@ fn path(blocks: &Blocks<'_>, header: usize) -> Option<Vec<usize>> {
     }
 }
 
-/// Returns where those pass who enter the loop; `None` if there is no such place.
+/// Returns the offsets that lanes pass when they enter the loop, and nobody else; `None` if there are none.
 fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(header);
@@ -80,7 +80,7 @@ fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     Some(enters)
 }
 
-/// Returns where those pass who leave the loop; `None` if there is no such place.
+/// Returns the offsets that lanes pass when they leave the loop, and nobody else; `None` if there are none.
 fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);

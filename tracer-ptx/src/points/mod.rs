@@ -3,7 +3,7 @@
 //! [`splice`](crate::splice) records at markers. [`mark`] adds them to the PTX of nvcc, NVRTC, clang or any
 //! other compiler, at basic blocks, at branches, at loops or at functions. It returns a [`Point`] for each
 //! one: where it is in the PTX and, if the compiler wrote `.loc`, in the source. Markers are comments, so the
-//! kernels of the marked text are those of the original.
+//! kernels of the marked text compute as before.
 //!
 //! ```
 //! use warptrace_ptx::points::{PointKind, PointOptions, mark};
@@ -38,21 +38,19 @@
 mod blocks;
 mod choose;
 mod counted;
+mod marking;
 mod options;
 mod params;
 mod sites;
 mod source;
 
-use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
+use self::marking::Marking;
 pub use self::options::{PointOptions, Points, UnknownPoints};
-use self::params::layout;
-use self::sites::{Plan, Site};
 pub use self::source::{CallSite, SourcePlace};
-use self::source::{Positions, Sources};
-use crate::splice::Marker;
-use crate::{EditError, Edits, Function, Module, ParseError, StatementKind};
+use crate::{EditError, Module, ParseError};
 
 /// PTX with markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,7 +87,7 @@ pub struct Point {
     /// Where the source has that instruction, or the first behind it in the block that the source has.
     /// `None` if the compiler did not say.
     pub source: Option<SourcePlace>,
-    /// The calls through which that place was inlined into the function, innermost first.
+    /// The calls through which that line was inlined into the function, innermost first.
     pub inlined_at: Arc<[CallSite]>,
     /// Id of the point of the innermost loop around it that has one, 0 if none has. Smaller than `id`.
     pub parent: u16,
@@ -109,7 +107,7 @@ pub enum PointKind {
     /// start whether it ends.
     LoopBody,
     /// Lanes came to a `bra`, `ret` or `exit` under a predicate whose taken side has no point of its own,
-    /// because its block can be reached in other ways too. Those that do not come to the branch's `NotTaken`
+    /// because its block can be reached in other ways too. Lanes that do not come to the branch's `NotTaken`
     /// next took it.
     Branch,
     /// A branch, `bra` under a predicate, was taken.
@@ -118,10 +116,38 @@ pub enum PointKind {
     NotTaken,
 }
 
-/// Points without markers, whose events follow from those of another point.
+impl PointKind {
+    /// Says in a few words what an event means.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Entry => "function entered",
+            Self::Block => "basic block begins",
+            Self::LoopBody => "iteration begins",
+            Self::Branch => "branch reached",
+            Self::Taken => "branch taken",
+            Self::NotTaken => "branch not taken",
+        }
+    }
+}
+
+impl fmt::Display for PointKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Entry => "entry",
+            Self::Block => "block",
+            Self::LoopBody => "loop body",
+            Self::Branch => "branch",
+            Self::Taken => "taken",
+            Self::NotTaken => "not taken",
+        })
+    }
+}
+
+/// Points without markers, whose events follow from the events of another point.
 ///
 /// Behind each event at `after` stands one event at each of `points`, in that order, with the same lanes and
-/// with no other event of those lanes between them. So a run of n events at `after` is n times the sequence
+/// with no other event of the lanes between them. So a run of n events at `after` is n times the sequence
 /// of `after` and `points`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implied {
@@ -186,10 +212,9 @@ pub enum PointError {
 
 /// Puts markers into PTX that has none.
 ///
-/// Functions are marked in the order of the text, and points numbered by the text too, but for loops, whose
-/// points come before those that the loops hold. The same text and options give the same ids. A function whose
-/// control flow cannot be read, whose parameters cannot be laid out, or whose points would need ids above
-/// 65,535 gets no marker, and [`Marked::skipped`] says why.
+/// Ids follow the text, function by function; but a loop's point comes before the points within. The same
+/// text and options give the same ids. A function whose control flow cannot be read, whose parameters cannot
+/// be laid out, or whose points would need ids above 65,535 gets no marker, and [`Marked::skipped`] says why.
 ///
 /// # Errors
 /// If the text is no PTX or has markers, `first_id` is 0, or a kernel is not there.
@@ -198,127 +223,11 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
         return Err(PointError::FirstId);
     }
     let module = Module::parse(text)?;
-    refuse_markers(&module)?;
-    let wanted = wanted_functions(&module, options)?;
-    let sources = Sources::of(&module);
-    let mut marked = Marked::default();
-    let mut edits = Edits::new();
-    // The offset in the original text of each point.
-    let mut offsets = Vec::new();
-    let mut next = u32::from(options.first_id);
+    marking::refuse_markers(&module)?;
+    let wanted = marking::wanted_functions(&module, options)?;
+    let mut marking = Marking::new(&module, options);
     for function in module.definitions().filter(|function| wanted.contains(function.name)) {
-        let mut skip = |reason: String| marked.skipped.push((function.name.to_owned(), reason));
-        let Some(body) = &function.body else { continue };
-        let parameters = match function.is_entry().then(|| layout(&function.params)).transpose() {
-            Ok(parameters) => parameters,
-            Err(reason) => {
-                skip(reason);
-                continue;
-            }
-        };
-        let plan = match Plan::of(body, options.points) {
-            Ok(plan) => plan,
-            Err(error) => {
-                skip(format!("its control flow cannot be read: {error}"));
-                continue;
-            }
-        };
-        let count = plan.sites.len();
-        let end = next as usize + count;
-        if end > usize::from(u16::MAX) + 1 {
-            skip(format!("its {count} points do not fit: ids end at 65,535, and the next is {next}"));
-            continue;
-        }
-        let first = next;
-        // All ids of the function are at most 65,535.
-        let id = |site: usize| u16::try_from(first as usize + site).unwrap_or(u16::MAX);
-        let name: Arc<str> = function.name.into();
-        let lines = sources.lines(body);
-        for (index, site) in plan.sites.iter().enumerate() {
-            let (source, inlined_at) = lines.first_of(site.statements.clone());
-            offsets.push(site.offset(body));
-            marked.points.push(Point {
-                id: id(index),
-                function: Arc::clone(&name),
-                kind: site.kind,
-                block: site.block,
-                ptx_line: 0,
-                ptx_column: 0,
-                source,
-                inlined_at,
-                parent: site.parent.map_or(0, id),
-                counted: site.counted,
-            });
-        }
-        plan.insert(&mut edits, text, id);
-        marked.implied.extend(plan.implied.iter().map(|(after, points)| Implied {
-            after: id(*after),
-            points: points.iter().map(|point| id(*point)).collect(),
-        }));
-        next += u32::try_from(count).unwrap_or(u32::MAX);
-        if let Some(parameters) = parameters {
-            marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
-        }
+        marking.function(function);
     }
-    Positions::of(text, &offsets).zip(&mut marked.points).for_each(|(position, point)| {
-        (point.ptx_line, point.ptx_column) = (position.line, position.column);
-    });
-    marked.text = edits.apply(text)?;
-    Ok(marked)
-}
-
-/// Refuses a module that has markers.
-fn refuse_markers(module: &Module<'_>) -> Result<(), PointError> {
-    let bodies = module.definitions().filter_map(|function| function.body.as_ref());
-    let mut statements = bodies.flat_map(|body| &body.statements);
-    let marker = statements.find(|statement| match statement.kind {
-        StatementKind::Comment(text) => Marker::parse(text).is_some(),
-        _ => false,
-    });
-    match marker.map(|marker| module.position(marker.span.start)) {
-        None => Ok(()),
-        Some(position) => Err(PointError::AlreadyMarked { line: position.line, column: position.column }),
-    }
-}
-
-/// Returns the names of the functions to mark: the kernels that are asked for and all that they name, directly
-/// or not.
-fn wanted_functions<'a>(
-    module: &'a Module<'a>,
-    options: &PointOptions<'_>,
-) -> Result<BTreeSet<&'a str>, PointError> {
-    let Some(kernels) = options.kernels else {
-        return Ok(module.definitions().map(|function| function.name).collect());
-    };
-    let entries = || module.definitions().filter(|function| function.is_entry());
-    for kernel in kernels {
-        if !entries().any(|entry| entry.name == *kernel) {
-            let known = entries().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-            return Err(PointError::NoKernel { name: (*kernel).to_owned(), known });
-        }
-    }
-    let by_name: HashMap<&str, &Function<'_>> =
-        module.definitions().map(|function| (function.name, function)).collect();
-    let mut work: Vec<&Function<'_>> = entries().filter(|entry| kernels.contains(&entry.name)).collect();
-    let mut wanted: BTreeSet<&str> = work.iter().map(|entry| entry.name).collect();
-    while let Some(function) = work.pop() {
-        let Some(body) = &function.body else { continue };
-        for operand in body.instructions().flat_map(|(_, instruction)| &instruction.operands) {
-            if let Some(named) = by_name.get(operand.text).filter(|named| !named.is_entry())
-                && wanted.insert(named.name)
-            {
-                work.push(named);
-            }
-        }
-    }
-    Ok(wanted)
-}
-
-impl Site {
-    /// Returns the offset in the original text that stands for the point.
-    fn offset(&self, body: &crate::Body<'_>) -> usize {
-        let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
-        let first = statements.clone().find(|statement| statement.instruction().is_some());
-        first.or_else(|| statements.next()).map_or(body.close, |statement| statement.span.start)
-    }
+    marking.finish()
 }

@@ -21,6 +21,15 @@ pub(super) struct Site {
     pub(super) counted: bool,
 }
 
+impl Site {
+    /// Returns the offset in the original text that stands for the point.
+    pub(super) fn offset(&self, body: &Body<'_>) -> usize {
+        let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
+        let first = statements.clone().find(|statement| statement.instruction().is_some());
+        first.or_else(|| statements.next()).map_or(body.close, |statement| statement.span.start)
+    }
+}
+
 /// A marker of a site, which is given by its index.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SiteMarker {

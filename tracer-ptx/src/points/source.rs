@@ -9,7 +9,7 @@ use crate::{Body, Directive, ItemKind, Loc, Module, Position, StatementKind};
 /// The most calls that a chain of inlined functions keeps.
 const MAX_CALLS: usize = 64;
 
-/// A place in a source file.
+/// A position in a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePlace {
     /// The file, as the compiler wrote it; empty if the PTX has no name for it.
@@ -98,7 +98,7 @@ impl<'a> Sources<'a> {
     /// Finds the source of each instruction of a body.
     pub(super) fn lines<'s>(&'s self, body: &Body<'a>) -> Lines<'s, 'a> {
         let mut lines = Lines { sources: self, locs: Vec::new(), loc_of: Vec::new(), none: Arc::from([]) };
-        // The last `.loc` of each place: it says how a function that was called there came to be where it is.
+        // The last `.loc` of each position: it says how a function that was called there came to be where it is.
         let mut latest: HashMap<(u32, u32, u32), usize> = HashMap::new();
         let mut names: HashMap<&str, Arc<str>> = HashMap::new();
         let mut current = None;

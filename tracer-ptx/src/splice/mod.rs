@@ -31,7 +31,7 @@ use warptrace_format::log::MAX_KEY_COUNT;
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
 pub(crate) use self::plan::PARTING;
-use self::plan::{Plan, named_functions, recording_functions};
+use self::plan::{Plan, named, recording_functions};
 pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
@@ -225,7 +225,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             let versions = module.items.iter().filter(|item| item.kind == ItemKind::Version);
             versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
         }
-        let names = recording_functions(&module, &plans);
+        let names = recording_functions(&plans);
         let splicer = Splicer { module: &module, names, recording, options, sync: module.version() > (6, 3) };
         let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
         let mut definitions = String::new();
@@ -324,14 +324,13 @@ struct Splicer<'a> {
 impl Splicer<'_> {
     fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
         let body = function.body.as_ref();
-        let called = body.map(|body| named_functions(self.module, body)).unwrap_or_default();
-        let calls = called.iter().find(|name| self.names.contains(*name));
+        let calls = body.and_then(|body| named(body, &self.names).pop_first());
         let placement = match (self.options.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
             (None, None) => Placement::Registers,
             (Some(placement), Some(name)) => {
-                let (kernel, function) = (function.name.to_owned(), (*name).to_owned());
+                let (kernel, function) = (function.name.to_owned(), name.to_owned());
                 return Err(SpliceError::Placement { kernel, function, placement });
             }
         };
@@ -440,9 +439,10 @@ impl Splicer<'_> {
             if function.is_entry() {
                 emitter.epilogue();
             }
-            edits.insert(body.close - start, format!("{}\tret;\n", emitter.take()));
+            edits.insert(body.close - start, format!("\n{}\tret;\n", emitter.take()));
         }
-        edits.insert(body.close - start, emitter.take_rare());
+        // A directive such as `.loc` may end at the brace, and ends with its line.
+        edits.insert(body.close - start, format!("\n{}", emitter.take_rare()));
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
             edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));

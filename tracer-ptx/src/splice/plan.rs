@@ -1,6 +1,6 @@
 //! What is to be done in a function: its markers, and how they are recorded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::SpliceError;
 use super::marker::Marker;
@@ -153,9 +153,9 @@ impl Place {
     }
 }
 
-/// The functions of a module that a function names: those that it calls, and those whose address it takes.
-pub(super) fn named_functions<'a>(module: &'a Module<'a>, body: &'a Body<'a>) -> BTreeSet<&'a str> {
-    let names: BTreeSet<&str> = module.functions.iter().map(|function| function.name).collect();
+/// The words in a function's operands that `names` has: functions that it calls, and those whose address it
+/// takes.
+pub(super) fn named<'a>(body: &Body<'a>, names: &BTreeSet<&str>) -> BTreeSet<&'a str> {
     body.instructions()
         .flat_map(|(_, instruction)| &instruction.operands)
         .map(|operand| operand.text)
@@ -164,26 +164,23 @@ pub(super) fn named_functions<'a>(module: &'a Module<'a>, body: &'a Body<'a>) ->
 }
 
 /// Names of the functions, kernels aside, that hold markers or lead to one that does.
-pub(super) fn recording_functions<'a>(
-    module: &'a Module<'a>,
-    plans: &[(&'a Function<'a>, Plan)],
-) -> BTreeSet<&'a str> {
-    let mut recording: BTreeSet<&str> = plans
-        .iter()
-        .filter(|(function, plan)| !function.is_entry() && !plan.places.is_empty())
-        .map(|(function, _)| function.name)
-        .collect();
-    loop {
-        let before = recording.len();
-        for (function, _) in plans.iter().filter(|(function, plan)| !function.is_entry() && !plan.unreadable)
-        {
-            let Some(body) = &function.body else { continue };
-            if !named_functions(module, body).is_disjoint(&recording) {
-                recording.insert(function.name);
-            }
-        }
-        if recording.len() == before {
-            return recording;
+pub(super) fn recording_functions<'a>(plans: &[(&'a Function<'a>, Plan)]) -> BTreeSet<&'a str> {
+    let functions = || plans.iter().filter(|(function, plan)| !function.is_entry() && !plan.unreadable);
+    let names = functions().map(|(function, _)| function.name).collect();
+    // Of each function, those that name it.
+    let mut named_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (function, _) in functions() {
+        for callee in function.body.iter().flat_map(|body| named(body, &names)) {
+            named_by.entry(callee).or_default().push(function.name);
         }
     }
+    let mut work: Vec<&str> =
+        functions().filter(|(_, plan)| !plan.places.is_empty()).map(|(function, _)| function.name).collect();
+    let mut recording = BTreeSet::new();
+    while let Some(name) = work.pop() {
+        if recording.insert(name) {
+            work.extend(named_by.get(name).into_iter().flatten());
+        }
+    }
+    recording
 }

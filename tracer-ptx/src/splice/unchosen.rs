@@ -39,7 +39,7 @@ impl Splicer<'_> {
         }
         let mut own = edits.apply(&self.module.text[first..body.close])?;
         if plan.falls_off_its_end {
-            own.push_str("\tret;\n");
+            own.push_str("\n\tret;\n");
         }
         Ok(own)
     }

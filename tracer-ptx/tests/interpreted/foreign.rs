@@ -53,13 +53,18 @@ fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>
     }
 }
 
-/// Runs a kernel; returns what was seen and the results.
-fn run_kernel(text: &str, kernel: &str, seed: u64) -> (Observed, Vec<u8>) {
+/// Reads PTX of which the interpreter must know everything.
+fn program(text: &str) -> Program {
     let program = Program::parse(text).expect("it is PTX");
     assert_eq!(program.unknown(), []);
+    program
+}
+
+/// Runs a kernel; returns what was seen and the results.
+fn run_kernel(program: &Program, kernel: &str, seed: u64) -> (Observed, Vec<u8>) {
     let mut memory = memory(seed);
     let launch = launch(kernel, shape(kernel), 0, None);
-    let observed = run(&program, &launch, &mut memory, &mut Schedule::random(seed)).expect("the kernel runs");
+    let observed = run(program, &launch, &mut memory, &mut Schedule::random(seed)).expect("the kernel runs");
     (observed, memory.region(OUTPUT).expect("a region").to_vec())
 }
 
@@ -98,11 +103,12 @@ fn events_of_each_point_are_the_executions_of_its_block() {
     for (name, text) in TEXTS {
         let marked = marked(text, Points::Blocks);
         let line_of = lines(text, &marked.text);
+        let programs = [text, marked.text.as_str()].map(program);
         for kernel in KERNELS {
             for seed in 0..6 {
                 let context = format!("{name}, {kernel}, {seed}");
-                let (plain, results) = run_kernel(text, kernel, seed);
-                let (observed, marked_results) = run_kernel(&marked.text, kernel, seed);
+                let (plain, results) = run_kernel(&programs[0], kernel, seed);
+                let (observed, marked_results) = run_kernel(&programs[1], kernel, seed);
                 assert_eq!(results, marked_results, "{context}");
                 assert_eq!(plain.markers, []);
                 let mut counts = counts(&observed);
@@ -135,72 +141,86 @@ fn events_of_each_point_are_the_executions_of_its_block() {
     assert!(joined > 1_000 && implied > 100, "{joined} {implied}");
 }
 
-/// A traced run: what was seen, the runs that each warp recorded, and the results.
-fn run_traced(spliced: &Spliced, kernel: &str, seed: u64, tracks: u32) -> (Observed, Vec<Vec<Run>>, Vec<u8>) {
-    let shape = shape(kernel);
-    let traced = spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
-    let program = Program::parse(&spliced.text).expect("splicing gives PTX");
-    assert_eq!(program.unknown(), []);
-    let layout = shape.layout(tracks);
-    let mut memory = memory(seed);
-    memory.declare(LOGS, layout.fill());
-    memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-    memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
-    let shared = traced.shared_bytes * shape.block_warps();
-    let launch = launch(&traced.traced_name, shape, shared, Some(layout.parameter()));
-    let observed = run(&program, &launch, &mut memory, &mut Schedule::random(seed));
-    let observed = observed.unwrap_or_else(|error| panic!("{kernel}, {seed}: {error}"));
-    let [logs, claims, accounts] =
-        [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
-    let recorded = read(&layout, logs, claims, accounts, time(shape.clock));
-    assert!(recorded.iter().flatten().all(|track| track.lost == 0));
-    let runs = recorded[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect();
-    (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
+/// Kernels as they are with markers, and traced.
+struct Traced {
+    points: Points,
+    recording: Recording,
+    marked: Program,
+    spliced: Spliced,
+    traced: Program,
 }
 
-/// Checks that a launch's logs hold what its lanes passed, and that each lane passed what it passes untraced.
-fn check_traced(text: &str, points: Points, recording: Recording, kernel: &str, seed: u64) -> u64 {
-    let marked = marked(text, points);
-    let options = Options { recording: Some(recording), architecture: 90, ..Options::default() };
-    let spliced = splice(&marked.text, &options).expect("marked text can be spliced");
-    let (plain, results) = run_kernel(&marked.text, kernel, seed);
-    let (observed, warps, traced_results) = run_traced(&spliced, kernel, seed, 1 + u32::from(recording.dual));
-    assert_eq!(results, traced_results, "{kernel}, {points}, {recording:?}, {seed}");
-    let mut total = 0;
-    for (warp, runs) in (0..).zip(&warps) {
-        let context = format!("{kernel}, {points}, {recording:?}, {seed}, warp {warp}");
-        let of_warp = |observed: &Observed, counted: bool| -> Vec<Run> {
-            let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
-            Model::of(&steps(markers, counted)).trace
-        };
-        // A lane's own sequence is the same whether loops are counted or not.
-        let (expected, untraced) = (of_warp(&observed, recording.counted), of_warp(&plain, false));
-        for lane in 0..LANES {
-            assert_eq!(of_lane(runs, lane), of_lane(&expected, lane), "{context}, lane {lane}");
-            assert_eq!(sequence(runs, lane), sequence(&untraced, lane), "{context}, lane {lane}");
-        }
-        let sorted = |runs: &[Run]| {
-            let mut runs = runs.to_vec();
-            runs.sort_unstable();
-            runs
-        };
-        assert_eq!(sorted(runs), sorted(&expected), "{context}");
-        total += events(runs);
+impl Traced {
+    fn new(text: &str, points: Points, recording: Recording) -> Self {
+        let marked = marked(text, points).text;
+        let options = Options { recording: Some(recording), architecture: 90, ..Options::default() };
+        let spliced = splice(&marked, &options).expect("marked text can be spliced");
+        let traced = program(&spliced.text);
+        Self { points, recording, marked: program(&marked), spliced, traced }
     }
-    total
+
+    /// Runs a traced kernel: what was seen, the runs that each warp recorded, and the results.
+    fn run(&self, kernel: &str, seed: u64) -> (Observed, Vec<Vec<Run>>, Vec<u8>) {
+        let shape = shape(kernel);
+        let traced = self.spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
+        let layout = shape.layout(1 + u32::from(self.recording.dual));
+        let mut memory = memory(seed);
+        memory.declare(LOGS, layout.fill());
+        memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
+        memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+        let shared = traced.shared_bytes * shape.block_warps();
+        let launch = launch(&traced.traced_name, shape, shared, Some(layout.parameter()));
+        let observed = run(&self.traced, &launch, &mut memory, &mut Schedule::random(seed));
+        let observed = observed.unwrap_or_else(|error| panic!("{kernel}, {seed}: {error}"));
+        let [logs, claims, accounts] =
+            [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
+        let recorded = read(&layout, logs, claims, accounts, time(shape.clock));
+        assert!(recorded.iter().flatten().all(|track| track.lost == 0));
+        let runs = recorded[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect();
+        (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
+    }
+
+    /// Checks that a launch's logs hold what its lanes passed, and that each lane passed what it passes
+    /// untraced. Returns the number of events.
+    fn check(&self, kernel: &str, seed: u64) -> u64 {
+        let (plain, results) = run_kernel(&self.marked, kernel, seed);
+        let (observed, warps, traced_results) = self.run(kernel, seed);
+        let context = format!("{kernel}, {}, {:?}, {seed}", self.points, self.recording);
+        assert_eq!(results, traced_results, "{context}");
+        let mut total = 0;
+        for (warp, runs) in (0..).zip(&warps) {
+            let of_warp = |observed: &Observed, counted: bool| -> Vec<Run> {
+                let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
+                Model::of(&steps(markers, counted)).trace
+            };
+            // A lane's own sequence is the same whether loops are counted or not.
+            let (expected, untraced) = (of_warp(&observed, self.recording.counted), of_warp(&plain, false));
+            for lane in 0..LANES {
+                assert_eq!(of_lane(runs, lane), of_lane(&expected, lane), "{context}, {warp}, lane {lane}");
+                assert_eq!(sequence(runs, lane), sequence(&untraced, lane), "{context}, {warp}, lane {lane}");
+            }
+            let sorted = |runs: &[Run]| {
+                let mut runs = runs.to_vec();
+                runs.sort_unstable();
+                runs
+            };
+            assert_eq!(sorted(runs), sorted(&expected), "{context}, warp {warp}");
+            total += events(runs);
+        }
+        total
+    }
 }
 
 #[test]
 fn traced_kernels_record_what_their_lanes_do() {
     let mut total = 0;
     for (_, text) in TEXTS {
-        for kernel in KERNELS {
-            for (seed, points) in (0..).zip(Points::ALL) {
-                let recording = Recording { counted: seed % 2 == 0, dual: seed % 3 == 0 };
-                total += check_traced(text, points, recording, kernel, seed);
-                let other = Recording { counted: seed % 2 != 0, dual: false };
-                total += check_traced(text, points, other, kernel, seed + 10);
-            }
+        for (seed, points) in (0..).zip(Points::ALL) {
+            let recording = Recording { counted: seed % 2 == 0, dual: seed % 3 == 0 };
+            let traced = Traced::new(text, points, recording);
+            total += KERNELS.iter().map(|kernel| traced.check(kernel, seed)).sum::<u64>();
+            let traced = Traced::new(text, points, Recording { counted: seed % 2 != 0, dual: false });
+            total += KERNELS.iter().map(|kernel| traced.check(kernel, seed + 10)).sum::<u64>();
         }
     }
     assert!(total > 100_000, "{total}");

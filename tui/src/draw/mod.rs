@@ -43,6 +43,13 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     put(frame, bottom, vec![Line::styled(help_line(app, columns), FAINT)]);
 }
 
+/// Takes the colours out of what was drawn; letters, bars and the marks of what is chosen stay.
+pub(crate) fn remove_colours(frame: &mut Frame<'_>) {
+    for cell in &mut frame.buffer_mut().content {
+        (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+    }
+}
+
 /// Puts lines into a part of the screen, from its top.
 fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let buffer = frame.buffer_mut();

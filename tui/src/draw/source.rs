@@ -115,7 +115,7 @@ fn bar(part: f64, columns: usize) -> String {
     // Something is never shown as nothing.
     let eighths = ((part * 8.0 * columns as f64).round() as usize).clamp(1, 8 * columns);
     let mut bar = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(PARTS[eighths % 8 - 1]);
     }
     bar
@@ -168,8 +168,10 @@ fn describe(app: &App, line: &SourceLine) -> Vec<String> {
         ratio(counts.mean_lanes()),
         words::lane_bars(&of_line.active)
     );
-    let splits =
-        format!("lanes went different ways after {} of them", percent(of_line.splits, counts.visits));
+    let splits = match of_line.splits {
+        0 => "lanes went the same way after each of them".to_owned(),
+        splits => format!("lanes went different ways after {} of them", percent(splits, counts.visits)),
+    };
     vec![idle, visits, splits]
 }
 

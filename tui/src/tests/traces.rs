@@ -25,7 +25,7 @@ fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u
 /// Bytes of a trace of a small picture.
 pub(super) fn fractal_bytes() -> Vec<u8> {
     recorded(&fractal::PROGRAM.traced(), |session| {
-        fractal::run(session, &FractalOptions::new(64, 60)).unwrap();
+        fractal::run(session, &FractalOptions::new(100, 300)).unwrap();
     })
 }
 
@@ -43,9 +43,12 @@ pub(super) fn mis() -> TraceFile {
     TraceFile::from_bytes(bytes).unwrap()
 }
 
+/// Events of a warp (location, mask), how many it lost, and whether it finished.
+pub(super) type Warp<'a> = (&'a [(u16, u32)], u64, bool);
+
 /// A trace of a kernel with three locations in `src/k.rs`, written as it is given: for each warp its events, events that
 /// it lost, and whether it finished. `end` is how the launch ended, if not by itself.
-pub(super) fn written(warps: &[(&[(u16, u32)], u64, bool)], end: Option<EarlyEnd>) -> TraceFile {
+pub(super) fn written(warps: &[Warp<'_>], end: Option<EarlyEnd>) -> TraceFile {
     let device = DeviceInfo::simulator("sim");
     let mut metadata = Metadata::new("test", device, vec![PREDICT]).with_kernel("spin", "k.rs");
     let locations = [(1, "ENTER", 10), (2, "WAIT", 12), (3, "LEAVE", 0)];

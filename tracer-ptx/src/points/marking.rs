@@ -1,0 +1,148 @@
+//! Marks a module, function by function.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::params::layout;
+use super::sites::Plan;
+use super::source::{Positions, Sources};
+use super::{Implied, KernelInfo, Marked, Point, PointError, PointOptions};
+use crate::splice::Marker;
+use crate::{Body, Edits, Function, Module, StatementKind};
+
+/// What has been marked of a module.
+pub(super) struct Marking<'m> {
+    text: &'m str,
+    options: &'m PointOptions<'m>,
+    sources: Sources<'m>,
+    marked: Marked,
+    edits: Edits,
+    /// Offsets in the original text of the points.
+    offsets: Vec<usize>,
+    /// The next point's id, which may be one beyond the last that there is.
+    next: u32,
+}
+
+impl<'m> Marking<'m> {
+    pub(super) fn new(module: &Module<'m>, options: &'m PointOptions<'m>) -> Self {
+        Self {
+            text: module.text,
+            options,
+            sources: Sources::of(module),
+            marked: Marked::default(),
+            edits: Edits::new(),
+            offsets: Vec::new(),
+            next: options.first_id.into(),
+        }
+    }
+
+    /// Marks a function, or says why it cannot be.
+    pub(super) fn function(&mut self, function: &Function<'m>) {
+        let Some(body) = &function.body else { return };
+        if let Err(reason) = self.try_function(function, body) {
+            self.marked.skipped.push((function.name.to_owned(), reason));
+        }
+    }
+
+    /// Marks a function.
+    ///
+    /// # Errors
+    /// Why it cannot be marked. Nothing has changed then.
+    fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
+        let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
+        let plan = Plan::of(body, self.options.points)
+            .map_err(|error| format!("its control flow cannot be read: {error}"))?;
+        let (first, count) = (self.next, plan.sites.len());
+        let end = u32::try_from(count).ok().and_then(|count| first.checked_add(count));
+        let end = end.filter(|end| *end <= u32::from(u16::MAX) + 1);
+        let too_many =
+            || format!("its {count} points do not fit: ids end at 65,535, and the next is {first}");
+        self.next = end.ok_or_else(too_many)?;
+        // All ids of the function are at most 65,535.
+        let id = |site: usize| u16::try_from(first as usize + site).unwrap_or(u16::MAX);
+        let name: Arc<str> = function.name.into();
+        let lines = self.sources.lines(body);
+        for (index, site) in plan.sites.iter().enumerate() {
+            let (source, inlined_at) = lines.first_of(site.statements.clone());
+            self.offsets.push(site.offset(body));
+            self.marked.points.push(Point {
+                id: id(index),
+                function: Arc::clone(&name),
+                kind: site.kind,
+                block: site.block,
+                // Filled in when all offsets are known.
+                ptx_line: 0,
+                ptx_column: 0,
+                source,
+                inlined_at,
+                parent: site.parent.map_or(0, id),
+                counted: site.counted,
+            });
+        }
+        plan.insert(&mut self.edits, self.text, id);
+        self.marked.implied.extend(plan.implied.iter().map(|(after, points)| Implied {
+            after: id(*after),
+            points: points.iter().map(|point| id(*point)).collect(),
+        }));
+        if let Some(parameters) = parameters {
+            self.marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
+        }
+        Ok(())
+    }
+
+    /// Makes the marked text.
+    pub(super) fn finish(mut self) -> Result<Marked, PointError> {
+        for (position, point) in Positions::of(self.text, &self.offsets).zip(&mut self.marked.points) {
+            (point.ptx_line, point.ptx_column) = (position.line, position.column);
+        }
+        self.marked.text = self.edits.apply(self.text)?;
+        Ok(self.marked)
+    }
+}
+
+/// Refuses a module that has markers.
+pub(super) fn refuse_markers(module: &Module<'_>) -> Result<(), PointError> {
+    let bodies = module.definitions().filter_map(|function| function.body.as_ref());
+    let mut statements = bodies.flat_map(|body| &body.statements);
+    let marker = statements.find(|statement| match statement.kind {
+        StatementKind::Comment(text) => Marker::parse(text).is_some(),
+        _ => false,
+    });
+    match marker.map(|marker| module.position(marker.span.start)) {
+        None => Ok(()),
+        Some(position) => Err(PointError::AlreadyMarked { line: position.line, column: position.column }),
+    }
+}
+
+/// Returns the names of the functions to mark: the kernels that are asked for, and all that they name,
+/// directly or not.
+pub(super) fn wanted_functions<'a>(
+    module: &'a Module<'a>,
+    options: &PointOptions<'_>,
+) -> Result<BTreeSet<&'a str>, PointError> {
+    let Some(kernels) = options.kernels else {
+        return Ok(module.definitions().map(|function| function.name).collect());
+    };
+    let entries = || module.definitions().filter(|function| function.is_entry());
+    for kernel in kernels {
+        if !entries().any(|entry| entry.name == *kernel) {
+            let known = entries().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+            return Err(PointError::NoKernel { name: (*kernel).to_owned(), known });
+        }
+    }
+    let by_name: HashMap<&str, &Function<'_>> =
+        module.definitions().map(|function| (function.name, function)).collect();
+    let mut work: Vec<&Function<'_>> = entries().filter(|entry| kernels.contains(&entry.name)).collect();
+    let mut wanted: BTreeSet<&str> = work.iter().map(|entry| entry.name).collect();
+    while let Some(function) = work.pop() {
+        let Some(body) = &function.body else { continue };
+        for operand in body.instructions().flat_map(|(_, instruction)| &instruction.operands) {
+            if let Some(named) = by_name.get(operand.text).filter(|named| !named.is_entry())
+                && wanted.insert(named.name)
+            {
+                work.push(named);
+            }
+        }
+    }
+    Ok(wanted)
+}
