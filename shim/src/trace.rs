@@ -163,7 +163,7 @@ impl Traces {
         Ok(recorder)
     }
 
-    /// Ends the trace of a context that is about to go.
+    /// Ends the trace of a context that is about to end.
     pub(crate) fn end(&mut self, state: &State, context: *mut c_void) {
         if let Some(Context::Recording(recorder)) = self.contexts.remove(&(context as usize)) {
             recorder.finish(state);

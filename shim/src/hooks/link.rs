@@ -1,5 +1,5 @@
-//! Code that a program links while it runs: where it links a single PTX text, it gets that text in the place of the
-//! machine code, which the driver takes as well.
+//! Code that a program links while it runs: where it links a single PTX text, it gets that text instead of machine
+//! code, which the driver takes as well.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
