@@ -132,7 +132,8 @@ impl Traces {
             }
             _ => error.to_string(),
         };
-        if !error.is_refusal() {
+        // What the file cannot name is not recorded; the trace goes on without it.
+        if !error.is_refusal() && !matches!(error, SessionError::Metadata(_)) {
             let why = format!("the trace had ended: {reason}");
             if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
                 let line = described(recorder.session.total(), recorder.kernels.len());

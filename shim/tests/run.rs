@@ -312,6 +312,28 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
 }
 
 #[test]
+fn what_a_codec_cannot_name_runs_untraced() {
+    let Some(built) = built() else { return };
+    let mut text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
+    // The codec `ecl` has 255 locations.
+    for number in 0..260 {
+        text.push_str(&format!(".visible .entry more{number}()\n{{\n ret;\n}}\n"));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("many.ptx");
+    std::fs::write(&path, text).expect("a file");
+    let words = ["dlsym", path.to_str().expect("a plain name")];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[("WARPTRACE_RUN_CODEC", "ecl")]);
+    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
+    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+        return;
+    }
+    assert!(traced.report()[1].contains("255"), "{:?}", traced.report());
+    assert_eq!(traced.verified().0, 0);
+}
+
+#[test]
 fn damaged_images_are_the_drivers_to_judge() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("damaged");
