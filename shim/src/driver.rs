@@ -100,7 +100,7 @@ pub(crate) fn grow_stack() {
     }
 }
 
-/// Tells whether launches on a stream go into a graph.
+/// Tells whether launches on a stream are put into a graph.
 pub(crate) fn is_capturing(stream: *mut c_void) -> bool {
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     // SAFETY: the program's stream. An error says that another stream's capture forbids the use of this one.

@@ -17,10 +17,10 @@ use crate::settings::Settings;
 
 /// Characters of a reason that are told.
 const MAX_REASON_CHARS: usize = 200;
-/// Longer texts, such as those of libraries with thousands of kernels, are traced only where kernels are named: the
+/// Longer texts, such as a library with thousands of kernels, are traced only where kernels are named: the
 /// driver takes long to compile them.
 const MAX_PTX_BYTES: usize = 8 << 20;
-/// Why a kernel is not traced that was left out.
+/// Why a kernel is not traced that `--kernel` does not name.
 pub(crate) const NOT_ASKED: &str = "it was not asked for";
 
 /// A module whose kernels can be traced.
@@ -105,13 +105,15 @@ pub(crate) fn exchange(
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let mut traced = Vec::new();
-    for kernel in kernels {
+    let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
+    let readable = names::all_readable(&names);
+    for (kernel, readable) in kernels.into_iter().zip(readable) {
         let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
         let end = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
         let entry = points.iter().find(|point| *point.function == *kernel.name);
         let source = entry.and_then(|entry| entry.source.as_ref());
         traced.push(Kernel {
-            readable: Box::leak(names::readable(&kernel.name).into_boxed_str()),
+            readable: Box::leak(readable.into_boxed_str()),
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
             shared_bytes: copy.shared_bytes,
             parameters: kernel.parameters.len(),

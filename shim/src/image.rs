@@ -154,7 +154,7 @@ fn registers_in(entries: &[Entry<'_>], architecture: u32) -> Vec<(String, u32)> 
     chosen.and_then(|entry| entry.bytes().ok()).map(|cubin| cubin::registers(&cubin)).unwrap_or_default()
 }
 
-/// Tells whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
+/// Tells whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on the architectures of one family.
 fn runs_on(text: &str, architecture: u32) -> bool {
     let Some(target) = text.lines().find_map(|line| line.trim_start().strip_prefix(".target")) else {
         return false;

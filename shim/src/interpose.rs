@@ -11,7 +11,7 @@ use crate::real;
 /// Every function of the driver begins so, and every one of NVRTC.
 const PREFIXES: [&[u8]; 2] = [b"cu", b"nvrtc"];
 
-/// Answers our function in the place of the driver's; null to go on with the system's look-up.
+/// Answers our function instead of the driver's; null to continue with the system's look-up.
 extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     real::find();
     if name.is_null() || is_pseudo(handle) || Inside::is() {

@@ -1,5 +1,7 @@
 //! Names of functions as people write them.
 
+use std::collections::HashMap;
+
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Names longer than this are mostly templates of templates; readers of a trace see this much of them.
@@ -7,10 +9,27 @@ const MAX_NAME_CHARS: usize = 300;
 
 /// Demangles the name of a C++ or Rust function, without its parameters; other names stay as they are.
 pub(crate) fn readable(mangled: &str) -> String {
+    demangled(mangled, DemangleOptions::new().no_params().no_return_type())
+}
+
+/// Like [`readable`], for each name of a list: functions of one name that differ in their parameters have them.
+pub(crate) fn all_readable(mangled: &[&str]) -> Vec<String> {
+    let short: Vec<String> = mangled.iter().map(|name| readable(name)).collect();
+    let mut counts = HashMap::new();
+    for name in &short {
+        *counts.entry(name.as_str()).or_insert(0) += 1;
+    }
+    let distinct = |(short, mangled): (&String, &&str)| match counts[short.as_str()] {
+        1 => short.clone(),
+        _ => demangled(mangled, DemangleOptions::new().no_return_type()),
+    };
+    short.iter().zip(mangled).map(distinct).collect()
+}
+
+fn demangled(mangled: &str, options: DemangleOptions) -> String {
     let name = if let Ok(name) = rustc_demangle::try_demangle(mangled) {
         format!("{name:#}")
     } else {
-        let options = DemangleOptions::new().no_params().no_return_type();
         let symbol = mangled.starts_with("_Z").then(|| Symbol::new(mangled).ok()).flatten();
         symbol
             .and_then(|symbol| symbol.demangle_with_options(&options).ok())
@@ -38,6 +57,8 @@ mod tests {
         ] {
             assert_eq!(readable(mangled), name);
         }
+        let overloads = ["_Z4spinPi", "_Z4spinPf", "_Z5saxpyIfEviT_PKS0_PS0_"];
+        assert_eq!(all_readable(&overloads), ["spin(int*)", "spin(float*)", "saxpy<float>"]);
         assert_eq!(readable(&"x".repeat(5000)).chars().count(), MAX_NAME_CHARS + 1);
     }
 }

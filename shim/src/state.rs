@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
+use crate::names;
 use crate::settings::Settings;
 use crate::summary::Summary;
 use crate::trace::Traces;
@@ -72,13 +73,21 @@ pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
     traced: Arc<OnceLock<Option<usize>>>,
+    /// The name as people write it, made when it is first told.
+    readable: Arc<OnceLock<String>>,
     /// Launches that were recorded.
     recorded: Arc<AtomicU64>,
 }
 
 impl Function {
     pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
-        Self { code, owner, name: name.into(), traced: Arc::default(), recorded: Arc::default() }
+        let (traced, readable, recorded) = (Arc::default(), Arc::default(), Arc::default());
+        Self { code, owner, name: name.into(), traced, readable, recorded }
+    }
+
+    /// The name as people write it.
+    pub(crate) fn readable(&self) -> &str {
+        self.readable.get_or_init(|| names::readable(&self.name))
     }
 
     /// Checks that so many launches of it are not recorded yet.

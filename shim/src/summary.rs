@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
 
-/// Characters of a kernel's name that are told: those of templates may fill a page.
+/// Characters of a kernel's name that are told: a template's name may fill a page.
 const MAX_NAME_CHARS: usize = 100;
 
 /// What a process did.

@@ -132,7 +132,8 @@ impl Traces {
             }
             _ => error.to_string(),
         };
-        if !error.is_refusal() {
+        // What the file cannot name is not recorded; the trace goes on without it.
+        if !error.is_refusal() && !matches!(error, SessionError::Metadata(_)) {
             let why = format!("the trace had ended: {reason}");
             if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
                 let line = described(recorder.session.total(), recorder.kernels.len());
@@ -163,7 +164,7 @@ impl Traces {
         Ok(recorder)
     }
 
-    /// Ends the trace of a context that is about to go.
+    /// Ends the trace of a context that is about to end.
     pub(crate) fn end(&mut self, state: &State, context: *mut c_void) {
         if let Some(Context::Recording(recorder)) = self.contexts.remove(&(context as usize)) {
             recorder.finish(state);

@@ -212,6 +212,17 @@ fn what_a_program_compiles_to_machine_code_is_traced_from_ptx() {
 }
 
 #[test]
+fn a_single_text_that_a_program_links_is_traced() {
+    let Some(built) = built() else { return };
+    for (action, is_traced) in [("link", true), ("link-two", false)] {
+        let traced = run(built, true, &["proc", &data("kernels.ptx"), action], &[]);
+        let log = traced.log();
+        assert_eq!(log.contains("image traced PTX"), is_traced, "{action}: {log}");
+        assert_eq!(log.contains("image machine code"), !is_traced, "{action}: {log}");
+    }
+}
+
+#[test]
 fn attributes_are_set_on_the_copy_too() {
     let Some(traced) = both(&["proc", &data("kernels.ptx")]) else { return };
     let log = traced.log();
@@ -298,6 +309,28 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
         traced.report()
     );
     assert_eq!(traced.verified().0, 1);
+}
+
+#[test]
+fn what_a_codec_cannot_name_runs_untraced() {
+    let Some(built) = built() else { return };
+    let mut text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
+    // The codec `ecl` has 255 locations.
+    for number in 0..260 {
+        text.push_str(&format!(".visible .entry more{number}()\n{{\n ret;\n}}\n"));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("many.ptx");
+    std::fs::write(&path, text).expect("a file");
+    let words = ["dlsym", path.to_str().expect("a plain name")];
+    let plain = run(built, false, &words, &[]);
+    let traced = run(built, true, &words, &[("WARPTRACE_RUN_CODEC", "ecl")]);
+    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
+    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+        return;
+    }
+    assert!(traced.report()[1].contains("255"), "{:?}", traced.report());
+    assert_eq!(traced.verified().0, 0);
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
     Ok(program)
 }
 
-/// Passes signals on to the program. Those of the keyboard it gets itself; this tool waits for it.
+/// Passes signals on to the program. Signals of the keyboard reach it by themselves; this tool waits for it.
 fn pass_signals(child: &Child) -> anyhow::Result<()> {
     let process = i32::try_from(child.id()).context("the program's number is not one of a process")?;
     let failed = "cannot watch for signals";

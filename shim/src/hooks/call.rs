@@ -175,7 +175,7 @@ impl Launch {
     }
 }
 
-/// Bytes of the logs that a traced kernel declares: those of warps that are chosen are left out.
+/// Bytes of the logs that a traced kernel declares: all fields before the ones that choose warps.
 const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
 
 /// Copies the arguments of a launch that gives them in a buffer.

@@ -11,7 +11,6 @@ use super::{Handle, List};
 use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
 use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
-use crate::names;
 use crate::state::{lock, state};
 use crate::trace::{Issued, Request, SAID};
 
@@ -56,7 +55,7 @@ unsafe fn launched(launch: Launch) -> Answer {
             && issued.answer().is_none()
             && ![NOT_ASKED, SAID].contains(&&*reason)
         {
-            lock(&state.summary).untraced(&names::readable(&function.name), &reason);
+            lock(&state.summary).untraced(function.readable(), &reason);
         }
         Some(())
     });

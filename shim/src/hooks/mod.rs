@@ -8,6 +8,7 @@ mod attributes;
 mod call;
 mod contexts;
 mod launch;
+mod link;
 mod load;
 mod lookup;
 mod nvrtc;
@@ -137,6 +138,13 @@ hooks! {
     cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
     cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);
     cuDevicePrimaryCtxReset_v2 = contexts::reset, (device: c_int);
+    cuLinkAddData_v2 = link::add_data,
+        (link: Handle, kind: c_int, data: *const c_void, size: usize, name: *const c_char, count: c_uint,
+        options: *mut c_int, values: List);
+    cuLinkAddFile_v2 = link::add_file,
+        (link: Handle, kind: c_int, path: *const c_char, count: c_uint, options: *mut c_int, values: List);
+    cuLinkComplete = link::complete, (link: Handle, code: *mut Handle, size: *mut usize);
+    cuLinkDestroy = link::destroy, (link: Handle);
     nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
     nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);
     nvrtcGetCUBIN = nvrtc::cubin, (program: Handle, code: *mut c_char);

@@ -8,7 +8,7 @@ use crate::inside::guarded;
 
 /// The flag with which a program asks for the functions of per-thread default streams.
 const PER_THREAD: u64 = 2;
-/// The version of CUDA from which on `cuGetProcAddress` and graphs' nodes are those of 12.0.
+/// The version of CUDA from which on `cuGetProcAddress` and graphs' nodes have their second version.
 const CUDA_12: c_int = 12000;
 
 pub(super) unsafe fn first(
@@ -40,7 +40,7 @@ pub(super) unsafe fn second(
     answer
 }
 
-/// Puts our function in the place of the driver's, where there is one.
+/// Answers our function instead of the driver's, where there is one.
 ///
 /// # Safety
 /// The name is a string, and `found` can be read and written, if the call succeeded.

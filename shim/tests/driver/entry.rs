@@ -310,6 +310,19 @@ entry_points! {
         let [gx, gy, gz, bx, by, bz, shared] = *config;
         launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra)
     }
+    fn cuLinkCreate_v2(_count: c_uint, _options: *mut c_int, _values: List, link: *mut Handle) {
+        *link = new_handle();
+        OK
+    }
+    fn cuLinkAddData_v2(
+        _link: Handle, _kind: c_int, _data: *mut c_void, _size: usize, _name: *const c_char, _count: c_uint,
+        _options: *mut c_int, _values: List
+    ) { OK }
+    fn cuLinkComplete(_link: Handle, code: *mut Handle, size: *mut usize) {
+        (*code, *size) = (b"\x7fELF".as_ptr().cast_mut().cast(), 4);
+        OK
+    }
+    fn cuLinkDestroy(_link: Handle) { OK }
     fn cuGetErrorName(error: c_uint, text: *mut *const c_char) {
         *text = if error == FAILED { c"CUDA_ERROR_LAUNCH_FAILED" } else { c"CUDA_ERROR_OF_TEST" }.as_ptr();
         OK

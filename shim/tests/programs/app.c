@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -139,6 +139,18 @@ int main(int count, char **words)
     fclose(file);
     struct { unsigned magic, version; void *data, *unused; } wrapper = {0x466243b1, 1, image, NULL};
     const void *loaded = wrapped ? (void *)&wrapper : (void *)image;
+
+    void *link = NULL;
+    for (int input = 0; input < has(count, words, "link") + 2 * has(count, words, "link-two"); input++) {
+        void *code = NULL;
+        size_t bytes = 0;
+        if (link == NULL) {
+            check(find("cuLinkCreate_v2", "cuLinkCreate")(0, NULL, NULL, &link), "link");
+        }
+        check(find("cuLinkAddData_v2", "cuLinkAddData")(link, 1, image, strlen(image) + 1, "a", 0, NULL, NULL), "add");
+        check(find("cuLinkComplete", "cuLinkComplete")(link, &code, &bytes), "complete");
+        loaded = code;
+    }
 
     const int is_library = has(count, words, "library");
     const char *kernel = "walk";

@@ -1,0 +1,122 @@
+//! Code that a program links while it runs: where it links a single PTX text, it gets that text instead of machine
+//! code, which the driver takes as well.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::sync::Mutex;
+
+use super::{Handle, List};
+use crate::driver::{Answer, SUCCESS};
+use crate::inside::guarded;
+use crate::state::{lock, state};
+
+/// The driver's number of PTX as an input.
+const PTX: c_int = 1;
+
+/// What a link was given.
+#[derive(Default)]
+struct Inputs {
+    count: usize,
+    /// The only one, if it is PTX. It stays until the link's end: the program reads it.
+    ptx: Option<CString>,
+}
+
+/// Links that have not ended.
+static LINKS: Mutex<Option<HashMap<usize, Inputs>>> = Mutex::new(None);
+
+/// Takes note of an input that the driver has taken.
+fn note(link: Handle, ptx: Option<CString>) {
+    let mut links = lock(&LINKS);
+    let inputs = links.get_or_insert_with(HashMap::new).entry(link as usize).or_default();
+    inputs.count += 1;
+    inputs.ptx = ptx.filter(|_| inputs.count == 1);
+}
+
+type AddData = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    *const c_void,
+    usize,
+    *const c_char,
+    c_uint,
+    *mut c_int,
+    List,
+) -> Answer;
+
+#[expect(clippy::too_many_arguments, reason = "the driver's")]
+pub(super) unsafe fn add_data(
+    real: AddData,
+    link: Handle,
+    kind: c_int,
+    data: *const c_void,
+    size: usize,
+    name: *const c_char,
+    count: c_uint,
+    options: *mut c_int,
+    values: List,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(link, kind, data, size, name, count, options, values) };
+    if answer == SUCCESS {
+        guarded(|| {
+            state()?;
+            let text = (kind == PTX && !data.is_null()).then(|| {
+                // SAFETY: as long as the program says, and read by the driver before.
+                let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
+                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(size);
+                CString::new(&bytes[..end]).ok()
+            });
+            note(link, text.flatten());
+            Some(())
+        });
+    }
+    answer
+}
+
+pub(super) unsafe fn add_file(
+    real: unsafe extern "C" fn(Handle, c_int, *const c_char, c_uint, *mut c_int, List) -> Answer,
+    link: Handle,
+    kind: c_int,
+    path: *const c_char,
+    count: c_uint,
+    options: *mut c_int,
+    values: List,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(link, kind, path, count, options, values) };
+    if answer == SUCCESS {
+        guarded(|| note(link, None));
+    }
+    answer
+}
+
+pub(super) unsafe fn complete(
+    real: unsafe extern "C" fn(Handle, *mut Handle, *mut usize) -> Answer,
+    link: Handle,
+    code: *mut Handle,
+    size: *mut usize,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(link, code, size) };
+    if answer == SUCCESS && !code.is_null() {
+        guarded(|| {
+            let links = lock(&LINKS);
+            let text = links.as_ref()?.get(&(link as usize))?.ptx.as_ref()?;
+            // SAFETY: the driver has written there, too; the text stays until the link's end, as its code does.
+            unsafe {
+                *code = text.as_ptr().cast_mut().cast();
+                if !size.is_null() {
+                    *size = text.as_bytes_with_nul().len();
+                }
+            }
+            Some(())
+        });
+    }
+    answer
+}
+
+pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, link: Handle) -> Answer {
+    guarded(|| lock(&LINKS).as_mut().and_then(|links| links.remove(&(link as usize))));
+    // SAFETY: the program's own call.
+    unsafe { real(link) }
+}
