@@ -226,8 +226,3 @@ fn text() -> TokenStream {
     // The name is looked for in the folder of the file itself.
     name.map_or_else(|| quote!(""), |name| quote!(::core::include_str!(#name)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-}
