@@ -53,5 +53,5 @@ pub use figures::{
 };
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
-pub use source::{read_source, source_lines};
+pub use source::{SourceText, read_source, source_text};
 pub use watch::Watch;

@@ -4,32 +4,47 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use warptrace_decoder::TraceFile;
+use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Most parts of a path that is looked for; real ones have fewer.
 const MAX_PARTS: usize = 64;
 
-/// Reads the lines of a source that a trace names: of the text that the trace itself keeps under this name, else of
-/// a file, as [`read_source`] does. A text that is damaged, or has more than 4 MiB, is none.
-pub fn source_lines(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
-    match trace.text(file) {
-        Ok(Some(kept)) if kept.text.len() as u64 <= MAX_FILE_BYTES => Some(lines(&kept.text)),
-        _ => read_source(file, folders),
+/// A source that a trace names, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// Its lines; tabs are four spaces.
+    pub lines: Vec<String>,
+    /// Whether it is known to be another one than was compiled.
+    pub has_changed: bool,
+}
+
+/// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file, as
+/// [`read_source`] does. A text that is damaged, or has more than 4 MiB, is none.
+pub fn source_text(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<SourceText> {
+    if let Ok(Some(kept)) = trace.text(file)
+        && kept.text.len() as u64 <= MAX_FILE_BYTES
+    {
+        return Some(SourceText { lines: lines(&kept.text), has_changed: false });
     }
+    let text = read_source(file, folders)?;
+    let properties = &trace.metadata().properties;
+    let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
+    let has_changed = recorded.is_some_and(|(_, hash)| *hash != format!("{:016x}", source_hash(&text)));
+    Some(SourceText { lines: lines(&text), has_changed })
 }
 
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.replace('\t', "    ")).collect()
 }
 
-/// Reads the lines of a source file that a trace names.
+/// Reads a source file that a trace names.
 ///
 /// The path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
 /// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
-/// whatever `..`, links and absolute paths say. Answers `None` if there is none, or it has more than 4 MiB. Tabs become
-/// four spaces.
-pub fn read_source(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
+/// whatever `..`, links and absolute paths say. Answers `None` if there is none, or it has more than 4 MiB.
+pub fn read_source(file: &str, folders: &[PathBuf]) -> Option<String> {
     let path = Path::new(file);
     let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
     let here = Path::new(".").canonicalize().ok();
@@ -57,7 +72,7 @@ pub fn read_source(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
 }
 
 /// Reads a file if it lies in `folder`, which is canonical.
-fn read_inside(folder: &Path, path: &Path) -> Option<Vec<String>> {
+fn read_inside(folder: &Path, path: &Path) -> Option<String> {
     let path = path.canonicalize().ok().filter(|path| path.starts_with(folder))?;
     // Opening a pipe could wait for ever.
     if !path.metadata().ok()?.is_file() {
@@ -69,7 +84,7 @@ fn read_inside(folder: &Path, path: &Path) -> Option<Vec<String>> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return None;
     }
-    Some(lines(&String::from_utf8_lossy(&bytes)))
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -84,7 +99,7 @@ mod tests {
         std::fs::write(below.join("k.rs"), "one\n\ttwo\n").expect("a file");
         std::fs::write(folder.path().join("secret"), "key\n").expect("a file");
         let found = |file: &str, from: &Path| read_source(file, &[from.to_owned()]);
-        let lines = Some(vec!["one".to_owned(), "    two".to_owned()]);
+        let lines = Some("one\n\ttwo\n".to_owned());
         assert_eq!(found("kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("k.rs", &below), lines);

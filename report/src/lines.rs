@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, LineFigures, share, source_lines};
+use warptrace_analysis::{Analysis, LineFigures, SourceText, share, source_text};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -111,7 +111,7 @@ struct Lines<'a> {
 }
 
 /// Source files by their paths in the trace; `None`: not found.
-pub(crate) type Files = BTreeMap<String, Option<Vec<String>>>;
+pub(crate) type Files = BTreeMap<String, Option<SourceText>>;
 
 /// Reads the files in which warps came to trace points.
 pub(crate) fn read_files(
@@ -123,9 +123,8 @@ pub(crate) fn read_files(
     let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::hottest(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            let lines =
-                if bytes < MAX_SOURCE_BYTES { source_lines(trace, &line.file, folders) } else { None };
-            bytes += lines.iter().flatten().map(String::len).sum::<usize>();
+            let lines = if bytes < MAX_SOURCE_BYTES { source_text(trace, &line.file, folders) } else { None };
+            bytes += lines.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
             files.insert(line.file.clone(), lines);
         }
     }
@@ -206,7 +205,7 @@ impl Lines<'_> {
         &self,
         file: &str,
         lines: &[(usize, &LineFigures)],
-        code: &[String],
+        SourceText { lines: code, has_changed }: &SourceText,
         budget: &mut usize,
         notes: &mut Vec<String>,
     ) -> Vec<Row> {
@@ -229,7 +228,12 @@ impl Lines<'_> {
             }
         }
         *budget = budget.saturating_sub(shown.len());
-        if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
+        if *has_changed {
+            notes.push(format!(
+                "{} has changed since the trace was recorded: figures may stand beside other lines than theirs.",
+                cut(&plain(file), self.limits.text)
+            ));
+        } else if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
             notes.push(format!(
                 "{} has {} lines now, and a trace point at line {last}: it is not the source that was recorded.",
                 cut(&plain(file), self.limits.text),

@@ -57,6 +57,15 @@ impl fmt::Display for LocationKind {
     }
 }
 
+/// What the property begins with that tells the [hash](source_hash) of a source file; the file's name follows.
+pub const SOURCE_HASH_PREFIX: &str = "source_hash:";
+
+/// Computes FNV-1a of the lines of a source file, whatever ends them: it differs when a line does.
+pub fn source_hash(text: &str) -> u64 {
+    let bytes = text.lines().flat_map(|line| line.bytes().chain(*b"\n"));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 /// A location with its position in the source and in the structure of its function.
 ///
 /// Locations nest: the arm of a branch lies in the loop body, arm or function whose location is its
@@ -81,4 +90,17 @@ pub struct SourceLocation {
     pub rejoin_line: u32,
     /// Column (in characters, from 1) behind that end.
     pub rejoin_column: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_lines() {
+        assert_eq!(source_hash(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(source_hash("a"), source_hash("a\r\n"));
+        assert_ne!(source_hash("a"), source_hash("a\n\n"));
+        assert_ne!(source_hash("ab"), source_hash("a\nb"));
+    }
 }

@@ -14,8 +14,8 @@ pub struct KernelModule {
     pub kernels: &'static [&'static str],
     /// The locations, by id.
     pub locations: &'static [SourceLocation],
-    /// FNV-1a of the module's tokens: differs when the source does, comments and layout aside.
-    pub source_hash: u64,
+    /// The file's text; empty where the compiler does not tell where it is.
+    pub source: &'static str,
     /// The kernels' PTX. Empty without a build script that compiles them, or where there was no device
     /// compiler: then they run on the simulator only.
     pub ptx: &'static str,

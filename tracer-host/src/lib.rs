@@ -34,8 +34,8 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, PoolMemory,
-    SOURCE_HASH, Session, SessionError, SessionOptions, Standing, TracedProgram,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, PoolMemory, Session,
+    SessionError, SessionOptions, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};

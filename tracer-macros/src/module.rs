@@ -23,7 +23,6 @@ use crate::table::Table;
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = parse2(arguments)?;
     let device = &arguments.device;
-    let source_hash = hash(&module.to_string());
     let mut module = match parse2::<Item>(module)? {
         Item::Mod(module) => module,
         other => return Err(syn::Error::new_spanned(&other, "#[kernels] goes before a module of functions")),
@@ -37,7 +36,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
     let mut errors = Vec::new();
     let mut content = TokenStream::new();
-    let source = Source { name: module.ident.to_string(), hash: source_hash, arguments: &arguments };
+    let source = Source { name: module.ident.to_string(), text: text(), arguments: &arguments };
     if arguments.hand_placed {
         let mut copy = copies(items, &arguments, &mut errors);
         let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
@@ -83,14 +82,15 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 /// What is said of a module's source.
 struct Source<'a> {
     name: String,
-    hash: u64,
+    /// An expression for the text of its file.
+    text: TokenStream,
     arguments: &'a Arguments,
 }
 
 impl Source<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
-        let Self { name, hash, arguments } = self;
+        let Self { name, text, arguments } = self;
         let device = &arguments.device;
         let mut table = Table::starting_at(arguments.first_id);
         insert(items, arguments, &mut table, errors);
@@ -114,7 +114,7 @@ impl Source<'_> {
                 file: ::core::file!(),
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,
-                source_hash: #hash,
+                source: #text,
                 ptx: #ptx,
             };
         }
@@ -219,19 +219,10 @@ fn insert(items: &mut [Item], arguments: &Arguments, table: &mut Table, errors: 
     }
 }
 
-/// FNV-1a of 64 bits.
-fn hash(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
-    }
+/// Makes an expression for the text of the file that is being compiled.
+fn text() -> TokenStream {
+    let file = proc_macro2::Span::call_site().local_file();
+    let name = file.as_deref().and_then(|file| file.file_name()?.to_str());
+    // The name is looked for in the folder of the file itself.
+    name.map_or_else(|| quote!(""), |name| quote!(::core::include_str!(#name)))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::plain;
-use warptrace_analysis::{Counts, source_lines};
+use warptrace_analysis::{Counts, SourceText, source_text};
 use warptrace_decoder::TraceFile;
 
 /// Files that are looked for at most.
@@ -60,26 +60,29 @@ impl Source {
         let mut bytes = 0;
         for (number, (file, lines)) in files.into_iter().enumerate() {
             let is_read = !file.is_empty() && number < MAX_FILES && bytes < MAX_SOURCE_BYTES;
-            let code = if is_read { source_lines(trace, file, folders) } else { None };
-            bytes += code.iter().flatten().map(String::len).sum::<usize>();
-            source.add_file(file, &lines, code.as_deref());
+            let code = if is_read { source_text(trace, file, folders) } else { None };
+            bytes += code.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
+            source.add_file(file, &lines, code.as_ref());
         }
         source
     }
 
-    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&[String]>) {
+    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&SourceText>) {
         let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
         let said = match code {
             _ if file.is_empty() => "locations without a file".to_owned(),
             None => format!("{} (not found here: --source FOLDER says where)", plain(file)),
-            Some(code) if (code.len() as u64) < u64::from(last) => {
+            Some(code) if code.has_changed => {
+                format!("{} (changed since it was recorded: lines may be others)", plain(file))
+            }
+            Some(SourceText { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
                 format!("{} (it has {} lines now: not the source that was recorded)", plain(file), code.len())
             }
             Some(_) => plain(file),
         };
         self.rows.push(Row::File { text: said });
         let mut rest = lines.iter().peekable();
-        for (number, text) in (1..).zip(code.unwrap_or(&[])) {
+        for (number, text) in (1..).zip(code.map_or(&[][..], |code| &code.lines)) {
             while let Some(((_, _), ids)) = rest.next_if(|((line, _), _)| *line < number) {
                 self.add_line(0, String::new(), ids.clone());
             }

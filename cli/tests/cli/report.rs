@@ -196,3 +196,26 @@ fn an_incomplete_trace_is_called_so_first() {
         html.contains("INCOMPLETE trace: ") && html.find("INCOMPLETE").unwrap() < html.find("<h1>").unwrap()
     );
 }
+
+#[test]
+fn a_source_that_has_changed_since_is_told() {
+    let folder = Folder::new();
+    let path = folder.record_program("fractal", "f.wtrc", &["--width", "32", "--depth", "16"]).0;
+    let kernels = std::path::Path::new(SOURCES).join("workloads/kernels/src/fractal.rs");
+    let text_now = std::fs::read_to_string(kernels).unwrap();
+    let copy = folder.at("sources/workloads/kernels/src/fractal.rs");
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    let (sources, page) = (folder.at("sources"), folder.at("page.html"));
+    let says_so = |source: &str| {
+        std::fs::write(&copy, source).unwrap();
+        let (code, _, errors) = run(&["report", text(&path), "--source", text(&sources), "-o", text(&page)]);
+        assert_eq!(code, 0);
+        let told = "has changed since the trace was recorded";
+        let is_on_page = std::fs::read_to_string(&page).unwrap().contains(told);
+        assert_eq!(errors.contains(told), is_on_page);
+        is_on_page
+    };
+    assert!(!says_so(&text_now));
+    assert!(!says_so(&text_now.replace('\n', "\r\n")), "line ends are no change");
+    assert!(says_so(&format!("// A line more.\n{text_now}")));
+}

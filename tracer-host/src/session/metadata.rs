@@ -1,8 +1,11 @@
 //! What a file says of a recording before the first launch.
 
+use std::collections::BTreeMap;
+
 use warptrace_device::{KernelModule, TracePoint, TracePoints};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM};
+use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 use super::memory::Division;
 use super::{Policy, SessionOptions};
@@ -12,10 +15,6 @@ use crate::Device;
 pub const MEMORY_LIMIT: &str = "memory_limit";
 /// Names the property of a file that tells how much of it the session took at most, in bytes.
 pub const MEMORY_PEAK: &str = "memory_peak";
-/// Names the property of a file that tells which source a module of kernels had
-/// ([`KernelModule::source_hash`]), 16 hexadecimal digits.
-pub const SOURCE_HASH: &str = "source_hash";
-
 /// Describes hand-placed trace points for a file.
 pub(super) fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
     let describe = |points: &TracePoints, point: &TracePoint| {
@@ -31,10 +30,19 @@ pub(super) fn module_locations(module: &KernelModule) -> impl Iterator<Item = Lo
     module.locations.iter().map(|location| LocationInfo::from_source(location, module.file))
 }
 
-/// Makes one hash of those of all modules; that of a single one is its own.
-pub(super) fn source_hash<'a>(modules: impl Iterator<Item = &'a KernelModule>) -> Option<String> {
-    let hashes = modules.map(|module| module.source_hash);
-    hashes.reduce(|all, hash| all.rotate_left(5) ^ hash).map(|hash| format!("{hash:016x}"))
+/// Tells by their hashes which sources trace points and modules have, as far as their texts are known:
+/// properties for a file.
+pub(super) fn source_hashes<'a>(
+    points: &'a [TracePoints],
+    modules: impl Iterator<Item = &'a KernelModule>,
+) -> Vec<(String, String)> {
+    let texts = points.iter().map(|points| (points.file, points.source));
+    let texts = texts.chain(modules.map(|module| (module.file, module.source)));
+    // By file: several modules may be in one.
+    let texts: BTreeMap<&str, &str> = texts.filter(|(_, text)| !text.is_empty()).collect();
+    let property =
+        |(file, text)| (format!("{SOURCE_HASH_PREFIX}{file}"), format!("{:016x}", source_hash(text)));
+    texts.into_iter().map(property).collect()
 }
 
 /// Makes the metadata of a file.

@@ -25,8 +25,8 @@ pub use self::error::SessionError;
 use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
-pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK, SOURCE_HASH};
-use self::metadata::{locations, metadata, module_locations, source_hash};
+pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
+use self::metadata::{locations, metadata, module_locations, source_hashes};
 pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
 use self::pool::Pool;
 use self::stream::Streams;
@@ -109,9 +109,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let mut options = options.clone();
-        if let Some(hash) = source_hash(program.modules.iter()) {
-            options.properties.push((SOURCE_HASH.to_owned(), hash));
-        }
+        options.properties.extend(source_hashes(program.points, program.modules.iter()));
         let mut locations = locations(program.points);
         locations.extend(program.modules.iter().flat_map(module_locations));
         Self::start_with(device, program.kernels, locations, &options, output)
@@ -147,8 +145,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             device.add_code(module.ptx)?;
         }
         let mut options = options.clone();
-        let hash = source_hash(modules.iter().copied());
-        options.properties.extend(hash.map(|hash| (SOURCE_HASH.to_owned(), hash)));
+        options.properties.extend(source_hashes(&[], modules.iter().copied()));
         Self::start_with(device, &kernels, locations, &options, output)
     }
 

@@ -102,7 +102,7 @@ mod tests {
         file: "one.rs",
         kernels: &["a"],
         locations: &[location(1), location(2)],
-        source_hash: 1,
+        source: "",
         ptx: "",
     };
 
