@@ -64,10 +64,9 @@ impl Compiling {
             "note: the driver is compiling {what} for this GPU; it keeps the result for the next time"
         );
         let thread = std::thread::spawn(move || {
-            if end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout) {
-                if !QUIET.load(Ordering::Relaxed) {
-                    eprintln!("{text}");
-                }
+            let takes_long = end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout);
+            if takes_long && !QUIET.load(Ordering::Relaxed) {
+                eprintln!("{text}");
             }
         });
         Self { ended: Some(ended), thread: Some(thread) }
