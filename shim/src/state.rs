@@ -186,10 +186,10 @@ impl Registry {
         }
     }
 
-    /// Forgets a module or library, and its functions.
-    pub(crate) fn remove(&mut self, owner: Owner) {
+    /// Forgets a module or library, and its functions; answers it.
+    pub(crate) fn remove(&mut self, owner: Owner) -> Option<Arc<Code>> {
         self.functions.retain(|_, function| function.owner != owner);
-        self.owners.remove(&owner);
+        self.owners.remove(&owner)
     }
 
     /// Takes note of a function that the program has looked up.

@@ -25,6 +25,8 @@ use crate::state::{Code, State, lock, state};
 /// takes little of the program's time.
 const WRITTEN_AFTER: u32 = 25;
 const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
+/// What was drained in less time is so little that the program waits until it is written.
+const WORTH_WAITING: Duration = Duration::from_millis(50);
 /// Where nothing is said, a session takes this part of the memory that is free when it begins,
 const MEMORY_SHARE: u64 = 8;
 /// and at most this much.
@@ -222,7 +224,11 @@ impl Recorder {
         self.kernels.insert(kernel.readable);
         let started = Instant::now();
         if started >= self.write_at {
-            self.session.flush()?;
+            self.session.drain_now()?;
+            // Who has much to write, waits for it at the end only.
+            if started.elapsed() < WORTH_WAITING {
+                self.session.flush()?;
+            }
             let ended = Instant::now();
             self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use cudarc::driver::sys;
 
@@ -10,7 +11,7 @@ use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{TracedModule, exchange};
 use crate::image::{self, Found};
 use crate::inside::guarded;
-use crate::state::{Owner, lock, state};
+use crate::state::{Code, Owner, lock, state};
 
 /// Larger files of images are loaded as they are.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -233,17 +234,18 @@ pub(super) unsafe fn library_file(
 }
 
 pub(super) unsafe fn unload_module(real: unsafe extern "C" fn(Handle) -> Answer, module: Handle) -> Answer {
-    forget(Owner::Module(module as usize));
+    let _text = forget(Owner::Module(module as usize));
     // SAFETY: the program's own call.
     unsafe { real(module) }
 }
 
 pub(super) unsafe fn unload_library(real: unsafe extern "C" fn(Handle) -> Answer, library: Handle) -> Answer {
-    forget(Owner::Library(library as usize));
+    let _text = forget(Owner::Library(library as usize));
     // SAFETY: the program's own call.
     unsafe { real(library) }
 }
 
-fn forget(owner: Owner) {
-    guarded(|| state().map(|state| lock(&state.registry).remove(owner)));
+/// Forgets a module or library that the driver is about to unload; its text stays until that is done.
+fn forget(owner: Owner) -> Option<Arc<Code>> {
+    guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten()
 }

@@ -57,14 +57,15 @@ pub fn load(bytes: &[u8]) -> &'static Image {
         _ if text.contains("$traced") => "traced PTX",
         _ => "PTX",
     };
-    let program = match Program::parse(&text) {
-        Ok(program) => Some(program),
+    // What merges and packs runs natively.
+    let is_tools = text.contains("warptrace_merge") || text.contains("warptrace_gather");
+    let program = match (!is_tools).then(|| Program::parse(&text)).transpose() {
+        Ok(program) => program,
         Err(error) => {
             say(&format!("cannot interpret: {error}"));
             None
         }
     };
-    let is_tools = text.contains("warptrace_merge") || text.contains("warptrace_gather");
     if !is_tools {
         say(&format!("image {kind}"));
         if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP") {

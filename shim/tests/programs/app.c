@@ -224,6 +224,10 @@ int main(int count, char **words)
         check(find("cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset")(device), "reset");
     }
     fflush(stdout);
+    if (has(count, words, "exit") || has(count, words, "abort")) {
+        // On a busy machine what was recorded is still being written.
+        usleep(500000);
+    }
     if (has(count, words, "exit")) {
         _exit(7);
     }

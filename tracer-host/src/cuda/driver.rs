@@ -1,6 +1,7 @@
 //! Calls of the driver, with errors that name the call and the kernel.
 
 use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -42,6 +43,14 @@ pub(super) fn words(error: DriverError) -> (String, String) {
 /// word.
 const WORTH_A_WORD: Duration = Duration::from_millis(700);
 
+/// Whether standard error belongs to a program that knows nothing of this.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing on standard error any more, for the rest of the process.
+pub(super) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Says on standard error that the driver compiles, if it has not ended after a while.
 struct Compiling {
     ended: Option<mpsc::Sender<()>>,
@@ -55,7 +64,8 @@ impl Compiling {
             "note: the driver is compiling {what} for this GPU; it keeps the result for the next time"
         );
         let thread = std::thread::spawn(move || {
-            if end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let takes_long = end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout);
+            if takes_long && !QUIET.load(Ordering::Relaxed) {
                 eprintln!("{text}");
             }
         });

@@ -8,7 +8,7 @@ use cudarc::driver::sys;
 use warptrace_device::KernelCall;
 use warptrace_format::log::LaunchLogs;
 
-use super::driver::Called;
+use super::driver::{self, Called};
 use super::encoding::stream_beside;
 use super::{CudaDevice, check_driver, count_devices};
 use crate::{DeviceError, LaunchShape, LaunchTime, Tracing};
@@ -78,7 +78,8 @@ impl ForeignLaunches {
 
 impl CudaDevice {
     /// Uses a context of another program, which launches its kernels itself, and loads no code for it. All other
-    /// work of the device is on a stream of its own, which no default stream waits for.
+    /// work of the device is on a stream of its own, which no default stream waits for. From now on devices of
+    /// this process say nothing on standard error, which is the program's.
     ///
     /// # Errors
     /// Without a driver, or if the driver fails, as it does for a context that is none.
@@ -86,6 +87,7 @@ impl CudaDevice {
     /// # Safety
     /// The context is the driver's `CUcontext`, and outlives what is returned.
     pub unsafe fn adopt_foreign(context: *mut c_void) -> Result<(Self, ForeignLaunches), DeviceError> {
+        driver::be_quiet();
         count_devices()?;
         check_driver()?;
         let context: sys::CUcontext = context.cast();

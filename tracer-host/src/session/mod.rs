@@ -429,6 +429,14 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.guarded(Self::drain_and_count)
     }
 
+    /// Drains what was recorded so far, and does not wait until it is written.
+    ///
+    /// # Errors
+    /// If the device fails, or what was written before could not be.
+    pub fn drain_now(&mut self) -> Result<(), SessionError> {
+        self.guarded(Self::drain)
+    }
+
     fn drain_and_count(&mut self) -> Result<(), SessionError> {
         self.drain()?;
         if let Some(worker) = &mut self.worker {
