@@ -176,6 +176,7 @@ fn location(point: &Point, ptx_name: &str) -> LocationInfo {
         PointKind::LoopBody => (LocationKind::LoopBody, LocationKind::LoopBody.meaning()),
         PointKind::Taken => (LocationKind::Then, "branch taken"),
         PointKind::NotTaken => (LocationKind::Else, "branch not taken"),
+        PointKind::Named => (LocationKind::Marked, LocationKind::Marked.meaning()),
         _ => (LocationKind::Marked, "basic block begins"),
     };
     let function = names::readable(&point.function);
@@ -190,8 +191,9 @@ fn location(point: &Point, ptx_name: &str) -> LocationInfo {
         PointKind::NotTaken => "not taken",
         _ => "block",
     };
-    let name = match point.kind {
-        PointKind::Entry => format!("{function}: entry"),
+    let name = match (point.kind, &point.name) {
+        (PointKind::Entry, _) => format!("{function}: entry"),
+        (PointKind::Named, Some(name)) => format!("{function}: {name}"),
         _ => format!("{function}: line {line} {word} {}", point.block),
     };
     let inlined: String = point

@@ -15,13 +15,14 @@ macro_rules! texts {
 }
 
 /// Name, text and the architecture to assemble for.
-const TEXTS: [(&str, &str, &str); 13] = texts! {
+const TEXTS: [(&str, &str, &str); 14] = texts! {
     "data/foreign/flow.ptx", "sm_90";
     "data/foreign/flow-lineinfo.ptx", "sm_90";
     "data/foreign/flow-debug.ptx", "sm_90";
     "data/foreign/flow-100.ptx", "sm_100";
     "data/foreign/shapes.ptx", "sm_90";
     "data/foreign/shapes-unoptimised.ptx", "sm_90";
+    "data/foreign/named.ptx", "sm_90";
     "golden/nvcc.ptx", "sm_90";
     "golden/nvcc-lineinfo.ptx", "sm_90";
     "golden/nvcc-debug.ptx", "sm_90";

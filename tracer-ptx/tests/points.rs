@@ -197,3 +197,29 @@ fn marked_text_is_not_marked_again() {
     let error = mark(&marked.text, &PointOptions::default()).expect_err("it has markers");
     assert_eq!(error, PointError::AlreadyMarked { line: 7, column: 2 });
 }
+
+#[test]
+fn points_that_the_source_names_are_there_whatever_is_asked_for() {
+    let text = include_str!("data/foreign/named.ptx");
+    for points in Points::ALL {
+        let marked = marked(text, points);
+        let named = |point: &&warptrace_ptx::points::Point| point.kind == PointKind::Named;
+        let mut found: Vec<(&str, u32)> = marked
+            .points
+            .iter()
+            .filter(named)
+            .map(|point| (point.name.as_deref().unwrap_or(""), point.source.as_ref().map_or(0, |at| at.line)))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [("another value", 15), ("multiple of three", 11)], "{points}");
+        // Each has a marker before its comment, and the loop around them is not counted.
+        for point in marked.points.iter().filter(named) {
+            let name = point.name.as_deref().unwrap_or("");
+            assert!(marked.text.contains(&format!("// warptrace.loc {}\n\t// WARPTRACE {name}", point.id)));
+        }
+        assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
+    }
+    // A comment without a name is none.
+    let marked = marked(&kernel("\t// WARPTRACE \n\tret;"), Points::Blocks);
+    assert_eq!(kinds(&marked), [PointKind::Entry]);
+}

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::blocks::Blocks;
+use super::named::name_of;
 use super::{PointKind, Points};
 use crate::{Edge, Terminator};
 
@@ -18,11 +19,12 @@ pub(super) struct Candidate {
 impl Candidate {
     /// Whether it stands for the beginning of its block.
     pub(super) fn begins_block(&self) -> bool {
-        !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken)
+        !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken | PointKind::Named)
     }
 }
 
-/// Returns a function's points in the order of the text, each behind the points of the loops around it.
+/// Returns a function's points in the order of the text, each behind the points of the loops around it; those that
+/// the source names come last.
 pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
     let flow = blocks.flow;
     let begins = |block: usize| {
@@ -71,6 +73,14 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
         }
         if points == Points::Branches {
             sides(blocks, block, &mut candidates);
+        }
+    }
+    let statements = blocks.body.statements.iter().enumerate();
+    for (index, statement) in statements.filter(|(_, statement)| name_of(statement).is_some()) {
+        let block = flow.block_of(index);
+        if flow.is_reachable(block) {
+            let (kind, at) = (PointKind::Named, statement.span.start);
+            candidates.push(Candidate { kind, block, statements: index..index + 1, at });
         }
     }
     candidates

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::named::name_of;
 use super::params::layout;
 use super::sites::Plan;
 use super::source::{Positions, Sources};
@@ -77,6 +78,7 @@ impl<'m> Marking<'m> {
                 inlined_at,
                 parent: site.parent.map_or(0, id),
                 counted: site.counted,
+                name: body.statements.get(site.statements.start).and_then(name_of).map(Arc::from),
             });
         }
         plan.insert(&mut self.edits, self.text, id);

@@ -39,6 +39,7 @@ mod blocks;
 mod choose;
 mod counted;
 mod marking;
+mod named;
 mod options;
 mod params;
 mod sites;
@@ -93,6 +94,8 @@ pub struct Point {
     pub parent: u16,
     /// Whether it is a loop whose iterations a recording can count.
     pub counted: bool,
+    /// The name that the source gives to it, for points of the kind [`Named`](PointKind::Named).
+    pub name: Option<Arc<str>>,
 }
 
 /// What an event at a point means.
@@ -114,6 +117,9 @@ pub enum PointKind {
     Taken,
     /// A branch, `ret` or `exit` under a predicate was not taken.
     NotTaken,
+    /// Lanes came to a comment `// WARPTRACE name` in the code, which `include/warptrace.cuh` makes of
+    /// `WARPTRACE("name")`. Whatever points are asked for, these are among them.
+    Named,
 }
 
 impl PointKind {
@@ -127,6 +133,7 @@ impl PointKind {
             Self::Branch => "branch reached",
             Self::Taken => "branch taken",
             Self::NotTaken => "branch not taken",
+            Self::Named => "named in the source",
         }
     }
 }
@@ -140,6 +147,7 @@ impl fmt::Display for PointKind {
             Self::Branch => "branch",
             Self::Taken => "taken",
             Self::NotTaken => "not taken",
+            Self::Named => "named",
         })
     }
 }

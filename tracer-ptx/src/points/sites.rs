@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::blocks::Blocks;
 use super::choose::choose;
 use super::counted::Counted;
+use super::named;
 use super::{PointKind, Points};
 use crate::{Body, Cfg, CfgError, Edits};
 
@@ -79,9 +80,20 @@ impl Plan {
                 site_of[candidate.block] = Some(index);
             }
         }
+        // What the source names stands between other points, wherever it does.
+        let has_named = named::any(body);
         let chains = match points {
-            Points::Blocks => blocks.chains(|block| site_of[block].is_some()),
+            Points::Blocks if !has_named => blocks.chains(|block| site_of[block].is_some()),
             _ => blocks.chains(|_| false),
+        };
+        let named_blocks: Vec<usize> = candidates
+            .iter()
+            .filter(|candidate| candidate.kind == PointKind::Named)
+            .map(|candidate| candidate.block)
+            .collect();
+        let holds_named = |header: usize| {
+            let this = flow.loop_of(header);
+            this.is_some() && named_blocks.iter().any(|block| flow.loop_of(*block) == this)
         };
         for (index, candidate) in candidates.iter().enumerate() {
             let around = flow.loop_of(candidate.block).map(|inner| &flow.loops()[inner]);
@@ -94,7 +106,9 @@ impl Plan {
             };
             let parent = around.and_then(|around| site_of[around.header]);
             let counted = match candidate.kind {
-                PointKind::LoopBody => Counted::of(&blocks, candidate.block, points, &chains),
+                PointKind::LoopBody if !holds_named(candidate.block) => {
+                    Counted::of(&blocks, candidate.block, points, &chains)
+                }
                 _ => None,
             };
             plan.sites.push(Site {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::named::name_of;
 use crate::{Body, Directive, ItemKind, Loc, Module, Position, StatementKind};
 
 /// The most calls that a chain of inlined functions keeps.
@@ -118,7 +119,8 @@ impl<'a> Sources<'a> {
                 current = (loc.line != 0).then_some(lines.locs.len());
                 lines.locs.push((loc, calls));
             }
-            lines.loc_of.push(current.filter(|_| statement.instruction().is_some()));
+            let has_line = statement.instruction().is_some() || name_of(statement).is_some();
+            lines.loc_of.push(current.filter(|_| has_line));
         }
         lines
     }
@@ -128,7 +130,7 @@ impl<'a> Sources<'a> {
 pub(super) struct Lines<'s, 'a> {
     sources: &'s Sources<'a>,
     locs: Vec<(Loc<'a>, Arc<[CallSite]>)>,
-    /// Of each statement that is an instruction with a line, its `.loc`.
+    /// Of each statement that is an instruction with a line, or names a point, its `.loc`.
     loc_of: Vec<Option<usize>>,
     none: Arc<[CallSite]>,
 }
