@@ -201,7 +201,7 @@ fn an_incomplete_trace_is_called_so_first() {
 fn a_source_that_has_changed_since_is_told() {
     let folder = Folder::new();
     let path = folder.record_program("fractal", "f.wtrc", &["--width", "32", "--depth", "16"]).0;
-    let kernels = std::path::Path::new(SOURCES).join("workloads/kernels/src/fractal.rs");
+    let kernels = Path::new(SOURCES).join("workloads/kernels/src/fractal.rs");
     let text_now = std::fs::read_to_string(kernels).unwrap();
     let copy = folder.at("sources/workloads/kernels/src/fractal.rs");
     std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
