@@ -27,6 +27,29 @@ pub(crate) fn current_context() -> Option<*mut c_void> {
     (ok(answer) && !context.is_null()).then_some(context.cast())
 }
 
+/// The driver's version, 13000 for CUDA 13.0.
+pub(crate) fn version() -> Option<c_int> {
+    let mut version = 0;
+    // SAFETY: writes a number.
+    ok(unsafe { sys::cuDriverGetVersion(&raw mut version) }).then_some(version)
+}
+
+/// Makes the thread's context the current one again when it is dropped.
+pub(crate) struct Current(sys::CUcontext);
+
+impl Current {
+    pub(crate) fn keep() -> Self {
+        Self(current_context().map_or(null_mut(), |context| context.cast()))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        // SAFETY: the context that the program had made current, or none.
+        let _ = unsafe { sys::cuCtxSetCurrent(self.0) };
+    }
+}
+
 /// The primary context of a device, if there is one.
 pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
     let (mut flags, mut active, mut context) = (0, 0, null_mut());

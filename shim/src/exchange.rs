@@ -33,6 +33,8 @@ pub(crate) struct TracedModule {
     pub(crate) skipped: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
+    /// The architectures of the PTX and of the program's machine code, if that is of a later one.
+    pub(crate) older: Option<(u32, u32)>,
 }
 
 /// A kernel with a traced copy in its module.
@@ -80,7 +82,7 @@ pub(crate) fn exchange(
     }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
     let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
-    let Marked { text, points, implied, kernels, skipped } =
+    let Marked { text, points, implied, kernels, mut skipped } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
         let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
@@ -104,11 +106,18 @@ pub(crate) fn exchange(
     let locations: Vec<LocationInfo> = marked.map(|point| location(point, &ptx_name)).collect();
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
+    let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
+    let asks_for_size = sizes.iter().any(|size| ptx.contains(size));
     let mut traced = Vec::new();
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
     let readable = names::all_readable(&names);
     for (kernel, readable) in kernels.into_iter().zip(readable) {
         let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
+        if copy.shared_bytes != 0 && asks_for_size {
+            let reason = "its module asks how much shared memory a block has, of which records take some";
+            skipped.push((kernel.name, reason.to_owned()));
+            continue;
+        }
         let end = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
         let entry = points.iter().find(|point| *point.function == *kernel.name);
         let source = entry.and_then(|entry| entry.source.as_ref());
@@ -124,7 +133,7 @@ pub(crate) fn exchange(
         });
     }
     let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
-    Ok((text, TracedModule { kernels: traced, locations, skipped, kept }))
+    Ok((text, TracedModule { kernels: traced, locations, skipped, kept, older: found.older }))
 }
 
 /// Alignment of the parameter that traced copies have more.
@@ -139,7 +148,8 @@ fn marked(
     let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
     let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
     let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
-    let module = TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped, kept: None };
+    let module =
+        TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped, kept: None, older: None };
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 

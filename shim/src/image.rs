@@ -15,11 +15,13 @@ pub(crate) struct Found {
     pub(crate) ptx: String,
     /// How many registers functions take in the machine code beside it that the device would run.
     pub(crate) registers: Vec<(String, u32)>,
+    /// The architectures of the PTX and of that machine code, if the code is of a later one.
+    pub(crate) older: Option<(u32, u32)>,
 }
 
 impl From<String> for Found {
     fn from(ptx: String) -> Self {
-        Self { ptx, registers: Vec::new() }
+        Self { ptx, registers: Vec::new(), older: None }
     }
 }
 
@@ -135,23 +137,26 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     for entry in found.iter().filter(|entry| entry.architecture <= architecture) {
         let text = entry.text()?;
         if runs_on(&text, architecture) {
-            return Ok(Found { ptx: text, registers: registers_in(&all, architecture) });
+            let code = machine_code(&all, architecture);
+            let registers = code.and_then(|code| code.bytes().ok()).map(|cubin| cubin::registers(&cubin));
+            let later = code.map(|code| code.architecture).filter(|later| *later > entry.architecture);
+            let older = later.map(|later| (entry.architecture, later));
+            return Ok(Found { ptx: text, registers: registers.unwrap_or_default(), older });
         }
     }
     let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
     Err(NoPtx::Architecture { found: list.join(", "), architecture })
 }
 
-/// Lists the registers of functions in the machine code that a device would run: of its own architecture, or the
-/// highest of the same generation below.
-fn registers_in(entries: &[Entry<'_>], architecture: u32) -> Vec<(String, u32)> {
+/// Finds the machine code that a device would run: of its own architecture, or the highest of the same generation
+/// below.
+fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&'e Entry<'f>> {
     let suits = |entry: &&Entry<'_>| {
         entry.kind == Kind::Elf
             && entry.architecture <= architecture
             && entry.architecture / 10 == architecture / 10
     };
-    let chosen = entries.iter().filter(suits).max_by_key(|entry| entry.architecture);
-    chosen.and_then(|entry| entry.bytes().ok()).map(|cubin| cubin::registers(&cubin)).unwrap_or_default()
+    entries.iter().filter(suits).max_by_key(|entry| entry.architecture)
 }
 
 /// Tells whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on the architectures of one family.

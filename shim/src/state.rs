@@ -174,7 +174,7 @@ impl Registry {
     ) -> Arc<Code> {
         self.codes += 1;
         let code = Arc::new(Code { traced, _text: text, number: self.codes });
-        self.owners.insert(owner, Arc::clone(&code));
+        self.owned(owner, &code);
         code
     }
 
@@ -182,21 +182,34 @@ impl Registry {
     pub(crate) fn alias(&mut self, library: usize, module: usize) {
         if let Some(code) = self.owners.get(&Owner::Library(library)) {
             let code = Arc::clone(code);
-            self.owners.insert(Owner::Module(module), code);
+            self.owned(Owner::Module(module), &code);
+        }
+    }
+
+    /// Takes note of whose code it is. What had the same handle before has gone with its context, without a word.
+    fn owned(&mut self, owner: Owner, code: &Arc<Code>) {
+        let before = self.owners.insert(owner, Arc::clone(code));
+        if before.is_some_and(|before| !Arc::ptr_eq(&before, code)) {
+            self.functions.retain(|_, function| function.owner != owner);
         }
     }
 
     /// Forgets a module or library, and its functions; answers it.
     pub(crate) fn remove(&mut self, owner: Owner) -> Option<Arc<Code>> {
-        self.functions.retain(|_, function| function.owner != owner);
-        self.owners.remove(&owner)
+        let code = self.owners.remove(&owner)?;
+        // A library's module goes with it.
+        self.owners.retain(|_, other| !Arc::ptr_eq(other, &code));
+        self.functions.retain(|_, function| function.owner != owner && !Arc::ptr_eq(&function.code, &code));
+        Some(code)
     }
 
     /// Takes note of a function that the program has looked up.
     pub(crate) fn found(&mut self, owner: Owner, name: &str, function: usize) {
         match self.owners.get(&owner) {
             Some(code) => {
-                let is_known = |known: &Function| known.owner == owner && *known.name == *name;
+                let is_known = |known: &Function| {
+                    known.owner == owner && *known.name == *name && Arc::ptr_eq(&known.code, code)
+                };
                 if !self.functions.get(&function).is_some_and(is_known) {
                     self.functions.insert(function, Function::new(Arc::clone(code), owner, name));
                 }

@@ -154,10 +154,10 @@ impl Traces {
             lock(&state.summary).note(format!("nothing was traced: {reason}"));
             return Err(reason);
         }
+        self.begun += 1;
         let recorder = Recorder::start(state, context, path).inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
-        self.begun += 1;
         if !self.ends {
             // SAFETY: a function of this library, which stays loaded.
             self.ends = unsafe { libc::atexit(at_exit) } == 0;

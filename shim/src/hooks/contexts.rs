@@ -21,7 +21,10 @@ fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
 }
 
 fn end(context: Handle) {
-    guarded(|| state().map(|state| lock(&state.traces).end(state, context)));
+    guarded(|| {
+        let _current = driver::Current::keep();
+        state().map(|state| lock(&state.traces).end(state, context))
+    });
 }
 
 pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, context: Handle) -> Answer {

@@ -45,6 +45,16 @@ fn exchanged(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Exchange
     .unwrap_or_else(|| Some(Err("the tracer failed on it".to_owned())))
 }
 
+/// Says that the program runs other code than it would alone.
+fn note_older(module: &TracedModule) -> Option<()> {
+    let (ptx, code) = module.older?;
+    lock(&state()?.summary).note(format!(
+        "its PTX is for compute_{ptx}, its machine code for sm_{code}: what depends on __CUDA_ARCH__ may differ from the \
+         program alone; build with code=compute_{code}, too"
+    ));
+    Some(())
+}
+
 /// Loads: what was made of the image, else the image.
 ///
 /// # Safety
@@ -59,7 +69,10 @@ unsafe fn load(
     let (answer, traced, text) = match exchanged {
         Err(reason) => (load(None), Err(reason), None),
         Ok((text, module)) => match load(Some(&text)) {
-            SUCCESS => (SUCCESS, Ok(module), Some(text)),
+            SUCCESS => {
+                guarded(|| note_older(&module));
+                (SUCCESS, Ok(module), Some(text))
+            }
             refused => {
                 let reason = format!("the driver refused its PTX with trace points (error {refused})");
                 (load(None), Err(reason), None)

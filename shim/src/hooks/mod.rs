@@ -193,8 +193,12 @@ impl Hook {
             match next.is_null() {
                 false => next,
                 true => {
-                    let driver = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
-                    if driver.is_null() { null_mut() } else { real::dlsym(driver, name) }
+                    let is_nvrtc = name.to_bytes().starts_with(b"nvrtc");
+                    let driver = if is_nvrtc { nvrtc::loaded() } else { Some(c"libcuda.so.1".to_owned()) };
+                    let library = driver.map_or(null_mut(), |path| {
+                        libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD)
+                    });
+                    if library.is_null() { null_mut() } else { real::dlsym(library, name) }
                 }
             }
         };

@@ -7,7 +7,7 @@ use std::ptr::null;
 use std::sync::Mutex;
 
 use super::{Handle, Hook};
-use crate::driver::{Answer, SUCCESS};
+use crate::driver::{self, Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::real;
 use crate::state::{lock, state};
@@ -81,6 +81,9 @@ pub(super) unsafe fn compile(
                 .collect::<Option<_>>()?
         };
         let (changed, asked) = for_ptx(&words)?;
+        if asked && !driver_takes_ptx() {
+            return None;
+        }
         let changed: Result<Vec<CString>, _> = changed.into_iter().map(CString::new).collect();
         Some((changed.ok()?, asked))
     });
@@ -97,6 +100,45 @@ pub(super) unsafe fn compile(
     guarded(|| note(program, false));
     // SAFETY: the program's own call.
     unsafe { real(program, count, options) }
+}
+
+/// The path of an NVRTC that is loaded, wherever: one that only some library of the program sees is not among those
+/// whose functions are looked up by name alone.
+pub(super) fn loaded() -> Option<CString> {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut std::ffi::c_void,
+    ) -> c_int {
+        // SAFETY: a library's description, whose name is a string, and the caller's variable.
+        unsafe {
+            let name = (*info).dlpi_name;
+            if name.is_null() {
+                return 0;
+            }
+            let path = CStr::from_ptr(name);
+            let file = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            if !file.starts_with(b"libnvrtc.so") {
+                return 0;
+            }
+            *found.cast::<Option<CString>>() = Some(path.to_owned());
+            1
+        }
+    }
+    let mut found = None::<CString>;
+    // SAFETY: the callback takes what `dl_iterate_phdr` gives, and a variable of the type that it writes.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+/// Tells whether the driver takes PTX of this NVRTC: it takes machine code of a later one, but no PTX.
+fn driver_takes_ptx() -> bool {
+    type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Answer;
+    let Some(version) = beside::<Version>(Hook::nvrtcCompileProgram, c"nvrtcVersion") else { return true };
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: writes two numbers.
+    let is_known = unsafe { version(&raw mut major, &raw mut minor) } == SUCCESS;
+    !is_known || driver::version().is_none_or(|driver| 1000 * major + 10 * minor <= driver)
 }
 
 /// Finds another function of the library that has the hook's own.
