@@ -76,6 +76,19 @@ impl Terminal {
         }
     }
 
+    /// What is shown once nothing has changed for a while: a screen comes in several pieces.
+    fn settled(&self) -> String {
+        let mut before = self.text();
+        loop {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = self.text();
+            if now == before {
+                return now;
+            }
+            before = now;
+        }
+    }
+
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
@@ -149,7 +162,7 @@ fn the_pages_screens_are_those_of_a_terminal() {
             terminal.press(keys);
             terminal.wait_for(&["run 1 of "]);
         }
-        let screen = terminal.text();
+        let screen = terminal.settled();
         let lines = screen.lines().map(|line| format!("{}\n", line.trim_end()));
         new += &format!("```text\n{command}\n{}```{rest}", lines.collect::<String>());
         terminal.press("q");
