@@ -136,7 +136,7 @@ fn keys_go_through_a_trace() {
     terminal.master.resize(size(40, 20)).unwrap();
     terminal.press("3");
     terminal.wait_for(&["launch block warp", "q quit"]);
-    assert!(!terminal.text().contains("x median"), "{}", terminal.text());
+    assert!(!terminal.settled().contains("x median"), "{}", terminal.text());
     terminal.press("q");
     assert_eq!(terminal.end(), 0);
     terminal.wait_for_restored();
