@@ -361,7 +361,11 @@ fn what_finds_no_segment_in_time_is_counted() {
 #[test]
 fn open_runs_that_find_no_segment_lose_nothing() {
     let mut seen = 0;
-    for segments in [1, 20, 70] {
+    // How long lanes wait is real time: on a busy machine a run may end with nothing open.
+    for segments in [1, 20, 70].into_iter().cycle().take(30) {
+        if seen > 0 && segments == 1 {
+            break;
+        }
         let (blocks, call) = (5, anything(200, 5));
         let launch = launch(blocks, 2, Interaction::Global);
         let whole = kept(&call, blocks, RAW, launch);
