@@ -53,5 +53,5 @@ pub use figures::{
 };
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
-pub use source::{SourceText, read_source, source_text};
+pub use source::{SourceCode, source_code};
 pub use watch::Watch;

@@ -13,38 +13,38 @@ const MAX_PARTS: usize = 64;
 
 /// A source that a trace names, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceText {
+pub struct SourceCode {
     /// Its lines; tabs are four spaces.
     pub lines: Vec<String>,
     /// Whether it is known to be another one than was compiled.
     pub has_changed: bool,
 }
 
-/// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file, as
-/// [`read_source`] does. A text that is damaged, or has more than 4 MiB, is none.
-pub fn source_text(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<SourceText> {
+/// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file.
+///
+/// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
+/// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
+/// whatever `..`, links and absolute paths say. Answers `None` if there is none, it has more than 4 MiB, or the kept
+/// text is damaged and no file is found.
+pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<SourceCode> {
     if let Ok(Some(kept)) = trace.text(file)
         && kept.text.len() as u64 <= MAX_FILE_BYTES
     {
-        return Some(SourceText { lines: lines(&kept.text), has_changed: false });
+        return Some(SourceCode { lines: lines(&kept.text), has_changed: false });
     }
     let text = read_source(file, folders)?;
     let properties = &trace.metadata().properties;
     let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
     let has_changed = recorded.is_some_and(|(_, hash)| *hash != format!("{:016x}", source_hash(&text)));
-    Some(SourceText { lines: lines(&text), has_changed })
+    Some(SourceCode { lines: lines(&text), has_changed })
 }
 
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.replace('\t', "    ")).collect()
 }
 
-/// Reads a source file that a trace names.
-///
-/// The path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
-/// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
-/// whatever `..`, links and absolute paths say. Answers `None` if there is none, or it has more than 4 MiB.
-pub fn read_source(file: &str, folders: &[PathBuf]) -> Option<String> {
+/// Reads the text of a file as [`source_code`] looks for it.
+fn read_source(file: &str, folders: &[PathBuf]) -> Option<String> {
     let path = Path::new(file);
     let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
     let here = Path::new(".").canonicalize().ok();

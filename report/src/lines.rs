@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, LineFigures, SourceText, share, source_text};
+use warptrace_analysis::{Analysis, LineFigures, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -111,7 +111,7 @@ struct Lines<'a> {
 }
 
 /// Source files by their paths in the trace; `None`: not found.
-pub(crate) type Files = BTreeMap<String, Option<SourceText>>;
+pub(crate) type Files = BTreeMap<String, Option<SourceCode>>;
 
 /// Reads the files in which warps came to trace points.
 pub(crate) fn read_files(
@@ -123,7 +123,7 @@ pub(crate) fn read_files(
     let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::hottest(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            let lines = if bytes < MAX_SOURCE_BYTES { source_text(trace, &line.file, folders) } else { None };
+            let lines = if bytes < MAX_SOURCE_BYTES { source_code(trace, &line.file, folders) } else { None };
             bytes += lines.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
             files.insert(line.file.clone(), lines);
         }
@@ -205,7 +205,7 @@ impl Lines<'_> {
         &self,
         file: &str,
         lines: &[(usize, &LineFigures)],
-        SourceText { lines: code, has_changed }: &SourceText,
+        SourceCode { lines: code, has_changed }: &SourceCode,
         budget: &mut usize,
         notes: &mut Vec<String>,
     ) -> Vec<Row> {

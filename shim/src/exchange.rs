@@ -99,7 +99,8 @@ pub(crate) fn exchange(
     let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let deep = deep_kernels(ptx);
-    let has_marker = |point: &&Point| !implied.iter().any(|found| found.points.contains(&point.id));
+    let implied: HashSet<u16> = implied.into_iter().flat_map(|found| found.points).collect();
+    let has_marker = |point: &&Point| !implied.contains(&point.id);
     // Where the compiler left no lines of its source, those of the PTX stand for them.
     let ptx_name = format!("{}-{first_id}.ptx", names::readable(&kernels[0].name));
     let marked = points.iter().filter(has_marker);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use warptrace_analysis::words::plain;
-use warptrace_analysis::{Counts, SourceText, source_text};
+use warptrace_analysis::{Counts, SourceCode, source_code};
 use warptrace_decoder::TraceFile;
 
 /// Files that are looked for at most.
@@ -60,14 +60,14 @@ impl Source {
         let mut bytes = 0;
         for (number, (file, lines)) in files.into_iter().enumerate() {
             let is_read = !file.is_empty() && number < MAX_FILES && bytes < MAX_SOURCE_BYTES;
-            let code = if is_read { source_text(trace, file, folders) } else { None };
+            let code = if is_read { source_code(trace, file, folders) } else { None };
             bytes += code.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
             source.add_file(file, &lines, code.as_ref());
         }
         source
     }
 
-    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&SourceText>) {
+    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&SourceCode>) {
         let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
         let said = match code {
             _ if file.is_empty() => "locations without a file".to_owned(),
@@ -75,7 +75,7 @@ impl Source {
             Some(code) if code.has_changed => {
                 format!("{} (changed since it was recorded: lines may be others)", plain(file))
             }
-            Some(SourceText { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
+            Some(SourceCode { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
                 format!("{} (it has {} lines now: not the source that was recorded)", plain(file), code.len())
             }
             Some(_) => plain(file),
