@@ -1,4 +1,5 @@
-// CUDA graphs: one that is captured from a stream, one that is built by hand, each launched several times.
+// CUDA graphs: one that is captured from a stream, one that is built by hand and whose arguments change, each
+// launched several times.
 
 #include "example.cuh"
 
@@ -42,12 +43,20 @@ int main(int argc, char **argv)
     cudaGraphExec_t of_captured, of_built;
     check(cudaGraphInstantiate(&of_captured, captured, 0), "cudaGraphInstantiate");
     check(cudaGraphInstantiate(&of_built, built, 0), "cudaGraphInstantiate");
+    // What was made of it needs it no longer.
+    check(cudaGraphDestroy(captured), "cudaGraphDestroy");
     for (int launch = 0; launch < 3; ++launch) {
         check(cudaGraphLaunch(of_captured, stream), "cudaGraphLaunch");
         check(cudaGraphLaunch(of_built, stream), "cudaGraphLaunch");
         // One launch without a graph between them.
         add<<<(count + 255) / 256, 256, 0, stream>>>(device_values, count, 7);
+        // The next launch of the graph has other arguments.
+        amount += 4;
+        check(cudaGraphExecKernelNodeSetParams(of_built, added, &node), "cudaGraphExecKernelNodeSetParams");
     }
+    check(cudaGraphExecDestroy(of_captured), "cudaGraphExecDestroy");
+    check(cudaGraphExecDestroy(of_built), "cudaGraphExecDestroy");
+    check(cudaGraphDestroy(built), "cudaGraphDestroy");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     std::printf("graphs %016llx\n", digest(download(device_values, count)));
     return 0;

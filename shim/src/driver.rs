@@ -10,6 +10,8 @@ use cudarc::driver::sys;
 pub(crate) type Answer = u32;
 /// Success.
 pub(crate) const SUCCESS: Answer = 0;
+/// What a hook answers where a launch cannot be made: `CUDA_ERROR_INVALID_VALUE`.
+pub(crate) const INVALID: Answer = 1;
 /// What a hook answers if the driver has no such function: `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
 pub(crate) const NOT_FOUND: Answer = 302;
 /// The driver's mark of a thread's own default stream.
@@ -172,6 +174,16 @@ pub(crate) fn kernel_function(kernel: *mut c_void) -> Option<*mut c_void> {
     // SAFETY: a kernel of a loaded library.
     let answer = unsafe { sys::cuKernelGetFunction(&raw mut function, kernel.cast()) };
     (ok(answer) && !function.is_null()).then_some(function.cast())
+}
+
+/// The name of a function.
+pub(crate) fn function_name(function: *mut c_void) -> Option<String> {
+    let mut name = std::ptr::null();
+    // SAFETY: a loaded function, whose name lives as long.
+    unsafe {
+        let answer = sys::cuFuncGetName(&raw mut name, function.cast());
+        (ok(answer) && !name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
 }
 
 /// Allows a function so much dynamic shared memory; `false` if a block cannot have it.

@@ -6,8 +6,9 @@ use std::ffi::CString;
 use warptrace_format::file::LocationInfo;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::location::LocationKind;
+use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Policy, traced_registers};
-use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, mark};
+use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_ptx::{Module, call_graph};
 
@@ -20,6 +21,8 @@ const MAX_REASON_CHARS: usize = 200;
 /// Longer texts, such as a library with thousands of kernels, are traced only where kernels are named: the
 /// driver takes long to compile them.
 const MAX_PTX_BYTES: usize = 8 << 20;
+/// Bytes of the logs that a traced kernel declares: all fields before the ones that choose warps.
+pub(crate) const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
 /// Why a kernel is not traced that `--kernel` does not name.
 pub(crate) const NOT_ASKED: &str = "it was not asked for";
 
@@ -48,8 +51,8 @@ pub(crate) struct Kernel {
     pub(crate) traced_name: CString,
     /// Bytes of dynamic shared memory that each warp of a block needs.
     pub(crate) shared_bytes: u32,
-    /// How many parameters the untraced kernel has.
-    pub(crate) parameters: usize,
+    /// The untraced kernel's parameters.
+    pub(crate) parameters: Vec<ParamLayout>,
     /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
     pub(crate) logs_offset: usize,
     /// Where the source has it, as far as it is known.
@@ -126,8 +129,8 @@ pub(crate) fn exchange(
             readable: Box::leak(readable.into_boxed_str()),
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
             shared_bytes: copy.shared_bytes,
-            parameters: kernel.parameters.len(),
             logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
+            parameters: kernel.parameters,
             file: source.map_or_else(String::new, |source| source.file.to_string()),
             is_deep: deep.contains(&kernel.name),
             name: kernel.name,

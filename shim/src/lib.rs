@@ -25,6 +25,7 @@ mod cubin;
 mod driver;
 mod exchange;
 mod fatbin;
+mod graphs;
 mod hooks;
 mod image;
 mod inside;

@@ -3,10 +3,14 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::{MemorySize, Policy};
 use warptrace_ptx::points::Points;
+
+/// How long a launch waits for room if nobody says it.
+const WAIT: Duration = Duration::from_secs(10);
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -22,6 +26,10 @@ pub(crate) struct Settings {
     pub(crate) memory: Option<u64>,
     /// How many launches of each kernel are recorded, from its first one on; `None`: all.
     pub(crate) launches: Option<u64>,
+    /// How long a launch waits for room that those before it take.
+    pub(crate) wait: Duration,
+    /// Each launch is waited for, and what it recorded is written before the next one.
+    pub(crate) sync: bool,
     /// Kernels to trace, with `*` for any characters; all, if there is none.
     pub(crate) kernels: Vec<String>,
     /// Record nothing, and let hardware counters count at each point instead.
@@ -49,6 +57,8 @@ impl Settings {
             policy: if text("POLICY") == "ring" { Policy::Ring } else { Policy::Stop },
             memory: text("MEMORY").parse::<MemorySize>().ok().map(|MemorySize(bytes)| bytes),
             launches: text("LAUNCHES").parse().ok(),
+            wait: text("WAIT").parse().map_or(WAIT, Duration::from_secs),
+            sync: text("SYNC") == "1",
             kernels: text("KERNEL").lines().map(str::to_owned).collect(),
             marks: text("MARKS") == "1",
         })

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
+use crate::graphs::Graphs;
 use crate::names;
 use crate::settings::Settings;
 use crate::summary::Summary;
@@ -19,6 +20,9 @@ pub(crate) struct State {
     process: u32,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
+    /// Tells the thread that looks at traces that something was launched.
+    pub(crate) launched: Condvar,
+    pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
 }
 
@@ -35,6 +39,8 @@ pub(crate) fn state() -> Option<&'static State> {
             process,
             registry: Mutex::default(),
             traces: Mutex::default(),
+            launched: Condvar::new(),
+            graphs: Mutex::default(),
             summary: Mutex::new(Summary::new(settings.report.clone(), process)),
             settings,
         })
@@ -224,6 +230,14 @@ impl Registry {
             Some(known) => drop(self.functions.insert(function, known)),
             None => drop(self.functions.remove(&function)),
         }
+    }
+
+    /// Kernels of libraries that have a name, with their handles.
+    pub(crate) fn kernels_of(&self, name: &str) -> Vec<(*mut c_void, Function)> {
+        let is_it =
+            |function: &Function| *function.name == *name && matches!(function.owner, Owner::Library(_));
+        let found = self.functions.iter().filter(|(_, function)| is_it(function));
+        found.map(|(handle, function)| (pointer(*handle), function.clone())).collect()
     }
 
     /// The function of a handle.

@@ -1,23 +1,28 @@
 //! Records launches: a session for each context of the program, begun by its first traced launch.
+//!
+//! A launch goes to the driver with its logs, and the program goes on. A thread looks for launches that have ended,
+//! and drains what they recorded while nothing is launched. Only a launch that finds no room waits for those before
+//! it, and not forever: a kernel may wait for what the program does next.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
 use warptrace_host::{
-    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, Launching, MemorySize, Session,
-    SessionError, SessionOptions, TracedProgram,
+    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, Launching, MemorySize, Patience,
+    Session, SessionError, SessionOptions, TracedProgram,
 };
 
-use crate::driver::{self, Answer};
+use crate::driver::{self, Answer, Relaxed};
 use crate::exchange::Kernel;
 use crate::inside::{Inside, guarded};
+use crate::settings::Settings;
 use crate::state::{Code, State, lock, state};
 
 /// What was recorded is written after so many times as long as writing it took the last time, and no sooner than
@@ -31,8 +36,12 @@ const WORTH_WAITING: Duration = Duration::from_millis(50);
 const MEMORY_SHARE: u64 = 8;
 /// and at most this much.
 const MAX_MEMORY_BYTES: u64 = 16 << 30;
-/// How long the end of a process waits for a launch on another thread that is being recorded.
+/// How long the end of a process, or of a context, waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
+const OTHER_STREAM: Duration = Duration::from_millis(200);
+/// How often launches are looked at that have not ended.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The reason of launches that are not recorded where the process's report says it for all.
 pub(crate) const SAID: &str = "nothing was traced";
@@ -58,13 +67,19 @@ impl Issued {
     }
 }
 
-/// A launch that is to be recorded.
-pub(crate) struct Request<'a> {
-    pub(crate) context: *mut c_void,
-    pub(crate) stream: *mut c_void,
+/// A kernel that is launched.
+#[derive(Clone, Copy)]
+pub(crate) struct Item<'a> {
     pub(crate) code: &'a Code,
     pub(crate) kernel: &'a Kernel,
     pub(crate) shape: LaunchShape,
+}
+
+/// A launch that is to be recorded, or all of a graph.
+pub(crate) struct Request<'a> {
+    pub(crate) context: *mut c_void,
+    pub(crate) stream: *mut c_void,
+    pub(crate) items: Vec<Item<'a>>,
     pub(crate) launch: Launching,
 }
 
@@ -77,6 +92,8 @@ pub(crate) struct Traces {
     ends: bool,
     /// Whether it has begun.
     closed: bool,
+    /// Whether a thread looks for what has ended.
+    is_watched: bool,
 }
 
 /// A context, while it records or when it does no more.
@@ -92,6 +109,10 @@ struct Recorder {
     /// Numbers of the modules that the file knows.
     told: HashSet<usize>,
     kernels: HashSet<&'static str>,
+    /// Streams of the launches that may still run.
+    streams: HashSet<usize>,
+    /// Whether something may have been recorded that is not written.
+    is_dirty: bool,
     /// When what was recorded is written next.
     write_at: Instant,
 }
@@ -101,11 +122,11 @@ struct Recorder {
 unsafe impl Send for Recorder {}
 
 impl Traces {
-    /// Records a launch and waits for it.
+    /// Makes a launch that is recorded.
     ///
     /// # Errors
     /// Why it was not recorded. It may have been made all the same: its [`Issued`] tells.
-    pub(crate) fn record(&mut self, state: &State, request: Request<'_>) -> Result<(), String> {
+    pub(crate) fn record(&mut self, state: &'static State, request: Request<'_>) -> Result<(), String> {
         if self.closed {
             return Err("the process was ending".to_owned());
         }
@@ -124,26 +145,54 @@ impl Traces {
             Some(Context::Ended(reason)) => return Err(reason.clone()),
             None => return Err("its context has ended".to_owned()),
         };
-        let Err(error) = recorder.record(request) else { return Ok(()) };
-        let reason = match &error {
-            SessionError::Memory { streams, needed: Some(needed), .. } => {
-                format!(
-                    "{streams} warps need more memory: --memory {}",
-                    MemorySize(needed.next_multiple_of(1 << 20))
-                )
+        match recorder.record(request, &state.settings) {
+            Ok(()) if state.settings.sync => Ok(()),
+            Ok(()) => {
+                if !self.is_watched {
+                    // Without the thread, what was recorded is written when room is short, and at the end.
+                    self.is_watched = watch(state);
+                }
+                state.launched.notify_one();
+                Ok(())
             }
-            _ => error.to_string(),
-        };
-        // What the file cannot name is not recorded; the trace goes on without it.
-        if !error.is_refusal() && !matches!(error, SessionError::Metadata(_)) {
-            let why = format!("the trace had ended: {reason}");
-            if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
-                let line = described(recorder.session.total(), recorder.kernels.len());
-                let line = format!("{line}; it ends early: {reason}");
-                lock(&state.summary).trace(&recorder.path, line);
+            // What the file cannot name is not recorded; the trace goes on without it.
+            Err(error) if error.is_refusal() || matches!(error, SessionError::Metadata(_)) => {
+                Err(reason_of(&error))
+            }
+            Err(error) => Err(self.ends_early(state, key, &error)),
+        }
+    }
+
+    /// Ends a trace that cannot go on, and answers why.
+    fn ends_early(&mut self, state: &State, key: usize, error: &SessionError) -> String {
+        let reason = reason_of(error);
+        let why = format!("the trace had ended: {reason}");
+        if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
+            let line = described(recorder.session.total(), recorder.kernels.len());
+            let hint =
+                if state.settings.sync { "" } else { "; with --sync more of what came before is kept" };
+            let line = format!("{line}; it ends early: {reason}{hint}");
+            lock(&state.summary).trace(&recorder.path, line);
+        }
+        reason
+    }
+
+    /// Looks for launches that have ended, and writes what is worth it. Tells whether it should be called again,
+    /// even if nothing is launched meanwhile.
+    fn look(&mut self, state: &State) -> bool {
+        let (mut again, mut failed) = (false, Vec::new());
+        for (key, context) in &mut self.contexts {
+            if let Context::Recording(recorder) = context {
+                match recorder.look() {
+                    Ok(more) => again |= more,
+                    Err(error) => failed.push((*key, error)),
+                }
             }
         }
-        Err(reason)
+        for (key, error) in failed {
+            self.ends_early(state, key, &error);
+        }
+        again
     }
 
     /// Begins the trace of a context.
@@ -192,6 +241,7 @@ impl Recorder {
         let mut options = SessionOptions::new(settings.codec);
         options.counted = true;
         options.policy = settings.policy;
+        options.overlap = true;
         options.memory_bytes = settings
             .memory
             .or_else(|| driver::free_memory().map(|free| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES)));
@@ -207,32 +257,70 @@ impl Recorder {
         let file = BufWriter::with_capacity(1 << 20, file);
         let session = Session::start(device, &program, &options, file).map_err(|error| error.to_string())?;
         let (told, kernels) = (HashSet::new(), HashSet::new());
-        Ok(Self { session, launches, path, told, kernels, write_at: Instant::now() })
+        Ok(Self {
+            session,
+            launches,
+            path,
+            told,
+            kernels,
+            streams: HashSet::new(),
+            is_dirty: false,
+            write_at: Instant::now(),
+        })
     }
 
-    fn record(&mut self, request: Request<'_>) -> Result<(), SessionError> {
-        let Request { stream, code, kernel, shape, launch, .. } = request;
-        self.tell(code)?;
-        let next = ForeignLaunch::new(stream, kernel.shared_bytes, launch);
-        // SAFETY: the launch is of the copy that was spliced for this session's way of recording.
+    fn record(&mut self, request: Request<'_>, settings: &Settings) -> Result<(), SessionError> {
+        let Request { stream, items, launch, .. } = request;
+        for item in &items {
+            self.tell(item.code)?;
+        }
+        let next = ForeignLaunch::new(stream, launch);
+        // SAFETY: the launch is of copies that were spliced for this session's way of recording.
         unsafe { self.launches.next(next) };
-        let call = KernelCall::new(kernel.readable, Vec::new(), || {});
-        // SAFETY: the program's own launch, on its own memory.
-        let recorded = unsafe { self.session.try_record(&call, &shape) };
+        let calls: Vec<(KernelCall, LaunchShape)> = items
+            .iter()
+            .map(|item| (KernelCall::new(item.kernel.readable, Vec::new(), || {}), item.shape))
+            .collect();
+        // What is behind a kernel in its stream does not keep that from its end; what is in another one may.
+        let is_behind = self.streams.iter().all(|other| *other == stream as usize);
+        let unknown = if is_behind { settings.wait } else { settings.wait.min(OTHER_STREAM) };
+        // SAFETY: the program's own launches, on its own memory.
+        let begun = unsafe { self.session.begin(&calls, Patience { short: settings.wait, unknown }) };
         drop(self.launches.take());
-        recorded?;
-        self.kernels.insert(kernel.readable);
-        let started = Instant::now();
-        if started >= self.write_at {
-            self.session.drain_now()?;
-            // Who has much to write, waits for it at the end only.
-            if started.elapsed() < WORTH_WAITING {
-                self.session.flush()?;
-            }
-            let ended = Instant::now();
-            self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
+        begun?;
+        self.is_dirty = true;
+        self.streams.insert(stream as usize);
+        self.kernels.extend(items.iter().map(|item| item.kernel.readable));
+        if settings.sync {
+            self.session.wait(Duration::MAX)?;
+            self.look()?;
         }
         Ok(())
+    }
+
+    /// Looks for launches that have ended, and writes what they have recorded if it is time; tells whether there
+    /// is more to do.
+    fn look(&mut self) -> Result<bool, SessionError> {
+        if !self.is_dirty {
+            return Ok(false);
+        }
+        let started = Instant::now();
+        if !self.session.look()? {
+            return Ok(true);
+        }
+        self.streams.clear();
+        if started < self.write_at {
+            return Ok(true);
+        }
+        self.session.drain_now()?;
+        // Who has much to write, waits for it at the end only.
+        if started.elapsed() < WORTH_WAITING {
+            self.session.flush()?;
+        }
+        let ended = Instant::now();
+        self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
+        self.is_dirty = false;
+        Ok(false)
     }
 
     /// Tells the file of a module's kernels and locations, once.
@@ -252,7 +340,9 @@ impl Recorder {
     }
 
     fn finish(self, state: &State) {
-        let Self { session, path, kernels, .. } = self;
+        let Self { mut session, path, kernels, .. } = self;
+        // What fails here, fails below.
+        let _ = session.wait(PATIENCE);
         let line = match session.finish() {
             Ok((file, _, report)) => match file.into_inner() {
                 Ok(_) => described(&report, kernels.len()),
@@ -262,6 +352,42 @@ impl Recorder {
         };
         lock(&state.summary).trace(&path, line);
     }
+}
+
+/// Why a launch is not recorded, in words.
+fn reason_of(error: &SessionError) -> String {
+    match error {
+        SessionError::Memory { streams, needed: Some(needed), .. } => {
+            format!(
+                "{streams} warps need more memory: --memory {}",
+                MemorySize(needed.next_multiple_of(1 << 20))
+            )
+        }
+        SessionError::Busy { .. } => format!("{error}: --memory; --wait says how long"),
+        _ => error.to_string(),
+    }
+}
+
+/// Starts the thread that looks for launches that have ended.
+fn watch(state: &'static State) -> bool {
+    let look = || {
+        let Some(_inside) = Inside::enter() else { return };
+        let _ = guarded(|| {
+            let _relaxed = Relaxed::enter();
+            let mut traces = lock(&state.traces);
+            while !traces.closed {
+                traces = if traces.look(state) {
+                    // Not woken by each launch: they need the lock.
+                    drop(traces);
+                    std::thread::sleep(LOOK_EVERY);
+                    lock(&state.traces)
+                } else {
+                    state.launched.wait(traces).unwrap_or_else(PoisonError::into_inner)
+                };
+            }
+        });
+    };
+    std::thread::Builder::new().name("warptrace".to_owned()).spawn(look).is_ok()
 }
 
 /// What a trace holds, in words.

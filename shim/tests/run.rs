@@ -125,9 +125,14 @@ fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) 
 
 /// Runs the program without and with the shim; the same comes out.
 fn both(words: &[&str]) -> Option<Run> {
+    both_with(words, &[])
+}
+
+/// The same with more of the environment.
+fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
     let built = built()?;
-    let plain = run(built, false, words, &[]);
-    let traced = run(built, true, words, &[]);
+    let plain = run(built, false, words, variables);
+    let traced = run(built, true, words, variables);
     assert_eq!(plain.stdout(), traced.stdout(), "{words:?}: {:?}", traced.report());
     assert_eq!(plain.output.status, traced.output.status, "{words:?}");
     assert_eq!(String::from_utf8_lossy(&traced.output.stderr), "", "{words:?}");
@@ -240,19 +245,83 @@ fn attributes_are_set_on_the_copy_too() {
 #[test]
 fn a_kernel_that_fails_leaves_what_came_before_it() {
     // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
-    let Some(traced) = both(&["proc", &data("kernels.ptx"), "fail-last"]) else { return };
-    assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
-    let trace = traced.trace();
-    assert_eq!(trace.launches().count(), 2);
-    assert!(trace.verify().events > 100, "{:?}", traced.report());
-    assert!(traced.report()[0].contains("it ends early"), "{:?}", traced.report());
+    for sync in ["0", "1"] {
+        let words = ["proc", &data("kernels.ptx"), "fail-last"];
+        let Some(traced) = both_with(&words, &[("WARPTRACE_RUN_SYNC", sync)]) else { return };
+        assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
+        let report = traced.report();
+        assert!(report[0].contains("it ends early"), "{report:?}");
+        let trace = traced.trace();
+        // Without the option, what came before may not have been read yet.
+        assert!((1..=2).contains(&trace.launches().count()));
+        assert_eq!(report[0].contains("--sync"), sync == "0", "{report:?}");
+        if sync == "1" {
+            assert_eq!(trace.launches().count(), 2);
+            assert!(trace.verify().events > 100, "{report:?}");
+        }
+    }
 }
 
 #[test]
-fn a_launch_into_a_graph_runs_untraced_and_is_said() {
+fn launches_are_not_waited_for() {
+    // Each kernel takes so long that all are launched before the first one has ended.
+    let words = ["proc", &data("kernels.ptx"), "twice"];
+    for (wait, milliseconds) in [("10", "0"), ("10", "300"), ("0", "300")] {
+        let variables = [("TEST_DRIVER_MILLISECONDS", milliseconds), ("WARPTRACE_RUN_WAIT", wait)];
+        let Some(traced) = both_with(&words, &variables) else { return };
+        assert_eq!(traced.verified().0, 2, "{wait}: {:?}", traced.report());
+        assert!(traced.report().iter().all(|line| !line.contains("not traced")), "{:?}", traced.report());
+    }
+}
+
+#[test]
+fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
+    let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];
+    let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
+    assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
+    assert_eq!(traced.trace().launches().count(), 1);
+}
+
+#[test]
+fn a_launch_into_a_graph_is_the_programs_own() {
     let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "capture"]) else { return };
-    assert!(traced.report()[0].contains("captured into a graph"), "{:?}", traced.report());
-    assert!(!traced.log().contains("launch walk$traced"));
+    assert!(traced.log().contains("launch walk [") && !traced.log().contains("launch walk$traced"));
+}
+
+#[test]
+fn launches_of_graphs_are_recorded_kernel_by_kernel() {
+    for (change, blocks) in [("", &[3; 5][..]), ("change", &[3, 3, 3, 3, 3, 3, 1])] {
+        for (way, kind) in [("proc", "module"), ("dlsym", "library")] {
+            let words = [way, &data("kernels.ptx"), "graph", change, kind];
+            let Some(traced) = both(&words) else { return };
+            // One launch by itself, and each of the graph's of two kernels.
+            assert_eq!(traced.verified().0, blocks.len() as u64, "{:?}", traced.report());
+            let (log, trace) = (traced.log(), traced.trace());
+            assert!(!log.contains("launch walk ["), "{log}");
+            let found: Vec<u32> = trace.launches().map(|launch| launch.grid()[0]).collect();
+            assert_eq!(found, blocks);
+            // What was made of it is destroyed before.
+            assert!(log.contains("graph destroyed"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_for_which_there_is_no_room_runs_as_it_is() {
+    let Some(built) = built() else { return };
+    let words = ["proc", &data("kernels.ptx"), "graph"];
+    let plain = run(built, false, &words, &[]);
+    let variables = [
+        ("TEST_DRIVER_MILLISECONDS", "2000"),
+        ("WARPTRACE_RUN_WAIT", "0"),
+        ("WARPTRACE_RUN_MEMORY", "512KiB"),
+    ];
+    let traced = run(built, true, &words, &variables);
+    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
+    let log = traced.log();
+    assert!(log.contains("launch walk [") && log.contains("launch walk$traced"), "{log}");
+    assert!(traced.report().iter().any(|line| line.contains("not traced")), "{:?}", traced.report());
+    assert!(traced.verified().0 >= 1);
 }
 
 #[test]
@@ -266,7 +335,8 @@ fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
 #[test]
 fn a_process_that_ends_without_a_word_leaves_its_frames() {
     for action in ["exit", "abort"] {
-        let Some(traced) = both(&["linked", &data("kernels.ptx"), action]) else { return };
+        let words = ["linked", &data("kernels.ptx"), action];
+        let Some(traced) = both_with(&words, &[("WARPTRACE_RUN_SYNC", "1")]) else { return };
         let trace = traced.trace();
         assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
     }

@@ -26,16 +26,14 @@ mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{
-    CudaDevice, ForeignArguments, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
-};
-pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
+pub use cuda::{CudaDevice, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers};
+pub use device::{Allocation, Begun, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Policy, PoolMemory, Session,
-    SessionError, SessionOptions, Standing, TracedProgram,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Patience, Policy, PoolMemory,
+    Session, SessionError, SessionOptions, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};

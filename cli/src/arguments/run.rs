@@ -45,6 +45,16 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) policy: RunPolicy,
 
+    /// How many seconds a launch that finds no room for its records waits for those before it. Then it runs with what
+    /// room there is, or untraced
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) wait: u64,
+
+    /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails, more of
+    /// what came before is kept
+    #[arg(long)]
+    pub(crate) sync: bool,
+
     /// The library that is loaded into the program, if it is not beside this tool
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,

@@ -7,16 +7,14 @@ use cudarc::driver::sys::{CUlaunchAttributeID, CUlaunchConfig};
 use warptrace_format::log::LaunchLogs;
 
 use super::{Handle, List};
-use crate::driver::Answer;
-use crate::exchange::Kernel;
+use crate::driver::{Answer, INVALID};
+use crate::exchange::{Kernel, LOGS_BYTES};
 
 /// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
 const BUFFER: usize = 1;
 const BUFFER_SIZE: usize = 2;
 /// The most bytes of arguments that a kernel takes.
 const MAX_ARGUMENT_BYTES: usize = 1 << 16;
-/// What the driver answers where a launch cannot be made here: `CUDA_ERROR_INVALID_VALUE`.
-const INVALID: Answer = 1;
 
 /// The three ways to launch, with the driver's function.
 #[derive(Clone, Copy)]
@@ -123,11 +121,11 @@ impl Launch {
     ) -> Answer {
         let Ok(shared) = c_uint::try_from(shared) else { return INVALID };
         let logs: *mut c_void = (&raw const *logs).cast_mut().cast();
-        if !self.parameters.is_null() || kernel.parameters == 0 {
-            let mut parameters = Vec::with_capacity(kernel.parameters + 1);
+        if !self.parameters.is_null() || kernel.parameters.is_empty() {
+            let mut parameters = Vec::with_capacity(kernel.parameters.len() + 1);
             // SAFETY: the program gives an address for each parameter that the kernel has.
             unsafe {
-                for at in 0..kernel.parameters {
+                for at in 0..kernel.parameters.len() {
                     parameters.push(*self.parameters.add(at));
                 }
                 parameters.push(logs);
@@ -175,14 +173,11 @@ impl Launch {
     }
 }
 
-/// Bytes of the logs that a traced kernel declares: all fields before the ones that choose warps.
-const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
-
 /// Copies the arguments of a launch that gives them in a buffer.
 ///
 /// # Safety
 /// The list is null, or one that the driver takes.
-unsafe fn buffer_of(extra: List) -> Option<Vec<u8>> {
+pub(crate) unsafe fn buffer_of(extra: List) -> Option<Vec<u8>> {
     if extra.is_null() {
         return None;
     }

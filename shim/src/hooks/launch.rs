@@ -1,18 +1,19 @@
 //! Launches: of traced kernels the copy is launched instead, with the launch's logs as one more argument.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_uint;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::CUlaunchConfig;
-use warptrace_host::{Blocks, ForeignArguments, LaunchShape, Launching};
+use warptrace_format::log::LaunchLogs;
+use warptrace_host::{Blocks, LaunchShape, Launching};
 
 use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
 use super::{Handle, List};
-use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
+use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed};
 use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
 use crate::state::{lock, state};
-use crate::trace::{Issued, Request, SAID};
+use crate::trace::{Issued, Item, Request, SAID};
 
 /// Dynamic shared memory that a block may have without asking.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
@@ -27,6 +28,10 @@ unsafe fn launched(launch: Launch) -> Answer {
     guarded(|| {
         let state = state()?;
         let _relaxed = Relaxed::enter();
+        if driver::is_capturing(launch.true_stream) {
+            // It becomes a node of a graph, whose launches are recorded.
+            return None;
+        }
         let function = lock(&state.registry).function(launch.function as usize).cloned();
         let Some(function) = function else {
             lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
@@ -36,13 +41,12 @@ unsafe fn launched(launch: Launch) -> Answer {
             function.check_launches(state.settings.launches)?;
             let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
+            let (shape, shared) = checked(&launch, kernel, traced)?;
             let request = Request {
                 context,
                 stream: launch.true_stream,
-                code: &function.code,
-                kernel,
-                shape: checked(&launch, kernel, traced)?,
-                launch: launching(launch, traced, kernel.clone(), known),
+                items: vec![Item { code: &function.code, kernel, shape }],
+                launch: launching(launch, traced, kernel.clone(), shared, known),
             };
             if kernel.is_deep {
                 driver::grow_stack();
@@ -64,15 +68,15 @@ unsafe fn launched(launch: Launch) -> Answer {
 }
 
 /// Makes the call that the session brackets.
-fn launching(launch: Launch, traced: Handle, kernel: Kernel, issued: Issued) -> Launching {
+fn launching(launch: Launch, traced: Handle, kernel: Kernel, shared: u64, issued: Issued) -> Launching {
     let traced = traced as usize;
-    Box::new(move |arguments: &ForeignArguments<'_>| {
+    Box::new(move |logs: &[Option<LaunchLogs>]| {
         // The whole launch goes into this function, which another thread may call.
         let launch: Launch = launch;
         let traced = std::ptr::with_exposed_provenance_mut(traced);
-        let answer = match arguments.logs {
+        let answer = match logs.first().copied().flatten() {
             // SAFETY: the copy of the launched function in its own module.
-            Some(logs) => unsafe { launch.traced(traced, &kernel, logs, arguments.dynamic_shared) },
+            Some(logs) => unsafe { launch.traced(traced, &kernel, &logs, shared) },
             // SAFETY: the program's own launch.
             None => unsafe { launch.own() },
         };
@@ -81,25 +85,29 @@ fn launching(launch: Launch, traced: Handle, kernel: Kernel, issued: Issued) -> 
     })
 }
 
-/// Tells the shape of a launch, if its traced copy can be launched so.
-fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<LaunchShape, String> {
-    let shape = LaunchShape {
-        grid: launch.grid,
-        block: launch.block,
-        dynamic_shared: launch.shared,
-        blocks: Blocks::Communicating,
-    };
+/// Tells the shape of a launch, and the dynamic shared memory of its traced copy, if that can be launched so.
+fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchShape, u64), String> {
+    if launch.parameters.is_null() && launch.extra.is_null() && !kernel.parameters.is_empty() {
+        return Err("it has no arguments".to_owned());
+    }
+    shape_of(launch.grid, launch.block, launch.shared, launch.is_cooperative(), kernel, traced)
+}
+
+/// The same by what decides it.
+pub(super) fn shape_of(
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    is_cooperative: bool,
+    kernel: &Kernel,
+    traced: Handle,
+) -> Result<(LaunchShape, u64), String> {
+    let shape = LaunchShape { grid, block, dynamic_shared: shared, blocks: Blocks::Communicating };
     let threads = shape.block_threads();
     if threads == 0 || threads > 1024 || shape.block_count() == 0 {
         return Err("the driver refuses its grid or block".to_owned());
     }
-    if launch.parameters.is_null() && launch.extra.is_null() && kernel.parameters != 0 {
-        return Err("it has no arguments".to_owned());
-    }
-    if driver::is_capturing(launch.true_stream) {
-        return Err("its stream was captured into a graph, whose launches are not recorded".to_owned());
-    }
-    let own = u64::from(launch.shared);
+    let own = u64::from(shared);
     let shared = match kernel.shared_bytes {
         0 => own,
         each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
@@ -115,16 +123,16 @@ fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<LaunchSha
     if blocks == 0 {
         return Err(format!("its traced copy takes too many registers for blocks of {threads} threads"));
     }
-    if launch.is_cooperative() && u128::from(blocks * driver::multiprocessors()) < shape.block_count() {
+    if is_cooperative && u128::from(blocks * driver::multiprocessors()) < shape.block_count() {
         return Err(
             "its blocks wait for each other, and those of its traced copy do not fit at once".to_owned()
         );
     }
-    Ok(shape)
+    Ok((shape, shared))
 }
 
 /// The stream that a null stream stands for where each thread has its own.
-fn per_thread(stream: Handle) -> Handle {
+pub(super) fn per_thread(stream: Handle) -> Handle {
     if stream.is_null() { PER_THREAD_STREAM } else { stream }
 }
 
@@ -264,29 +272,4 @@ pub(super) unsafe fn with_attributes_per_thread(
 ) -> Answer {
     // SAFETY: the program's own launch.
     unsafe { attributed(real, config, function, parameters, extra, per_thread) }
-}
-
-/// Adds a launch to a graph that the program builds, untraced.
-///
-/// # Safety
-/// The program's own call.
-pub(super) unsafe fn graph_node(
-    real: unsafe extern "C" fn(*mut Handle, Handle, *const Handle, usize, *const c_void) -> Answer,
-    node: *mut Handle,
-    graph: Handle,
-    dependencies: *const Handle,
-    count: usize,
-    parameters: *const c_void,
-) -> Answer {
-    // SAFETY: the caller's promise.
-    let answer = unsafe { real(node, graph, dependencies, count, parameters) };
-    if answer == SUCCESS {
-        guarded(|| {
-            state().map(|state| {
-                lock(&state.summary)
-                    .untraced("graphs that the program builds", "their launches are not recorded");
-            })
-        });
-    }
-    answer
 }

@@ -7,6 +7,7 @@
 mod attributes;
 mod call;
 mod contexts;
+mod graph;
 mod launch;
 mod link;
 mod load;
@@ -23,6 +24,8 @@ use cudarc::driver::sys::CUlaunchConfig;
 use crate::driver::{Answer, NOT_FOUND};
 use crate::inside::Inside;
 use crate::real;
+
+pub(crate) use call::buffer_of;
 
 /// A handle of the driver's, whatever it is of.
 type Handle = *mut c_void;
@@ -130,10 +133,26 @@ hooks! {
     cuLaunchCooperativeKernel_ptsz = launch::cooperative_per_thread,
         (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: Handle, parameters: List);
-    cuGraphAddKernelNode = launch::graph_node,
-        (node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, parameters: *const c_void);
-    cuGraphAddKernelNode_v2 = launch::graph_node,
-        (node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, parameters: *const c_void);
+    cuGraphInstantiate = graph::instantiate_with_log,
+        (exec: *mut Handle, graph: Handle, node: *mut Handle, log: *mut c_char, bytes: usize);
+    cuGraphInstantiate_v2 = graph::instantiate_with_log,
+        (exec: *mut Handle, graph: Handle, node: *mut Handle, log: *mut c_char, bytes: usize);
+    cuGraphInstantiateWithFlags = graph::instantiate_with_flags, (exec: *mut Handle, graph: Handle, flags: u64);
+    cuGraphInstantiateWithParams = graph::instantiate_with_params,
+        (exec: *mut Handle, graph: Handle, parameters: *mut u64);
+    cuGraphInstantiateWithParams_ptsz = graph::instantiate_with_params,
+        (exec: *mut Handle, graph: Handle, parameters: *mut u64);
+    cuGraphLaunch = graph::launch, (exec: Handle, stream: Handle);
+    cuGraphLaunch_ptsz = graph::launch_per_thread, (exec: Handle, stream: Handle);
+    cuGraphExecKernelNodeSetParams = graph::set_parameters, (exec: Handle, node: Handle, parameters: *const c_void);
+    cuGraphExecKernelNodeSetParams_v2 = graph::set_parameters_v2,
+        (exec: Handle, node: Handle, parameters: *const c_void);
+    cuGraphExecNodeSetParams = graph::set_any_parameters, (exec: Handle, node: Handle, parameters: *mut c_void);
+    cuGraphNodeSetEnabled = graph::set_enabled, (exec: Handle, node: Handle, enabled: c_uint);
+    cuGraphExecUpdate = graph::update, (exec: Handle, graph: Handle, node: *mut Handle, result: *mut c_int);
+    cuGraphExecUpdate_v2 = graph::update_v2, (exec: Handle, graph: Handle, result: *mut c_void);
+    cuGraphExecDestroy = graph::destroy_exec, (exec: Handle);
+    cuGraphDestroy = graph::destroy, (graph: Handle);
     cuCtxDestroy_v2 = contexts::destroy, (context: Handle);
     cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
     cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);

@@ -67,10 +67,15 @@ fn hook_of(symbol: &[u8], version: c_int, flags: u64) -> Option<Hook> {
     {
         return Some(hook);
     }
+    if symbol == b"cuGraphInstantiate" && version >= CUDA_12 {
+        return Some(Hook::cuGraphInstantiateWithFlags);
+    }
     let second = named(&[symbol, b"_v2"].concat());
     match second {
         // Their first versions are older than this interface is, or than what asks for them.
-        Some(Hook::cuGetProcAddress_v2 | Hook::cuGraphAddKernelNode_v2) if version < CUDA_12 => named(symbol),
+        Some(
+            Hook::cuGetProcAddress_v2 | Hook::cuGraphExecKernelNodeSetParams_v2 | Hook::cuGraphExecUpdate_v2,
+        ) if version < CUDA_12 => named(symbol),
         Some(hook) => Some(hook),
         None => named(symbol),
     }
@@ -89,7 +94,11 @@ mod tests {
             ("cuGetProcAddress", 11030, 0, Some(Hook::cuGetProcAddress)),
             ("cuGetProcAddress", 12000, 0, Some(Hook::cuGetProcAddress_v2)),
             ("cuCtxDestroy", 4000, 0, Some(Hook::cuCtxDestroy_v2)),
-            ("cuGraphAddKernelNode", 11000, 0, Some(Hook::cuGraphAddKernelNode)),
+            ("cuGraphExecUpdate", 11000, 0, Some(Hook::cuGraphExecUpdate)),
+            ("cuGraphExecUpdate", 12000, 0, Some(Hook::cuGraphExecUpdate_v2)),
+            ("cuGraphInstantiate", 11040, 0, Some(Hook::cuGraphInstantiate_v2)),
+            ("cuGraphInstantiate", 13000, 0, Some(Hook::cuGraphInstantiateWithFlags)),
+            ("cuGraphLaunch", 13000, 2, Some(Hook::cuGraphLaunch_ptsz)),
             ("cuMemAlloc", 13000, 0, None),
         ] {
             assert_eq!(hook_of(symbol.as_bytes(), version, flags), hook, "{symbol} {version} {flags}");

@@ -1,11 +1,15 @@
 //! The driver's entry points.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::fatbin;
+use crate::graphs::{self, Node, Parameters};
 use crate::launch::{self, FAILED};
 use crate::memory;
 use crate::modules::{self, Function, Image, say};
@@ -16,6 +20,16 @@ const INVALID: u32 = 1;
 const OUT_OF_MEMORY: u32 = 2;
 const NO_CONTEXT: u32 = 201;
 const NO_SYMBOL: u32 = 500;
+
+const NOT_READY: u32 = 600;
+
+/// When each event that was recorded is ready, by its handle.
+static READY: Mutex<BTreeMap<usize, Instant>> = Mutex::new(BTreeMap::new());
+
+/// Milliseconds that each event takes: as if kernels ran so long.
+fn slowness() -> u64 {
+    std::env::var("TEST_DRIVER_MILLISECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
 
 /// What a failed kernel leaves: every later call fails so.
 static STICKY: AtomicU32 = AtomicU32::new(OK);
@@ -233,9 +247,16 @@ entry_points! {
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; OK }
     fn cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = new_handle(); sticky() }
     fn cuEventDestroy_v2(_event: Handle) { OK }
-    fn cuEventRecord(_event: Handle, _stream: Handle) { sticky() }
+    fn cuEventRecord(event: Handle, _stream: Handle) {
+        let ready = Instant::now() + Duration::from_millis(slowness());
+        READY.lock().expect("nobody panics with it").insert(event as usize, ready);
+        sticky()
+    }
     fn cuEventSynchronize(_event: Handle) { sticky() }
-    fn cuEventQuery(_event: Handle) { sticky() }
+    fn cuEventQuery(event: Handle) {
+        let ready = READY.lock().expect("nobody panics with it").get(&(event as usize)).copied();
+        if ready.is_some_and(|ready| Instant::now() < ready) { NOT_READY } else { sticky() }
+    }
     fn cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) {
         *milliseconds = 1.0;
         sticky()
@@ -310,6 +331,43 @@ entry_points! {
         let [gx, gy, gz, bx, by, bz, shared] = *config;
         launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra)
     }
+    fn cuGraphCreate(graph: *mut Handle, _flags: c_uint) { *graph = graphs::with(|all| all.create()); OK }
+    fn cuGraphAddKernelNode_v2(
+        node: *mut Handle, graph: Handle, _dependencies: *const Handle, _count: usize, parameters: *const Parameters
+    ) {
+        let copied = Node::of(&*parameters);
+        graphs::with(|all| all.add(graph, copied)).map_or(INVALID, |handle| { *node = handle; OK })
+    }
+    fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) {
+        graphs::with(|all| {
+            let Some(found) = all.nodes(graph) else { return INVALID };
+            if !nodes.is_null() {
+                for (at, handle) in found.iter().take(*count).enumerate() { *nodes.add(at) = *handle as Handle; }
+            }
+            *count = found.len();
+            OK
+        })
+    }
+    fn cuGraphNodeGetType(_node: Handle, kind: *mut c_uint) { *kind = 0; OK }
+    fn cuGraphKernelNodeGetParams_v2(node: Handle, parameters: *mut Parameters) {
+        graphs::with(|all| all.parameters(node)).map_or(INVALID, |found| { *parameters = found; OK })
+    }
+    fn cuGraphKernelNodeGetAttribute(_node: Handle, _attribute: c_uint, value: *mut c_int) { *value = 0; OK }
+    fn cuGraphInstantiateWithFlags(exec: *mut Handle, graph: Handle, _flags: u64) {
+        graphs::with(|all| all.instantiate(graph)).map_or(INVALID, |handle| { *exec = handle; OK })
+    }
+    fn cuGraphExecKernelNodeSetParams_v2(exec: Handle, node: Handle, parameters: *const Parameters) {
+        let copied = Node::of(&*parameters);
+        graphs::with(|all| all.set(exec, node, copied)).map_or(INVALID, |()| OK)
+    }
+    fn cuGraphLaunch(exec: Handle, _stream: Handle) {
+        let Some(nodes) = graphs::with(|all| all.executable(exec)) else { return INVALID };
+        nodes.iter().map(|node| node.launch(launched)).find(|answer| *answer != OK).unwrap_or(OK)
+    }
+    fn cuGraphDestroy(graph: Handle) { graphs::with(|all| all.destroy(graph)).map_or(INVALID, |()| OK) }
+    fn cuGraphExecDestroy(exec: Handle) {
+        graphs::with(|all| all.destroy_executable(exec)).map_or(INVALID, |()| OK)
+    }
     fn cuLinkCreate_v2(_count: c_uint, _options: *mut c_int, _values: List, link: *mut Handle) {
         *link = new_handle();
         OK
@@ -338,6 +396,8 @@ entry_points! {
     fn cuGetProcAddress(symbol: *const c_char, found: *mut Handle, _version: c_int, flags: u64) {
         let name = name_of(symbol);
         let ends: &[&str] = if flags & 2 != 0 { &["_ptsz", "_v2", ""] } else { &["_v2", ""] };
+        // That of CUDA 12 takes flags.
+        let name = if name == "cuGraphInstantiate" { "cuGraphInstantiateWithFlags" } else { name };
         *found = ends.iter().map(|end| address_of(&format!("{name}{end}"))).find(|at| !at.is_null()).unwrap_or(null_mut());
         if (*found).is_null() { NO_SYMBOL } else { OK }
     }

@@ -88,10 +88,13 @@ pub unsafe fn launch(
         return INVALID;
     }
     let mut known = Memory::new();
-    let all = memory::all();
-    for &(address, bytes) in &all {
-        // SAFETY: an allocation that is not freed meanwhile.
-        known.declare(address, unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec());
+    // SAFETY: allocations that are not freed meanwhile.
+    let copied = |(address, bytes): (u64, usize)| unsafe {
+        (address, std::slice::from_raw_parts(address as *const u8, bytes).to_vec())
+    };
+    let before: Vec<(u64, Vec<u8>)> = memory::all().into_iter().map(copied).collect();
+    for (address, bytes) in &before {
+        known.declare(*address, bytes.clone());
     }
     let launch = Launch {
         kernel: &function.name,
@@ -103,10 +106,13 @@ pub unsafe fn launch(
         max_steps: MAX_STEPS,
     };
     let outcome = run(program, &launch, &mut known, &mut Schedule::random(3));
-    for (address, bytes) in all {
-        if let Some(region) = known.region(address) {
-            // SAFETY: as above.
-            unsafe { (address as *mut u8).copy_from(region.as_ptr(), bytes) };
+    for (address, before) in before {
+        // Only what the kernel has changed: others may use the rest meanwhile.
+        for (at, (new, old)) in known.region(address).into_iter().flatten().zip(&before).enumerate() {
+            if new != old {
+                // SAFETY: as above.
+                unsafe { (address as *mut u8).add(at).write(*new) };
+            }
         }
     }
     match outcome {

@@ -8,6 +8,7 @@
 mod entry;
 #[path = "../../src/fatbin.rs"]
 mod fatbin;
+mod graphs;
 mod launch;
 mod memory;
 mod modules;

@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, list.
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -199,6 +199,32 @@ int main(int count, char **words)
     for (int round = 0; round < launches; round++) {
         check(launch(function, 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
               "launch");
+    }
+    if (has(count, words, "graph")) {
+        // Two kernels, launched three times, the second of them with fewer blocks at last.
+        struct { void *function; unsigned sizes[7]; void **parameters, **extra; void *kernel, *context; }
+            node = {function, {3, 1, 1, 32, 1, 1, 0}, parameters, NULL, NULL, NULL};
+        void *graph = NULL, *nodes[2], *ready = NULL;
+        check(find("cuGraphCreate", "cuGraphCreate")(&graph, 0), "graph");
+        Function add = find("cuGraphAddKernelNode_v2", "cuGraphAddKernelNode");
+        check(add(&nodes[0], graph, NULL, 0L, &node), "node");
+        check(add(&nodes[1], graph, &nodes[0], 1L, &node), "node");
+        check(find("cuGraphInstantiateWithFlags", "cuGraphInstantiate")(&ready, graph, 0L), "instantiate");
+        const int is_changed = has(count, words, "change");
+        if (!is_changed) {
+            // What was made of it runs on.
+            check(find("cuGraphDestroy", "cuGraphDestroy")(graph), "destroy");
+        }
+        Function go = find("cuGraphLaunch", "cuGraphLaunch");
+        check(go(ready, NULL), "launch of a graph");
+        check(go(ready, NULL), "launch of a graph");
+        if (is_changed) {
+            node.sizes[0] = 1;
+            check(find("cuGraphExecKernelNodeSetParams_v2", "cuGraphExecKernelNodeSetParams")(ready, nodes[1], &node), "set");
+            check(go(ready, NULL), "launch of a graph");
+            check(find("cuGraphDestroy", "cuGraphDestroy")(graph), "destroy");
+        }
+        check(find("cuGraphExecDestroy", "cuGraphExecDestroy")(ready), "destroy");
     }
     if (has(count, words, "fail-last")) {
         void *fails = NULL, *values[] = {&input};

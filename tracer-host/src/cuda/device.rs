@@ -1,6 +1,7 @@
 //! What a session asks of a GPU.
 
 use std::ffi::c_void;
+use std::time::Duration;
 
 use cudarc::driver::result;
 use warptrace_device::KernelCall;
@@ -20,8 +21,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Recording,
-    Serve, Streaming, Tracing,
+    Allocation, Begun, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement,
+    Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their logs
@@ -205,10 +206,6 @@ impl Device for CudaDevice {
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
-        if self.is_foreign() {
-            // SAFETY: the caller's promise.
-            return unsafe { self.launch_foreign(call, shape, tracing) };
-        }
         let kernel = call.name();
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
@@ -231,6 +228,21 @@ impl Device for CudaDevice {
         // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
         // promises the memory behind them.
         unsafe { self.run(launched, None) }
+    }
+
+    unsafe fn begin(&mut self, launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
+        self.enter()?;
+        if !self.is_foreign() {
+            let problem = "a GPU whose kernels this program launches itself waits for each".to_owned();
+            return Err(DeviceError::Unsupported { problem });
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.begin_foreign(launches) }
+    }
+
+    fn ended(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
+        self.enter()?;
+        self.ended_foreign(begun)
     }
 
     fn prepare_streamed(

@@ -1,39 +1,29 @@
-//! Kernels that another program has loaded and launches itself: the device brackets each launch with its events,
-//! and the program's own call to the driver runs in between, on the program's stream and with its attributes.
+//! Kernels that another program has loaded and launches itself: the device brackets what the program gives the
+//! driver with its events, and the program's own call runs in between, on the program's stream and with its
+//! attributes. Nobody waits for it.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use cudarc::driver::sys;
-use warptrace_device::KernelCall;
+use cudarc::driver::{result, sys};
 use warptrace_format::log::LaunchLogs;
 
 use super::driver::{self, Called};
 use super::encoding::stream_beside;
 use super::{CudaDevice, check_driver, count_devices};
-use crate::{DeviceError, LaunchShape, LaunchTime, Tracing};
+use crate::{Begun, DeviceError};
 
-/// What a launch of a traced kernel takes beyond what its program gives it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ForeignArguments<'a> {
-    /// The last parameter of the traced kernel; `None` where the launch is not recorded, and the untraced kernel
-    /// runs. A kernel takes as many of its bytes as it declares.
-    pub logs: Option<&'a LaunchLogs>,
-    /// Bytes of dynamic shared memory of a block, the kernel's own included.
-    pub dynamic_shared: u64,
-}
+/// Calls the driver, and answers what it said (`CUresult`): 0 if the launches are on their way. For each launch
+/// there are the logs that its traced kernel has as its last parameter, of which a kernel takes as many bytes as
+/// it declares; `None` where the untraced kernel runs.
+pub type Launching = Box<dyn FnOnce(&[Option<LaunchLogs>]) -> u32 + Send>;
 
-/// Launches a kernel and answers what the driver said (`CUresult`): 0 if the launch is on its way.
-pub type Launching = Box<dyn FnOnce(&ForeignArguments<'_>) -> u32 + Send>;
-
-/// A launch as its program makes it.
+/// A launch as its program makes it, or launches of a graph.
 pub struct ForeignLaunch {
     /// The stream, as the driver's `CUstream`; null is the legacy default stream.
     stream: *mut c_void,
-    /// Bytes that each warp of a block needs at the end of dynamic shared memory
-    /// ([`TracedKernel::shared_bytes`](warptrace_ptx::splice::TracedKernel::shared_bytes)).
-    shared_bytes: u32,
     /// Calls the driver.
     launch: Launching,
 }
@@ -43,14 +33,14 @@ unsafe impl Send for ForeignLaunch {}
 
 impl ForeignLaunch {
     /// Describes a launch.
-    pub fn new(stream: *mut c_void, shared_bytes: u32, launch: Launching) -> Self {
-        Self { stream, shared_bytes, launch }
+    pub fn new(stream: *mut c_void, launch: Launching) -> Self {
+        Self { stream, launch }
     }
 }
 
 impl std::fmt::Debug for ForeignLaunch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ForeignLaunch").field("shared_bytes", &self.shared_bytes).finish_non_exhaustive()
+        f.debug_struct("ForeignLaunch").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
@@ -76,6 +66,31 @@ impl ForeignLaunches {
     }
 }
 
+/// What a device keeps of a program that launches its kernels itself.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    next: ForeignLaunches,
+    /// Pairs of events that nobody uses.
+    events: Vec<[sys::CUevent; 2]>,
+    /// Launches that have begun: their events, and the name of the first kernel.
+    running: HashMap<u64, ([sys::CUevent; 2], String)>,
+    begun: u64,
+}
+
+impl Foreign {
+    /// Ends all events.
+    ///
+    /// # Safety
+    /// The context is current.
+    pub(super) unsafe fn unload(&mut self) {
+        let running = self.running.drain().map(|(_, (events, _))| events);
+        for event in self.events.drain(..).chain(running).flatten() {
+            // Errors have nowhere to go. SAFETY: made here, and used by nobody else.
+            let _ = unsafe { result::event::destroy(event) };
+        }
+    }
+}
+
 impl CudaDevice {
     /// Uses a context of another program, which launches its kernels itself, and loads no code for it. All other
     /// work of the device is on a stream of its own, which no default stream waits for. From now on devices of
@@ -92,14 +107,14 @@ impl CudaDevice {
         check_driver()?;
         let context: sys::CUcontext = context.cast();
         // SAFETY: the caller's promise.
-        unsafe { cudarc::driver::result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
+        unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         let mut device = 0;
         // SAFETY: asks for the device of the context that is current.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
         let mut adopted = Self::within(device, context, stream_beside()?, false, "")?;
         adopted.owns_stream = true;
         let launches = ForeignLaunches::default();
-        adopted.foreign = Some(launches.clone());
+        adopted.foreign = Some(Foreign { next: launches.clone(), ..Foreign::default() });
         Ok((adopted, launches))
     }
 
@@ -111,35 +126,54 @@ impl CudaDevice {
     /// Makes the launch that was announced.
     ///
     /// # Safety
-    /// As [`Device::launch`](crate::Device::launch) says, of the logs; the rest was promised to
+    /// As [`Device::begin`](crate::Device::begin) says, of the logs; the rest was promised to
     /// [`ForeignLaunches::next`].
-    pub(super) unsafe fn launch_foreign(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        tracing: Option<&Tracing>,
-    ) -> Result<LaunchTime, DeviceError> {
-        let kernel = call.name();
-        let launch = self.foreign.as_ref().and_then(ForeignLaunches::take);
-        let ForeignLaunch { stream, shared_bytes, launch } = launch.ok_or(DeviceError::NoDeviceCode)?;
-        let own = u64::from(shape.dynamic_shared);
-        let dynamic_shared = match (tracing, shared_bytes) {
-            (None, _) | (_, 0) => own,
-            (Some(_), each) => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
+    pub(super) unsafe fn begin_foreign(&mut self, launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
+        let foreign = self.foreign.as_mut().ok_or(DeviceError::NoDeviceCode)?;
+        let ForeignLaunch { stream, launch } = foreign.next.take().ok_or(DeviceError::NoDeviceCode)?;
+        let kernel = launches.first().map_or("", |first| first.call.name());
+        let [start, end] = match foreign.events.pop() {
+            Some(events) => events,
+            None => {
+                let event =
+                    || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).called("cuEventCreate");
+                [event()?, event()?]
+            }
         };
-        let arguments = ForeignArguments { logs: tracing.map(|tracing| &tracing.logs), dynamic_shared };
-        let issue = || {
-            let answer = launch(&arguments);
-            if answer == 0 { Ok(()) } else { Err(not_launched(kernel, answer)) }
+        let logs: Vec<Option<LaunchLogs>> =
+            launches.iter().map(|launch| launch.tracing.map(|tracing| tracing.logs)).collect();
+        // A stream of another context, for instance, takes no event: then nothing is launched here.
+        // SAFETY: the promise of `next` for the stream; the caller's for the logs.
+        let answer = match unsafe { sys::cuEventRecord(start, stream.cast()) } as u32 {
+            0 => launch(&logs),
+            refused => refused,
         };
-        let claims = tracing.map(|tracing| tracing.logs.claims);
-        // SAFETY: the promise of `next` for the stream and what is launched; the caller's for the logs.
-        unsafe { self.timed(stream.cast(), kernel, claims, None, issue) }
+        if answer != 0 {
+            foreign.events.push([start, end]);
+            return Err(DeviceError::NotLaunched { kernel: kernel.to_owned(), code: answer });
+        }
+        // SAFETY: as above.
+        unsafe { result::event::record(end, stream.cast()) }.called_for("cuEventRecord", kernel)?;
+        foreign.begun += 1;
+        foreign.running.insert(foreign.begun, ([start, end], kernel.to_owned()));
+        Ok(foreign.begun)
     }
-}
 
-/// Says that the driver has refused a launch.
-fn not_launched(kernel: &str, answer: u32) -> DeviceError {
-    let kernel = kernel.to_owned();
-    DeviceError::NotLaunched { kernel, code: answer }
+    /// Tells whether launches have ended, as [`Device::ended`](crate::Device::ended) says.
+    pub(super) fn ended_foreign(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
+        let Some(foreign) = &mut self.foreign else { return Ok(None) };
+        let Some(([start, end], kernel)) = foreign.running.get(&begun) else { return Ok(None) };
+        // SAFETY: the events are alive.
+        let milliseconds = unsafe {
+            match sys::cuEventQuery(*end) {
+                sys::CUresult::CUDA_ERROR_NOT_READY => return Ok(None),
+                answer => answer.result().called_for("cuEventQuery", kernel)?,
+            }
+            result::event::elapsed(*start, *end).called_for("cuEventElapsedTime", kernel)?
+        };
+        if let Some((events, _)) = foreign.running.remove(&begun) {
+            foreign.events.push(events);
+        }
+        Ok(Some(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3)))
+    }
 }

@@ -27,7 +27,8 @@ use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 use self::encoding::Encoding;
-pub use self::foreign::{ForeignArguments, ForeignLaunch, ForeignLaunches, Launching};
+use self::foreign::Foreign;
+pub use self::foreign::{ForeignLaunch, ForeignLaunches, Launching};
 use self::gather::Gather;
 use self::live::Live;
 use self::pinned::Pinned;
@@ -65,7 +66,7 @@ pub struct CudaDevice {
     /// Made with the first streamed kernel.
     live: Option<Live>,
     /// Set where another program launches its kernels itself.
-    foreign: Option<ForeignLaunches>,
+    foreign: Option<Foreign>,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -293,6 +294,9 @@ impl Drop for CudaDevice {
             self.code.unload();
             if let Some(encoding) = &self.encoding {
                 encoding.unload();
+            }
+            if let Some(foreign) = &mut self.foreign {
+                foreign.unload();
             }
             let _ = result::event::destroy(self.start);
             let _ = result::event::destroy(self.end);

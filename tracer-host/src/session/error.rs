@@ -1,5 +1,7 @@
 //! What can go wrong in a session.
 
+use std::time::Duration;
+
 use warptrace_format::file::{LaunchError, MetadataError};
 
 use crate::writer::WriteError;
@@ -64,6 +66,28 @@ pub enum SessionError {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// Launches that still run have left a launch no room.
+    #[error(
+        "launches before it ({running}) had not ended after {patience:?}, and left no room for it: \
+         a larger limit of memory leaves more"
+    )]
+    Busy {
+        /// How many still run.
+        running: usize,
+        /// How long they were waited for.
+        patience: Duration,
+    },
+    /// Launches that were begun still run.
+    #[error("launches that had not ended: {running}; wait for them first")]
+    Running {
+        /// How many.
+        running: usize,
+    },
+    /// Launches that are not waited for, in a session that waits for each.
+    #[error(
+        "this session waits for each launch: its options do not say that launches overlap, or its logs are streamed"
+    )]
+    NoOverlap,
     /// The pool cannot be what was asked for.
     #[error("{problem}")]
     Pool {
@@ -110,7 +134,13 @@ impl SessionError {
     /// Tells whether a launch was refused before anything had run: for want of memory, for its shape, or by the
     /// driver.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Memory { .. } | Self::Launch(_) | Self::Device(DeviceError::NotLaunched { .. }))
+        matches!(
+            self,
+            Self::Memory { .. }
+                | Self::Busy { .. }
+                | Self::Launch(_)
+                | Self::Device(DeviceError::NotLaunched { .. })
+        )
     }
 }
 

@@ -45,6 +45,8 @@ const CHUNK_SHARE: u64 = 8;
 /// Parts of log memory, and those of them that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
+/// Part of what launches' logs may take for heads and first segments of launches that may run at the same time.
+const OVERLAP_SHARE: u32 = 4;
 /// Streams of a launch whose logs may take half.
 const FEW_STREAMS: u64 = 8;
 
@@ -214,6 +216,12 @@ impl Division {
             self.log_entries / LOG_PARTS * LAUNCH_PARTS
         };
         end / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
+    }
+
+    /// Index of the entry after the last one that heads and first segments take of launches that may run at the
+    /// same time.
+    pub(super) fn overlap_end(&self) -> u32 {
+        self.logs_end(u64::MAX) / OVERLAP_SHARE / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
     /// Launches that the table has room for.

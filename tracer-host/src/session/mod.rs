@@ -1,5 +1,6 @@
 //! A recording from its first launch to its last byte.
 
+mod begin;
 mod drain;
 mod error;
 mod interrupt;
@@ -15,12 +16,14 @@ mod worker;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::{EarlyEnd, Growing, LaunchInfo, LocationInfo};
 use warptrace_format::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 
+pub use self::begin::Patience;
+use self::begin::Running;
 pub use self::error::SessionError;
 use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
@@ -28,7 +31,7 @@ use self::memory::Division;
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
 use self::metadata::{locations, metadata, module_locations, source_hashes};
 pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
-use self::pool::Pool;
+use self::pool::{Pool, Room};
 use self::stream::Streams;
 use self::worker::{Drained, Worker};
 use crate::writer::{self, Summary, TraceWriter, WriterOptions};
@@ -80,8 +83,12 @@ pub struct Session<'d, W: Write + Send + 'static> {
     /// What the file knows of kernels and locations.
     tables: Growing,
     launches: u32,
-    /// Launches since the last drain.
+    /// Launches since the last drain that have ended.
     pending: Vec<LaunchInfo>,
+    /// Launches that were begun and not waited for.
+    running: Vec<Running>,
+    /// Whether there may be such.
+    overlap: bool,
     failed: bool,
     interrupt: Option<Interrupt<'d>>,
     total: LaunchReport,
@@ -181,11 +188,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             }
             Policy::Stop => {
                 device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, false)?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, options.overlap)?))
             }
             Policy::Ring => {
                 device.prepare_ring(&kernels, recording, options.placement, chooses)?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, true)?))
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, options.overlap)?))
             }
             Policy::Stream { stall, open_runs } => {
                 device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
@@ -211,6 +218,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             tables,
             launches: 0,
             pending: Vec::new(),
+            running: Vec::new(),
+            overlap: options.overlap,
             failed: false,
             interrupt: None,
         })
@@ -240,31 +249,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<LaunchTime, SessionError> {
         self.guarded(|session| {
             // SAFETY: the caller's promise.
-            unsafe { session.record_launch(call, shape, false) }
+            unsafe { session.record_launch(call, shape) }
         })
-    }
-
-    /// Like [`record`](Self::record), but a launch that is [refused](SessionError::is_refusal) leaves the session
-    /// as it was: nothing has run, the file says nothing of it, and the caller may run the kernel untraced.
-    ///
-    /// # Safety
-    /// As `record`.
-    ///
-    /// # Errors
-    /// As `record`.
-    pub unsafe fn try_record(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-    ) -> Result<LaunchTime, SessionError> {
-        let time = self.guarded(|session| {
-            // SAFETY: the caller's promise.
-            unsafe { session.record_launch(call, shape, true) }
-        });
-        if time.as_ref().is_err_and(SessionError::is_refusal) {
-            self.failed = false;
-        }
-        time
     }
 
     /// Runs `run`; an error makes the session unusable.
@@ -285,12 +271,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-        survives: bool,
     ) -> Result<LaunchTime, SessionError> {
-        let kernel = self.kernel(call.name())?;
-        let info =
-            LaunchInfo::new(self.launches, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
-        let info = info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?;
+        self.wait_for_running(Duration::MAX)?;
+        let info = self.describe(self.launches, call, shape)?;
         // SAFETY: the caller's promise.
         let time = unsafe {
             match self.logs {
@@ -299,9 +282,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
                 Logs::Streamed(_) => self.stream_launch(call, shape, info),
             }
         };
-        if let Err(error) = &time
-            && !(survives && error.is_refusal())
-        {
+        if let Err(error) = &time {
             self.end_failed(info, error);
         }
         let time = time?;
@@ -324,11 +305,29 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(time)
     }
 
+    /// Describes a launch for the file, and which of its warps are recorded.
+    fn describe(
+        &self,
+        number: u32,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<LaunchInfo, SessionError> {
+        let kernel = self.kernel(call.name())?;
+        let info = LaunchInfo::new(number, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
+        Ok(info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?)
+    }
+
     /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
     ///
     /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
     /// ended already.
     fn end_failed(&mut self, info: LaunchInfo, error: &SessionError) {
+        self.end_early(info, error);
+        let _ = self.logs.free(self.device);
+    }
+
+    /// Writes why a launch did not run to its end, and ends the file.
+    fn end_early(&mut self, info: LaunchInfo, error: &SessionError) {
         if let Some(mut worker) = self.worker.take() {
             let begin = std::mem::take(&mut self.pending);
             let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
@@ -336,7 +335,6 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             // Dropped, the output is written as far as the system is concerned.
             let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
         }
-        let _ = self.logs.free(self.device);
     }
 
     /// Launches a kernel that is not recorded.
@@ -359,10 +357,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
         let Logs::Kept(pool) = &self.logs else { return Err(SessionError::Unusable) };
-        if !self.pending.is_empty() && !pool.has_room(&info) {
+        if !self.pending.is_empty() && pool.has_room(&[info], &[]) != Room::Enough {
             self.drain()?;
         }
         let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::Unusable) };
+        let mark = pool.mark();
         let logs = pool.prepare(&info)?;
         let Self { recording, placement, .. } = *self;
         let chooses = self.window.looks_inside();
@@ -370,8 +369,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = unsafe { self.device.launch(call, shape, Some(&tracing)) };
         match &time {
-            Ok(time) => pool.launched(&info, time.claims),
-            Err(_) => pool.failed(),
+            Ok(time) => pool.ended(&[info.kernel()], time.claims),
+            Err(_) => pool.pass_over(&mark),
         }
         self.launched(time, info)
     }
@@ -404,6 +403,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         if let Logs::Streamed(_) = self.logs {
             return self.drain_streams();
         }
+        if !self.running.is_empty() {
+            return Ok(());
+        }
         let pending = std::mem::take(&mut self.pending);
         if self.worker.is_none() || pending.is_empty() {
             return Ok(());
@@ -429,7 +431,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.guarded(Self::drain_and_count)
     }
 
-    /// Drains what was recorded so far, and does not wait until it is written.
+    /// Drains what was recorded so far, and does not wait until it is written. While launches run that were
+    /// [begun](Self::begin), nothing is drained.
     ///
     /// # Errors
     /// If the device fails, or what was written before could not be.
@@ -464,9 +467,17 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Writes what is left and the index, and ends the file.
     ///
     /// # Errors
-    /// If the device fails, the file cannot be written, or an earlier call failed.
+    /// If the device fails, the file cannot be written, or an earlier call failed;
+    /// [`SessionError::Running`] if launches still run that were [begun](Self::begin): the file says so, and the
+    /// device keeps the memory in which they write.
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|session| session.drain())?;
+        if let Some(still) = self.running.first() {
+            let (info, running) = (still.launches[0], self.running.len());
+            let error = SessionError::Running { running };
+            self.end_early(info, &error);
+            return Err(error);
+        }
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's answer, so that no error of the file leaves memory behind.
         self.logs.free(self.device)?;
@@ -487,7 +498,9 @@ impl<W: Write + Send + 'static> Drop for Session<'_, W> {
                 let _ = self.drain();
             }
             self.worker = None;
-            let _ = self.logs.free(self.device);
+            if self.running.is_empty() {
+                let _ = self.logs.free(self.device);
+            }
         }
     }
 }

@@ -78,6 +78,9 @@ pub struct SessionOptions {
     pub memory_bytes: Option<u64>,
     /// What happens where events do not fit into device memory.
     pub policy: Policy,
+    /// Launches may run at the same time: [`Session::begin`](super::Session::begin) begins them. A part of the
+    /// memory is set aside for the logs that each of them has from its start.
+    pub overlap: bool,
     /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
     pub pool: PoolMemory,
     /// Compression of the file's frames.
@@ -100,6 +103,7 @@ impl SessionOptions {
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             memory_bytes: None,
             policy: Policy::Stop,
+            overlap: false,
             pool: PoolMemory::Device,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),

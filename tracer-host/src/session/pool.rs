@@ -40,13 +40,19 @@ pub(super) struct Pool {
     /// Entries that were reserved, for heads and first segments.
     reserved_entries: u32,
     /// The largest number of entries that a launch of each kernel has claimed.
-    max_claimed: Vec<u64>,
+    max_claimed: Vec<Option<u64>>,
     /// All zero behind `accounts_used`.
     accounts: Allocation,
     accounts_used: u64,
     tracks: u32,
     /// Whether logs are rings.
     ring: bool,
+    /// Where claimed segments begin if launches may run at the same time: heads and first segments of all lie
+    /// before, so that a launch finds its place while others still claim. 0: behind those of the last launch,
+    /// which has ended before the next one begins.
+    overlap: u32,
+    /// Whether the launch in the pool took all of it, as one does that is too large for that.
+    is_exclusive: bool,
     /// Launches since the last drain, and the index of the entry after the last one that their logs may take.
     logged: Vec<LoggedLaunch>,
     logs_end: u32,
@@ -55,14 +61,37 @@ pub(super) struct Pool {
     filled: u64,
 }
 
+/// Whether there is room for launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// As far as can be told.
+    Enough,
+    /// There is, unless a kernel that runs, and has never ended before, takes it.
+    Unknown,
+    /// Not before something is drained.
+    Short,
+}
+
+/// What launches that are being prepared change of a pool, as it was before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    launches: usize,
+    reserved_entries: u32,
+    accounts_used: u64,
+    streams: u32,
+    logs_end: u32,
+    is_exclusive: bool,
+}
+
 impl Pool {
     /// Takes all memory that the session will have. Logs are rings if `ring`; then first segments are long
-    /// enough in `division`.
+    /// enough in `division`. Launches may run at the same time if `overlap`.
     pub(super) fn new(
         device: &mut dyn Device,
         division: Division,
         tracks: u32,
         ring: bool,
+        overlap: bool,
     ) -> Result<Self, SessionError> {
         let mut memory = Memory::new(division.limit);
         let [claims, table, scratch, accounts, chunks, logs] =
@@ -85,6 +114,9 @@ impl Pool {
             accounts_used: 0,
             tracks,
             ring,
+            // Rings claim nothing.
+            overlap: if overlap && !ring { division.overlap_end() } else { 0 },
+            is_exclusive: false,
             logged: Vec::new(),
             logs_end: 0,
             streams: 0,
@@ -110,9 +142,31 @@ impl Pool {
         self.logs.address.next_multiple_of(LOG_ALIGNMENT)
     }
 
-    /// Entries that are taken.
+    /// Entries that are taken, before those that no log has.
     fn taken_entries(&self) -> u64 {
-        u64::from(self.reserved_entries) + self.claimed_entries
+        self.claims_from() + self.claimed_entries
+    }
+
+    /// The entry with which claimed segments begin.
+    fn claims_from(&self) -> u64 {
+        let overlap = if self.is_exclusive { 0 } else { self.overlap };
+        overlap.max(self.reserved_entries).into()
+    }
+
+    /// Where a launch with so many streams finds its heads and first segments, and where these must end.
+    fn places(&self, streams: u64) -> (u64, u64) {
+        let end = u64::from(self.division.logs_end(streams));
+        if self.overlap == 0 || self.is_exclusive {
+            return (self.taken_entries(), end);
+        }
+        (self.reserved_entries.into(), end.min(self.overlap.into()))
+    }
+
+    /// Whether a launch with so many streams has a place only if it is alone.
+    fn is_large(&self, streams: u64) -> bool {
+        let least = self.division.min_first_entries;
+        self.overlap != 0
+            && Fixed::place(RESERVED_ENTRIES.into(), streams, least).end > u64::from(self.overlap)
     }
 
     /// Entries of first segments of a launch with so many streams, if all of log memory were free.
@@ -124,15 +178,15 @@ impl Pool {
             }
             let share = if first < LONG_FIRST_ENTRIES { FIRST_SHARE } else { LONG_FIRST_SHARE };
             streams * u64::from(LANES * first) <= end / share
+                && (self.overlap == 0
+                    || Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= self.overlap.into())
         })
     }
 
     /// The same with what is free now.
     fn first_entries(&self, streams: u64) -> u32 {
-        let (wanted, end) = (self.wanted_first_entries(streams), u64::from(self.division.logs_end(streams)));
-        self.longest_first_entries(|first| {
-            first <= wanted && Fixed::place(self.taken_entries(), streams, first).end <= end
-        })
+        let (wanted, (from, end)) = (self.wanted_first_entries(streams), self.places(streams));
+        self.longest_first_entries(|first| first <= wanted && Fixed::place(from, streams, first).end <= end)
     }
 
     /// Entries of the other segments, where so many are free for a launch with so many streams.
@@ -143,17 +197,49 @@ impl Pool {
         1 << entries.ilog2()
     }
 
-    /// Whether a launch should find room behind those before it. (How much a launch needs is known only
-    /// afterwards; launches of the same kernel are taken to need up to twice as much as one before.)
-    pub(super) fn has_room(&self, info: &LaunchInfo) -> bool {
-        let most = self.max_claimed.get(info.kernel() as usize).copied().unwrap_or(0);
-        let streams = self.streams_of(info);
-        let wanted = self.wanted_first_entries(streams);
-        let fixed = Fixed::place(self.taken_entries(), streams, wanted);
-        let entries = fixed.end + 2 * most <= u64::from(self.division.logs_end(streams))
-            && (!self.ring || self.can_merge(fixed.end, wanted));
-        let accounts = self.accounts_used + self.account_bytes(info) <= self.accounts.bytes;
-        entries && accounts && self.logged.len() < self.division.launches()
+    /// Whether launches should find room beside those before them, of which `running` still run, named by their
+    /// kernels. (How much a launch needs is known only afterwards; launches of the same kernel are taken to
+    /// need up to twice as much as one before.)
+    pub(super) fn has_room(&self, infos: &[LaunchInfo], running: &[u32]) -> Room {
+        if self.has_surely_room(infos, running) {
+            return Room::Enough;
+        }
+        // If nothing is known of what runs, it may need nothing.
+        let unknown = running.iter().any(|kernel| self.most_claimed(*kernel).is_none());
+        if unknown && self.has_surely_room(infos, &[]) { Room::Unknown } else { Room::Short }
+    }
+
+    /// The largest number of entries that a launch of a kernel has claimed; `None` if none has ended.
+    fn most_claimed(&self, kernel: u32) -> Option<u64> {
+        self.max_claimed.get(kernel as usize).copied().flatten()
+    }
+
+    fn has_surely_room(&self, infos: &[LaunchInfo], running: &[u32]) -> bool {
+        if self.is_exclusive || infos.iter().any(|info| self.is_large(self.streams_of(info))) {
+            return self.logged.is_empty() && infos.len() == 1;
+        }
+        // What running launches need is not known before one of their kernel has ended. Rings claim nothing.
+        let known =
+            running.iter().try_fold(0, |sum, kernel| self.most_claimed(*kernel).map(|most| sum + 2 * most));
+        let Some(mut claimed) = known.or(self.ring.then_some(0)) else { return false };
+        let (mut accounts, mut fixed_end) = (self.accounts_used, None);
+        for info in infos {
+            let streams = self.streams_of(info);
+            let wanted = self.wanted_first_entries(streams);
+            let (from, end) = self.places(streams);
+            let fixed = Fixed::place(fixed_end.unwrap_or(from), streams, wanted);
+            claimed += 2 * self.most_claimed(info.kernel()).unwrap_or(0);
+            accounts += self.account_bytes(info);
+            fixed_end = Some(fixed.end);
+            let claims_from = fixed.end.max(self.taken_entries());
+            let fits = fixed.end <= end
+                && claims_from + claimed <= u64::from(self.division.logs_end(streams))
+                && (!self.ring || self.can_merge(fixed.end, wanted));
+            if !fits {
+                return false;
+            }
+        }
+        accounts <= self.accounts.bytes && self.logged.len() + infos.len() <= self.division.launches()
     }
 
     /// Whether behind logs that end there each stream can be merged, whose logs are rings of so many entries
@@ -164,28 +250,64 @@ impl Pool {
         end + u64::from(LANES * longest) <= u64::from(self.division.log_entries)
     }
 
-    /// Takes note of a launch that left the counters of claims so.
-    pub(super) fn launched(&mut self, info: &LaunchInfo, claims: Claims) {
-        let kernel = info.kernel() as usize;
-        if self.max_claimed.len() <= kernel {
-            self.max_claimed.resize(kernel + 1, 0);
+    /// Takes note of launches of these kernels that have ended since the last call, after which the counters of
+    /// claims are so.
+    pub(super) fn ended(&mut self, kernels: &[u32], claims: Claims) {
+        let claimed = claims.log_entries.saturating_sub(self.claimed_entries);
+        self.claimed_entries = self.claimed_entries.max(claims.log_entries);
+        for &kernel in kernels {
+            let kernel = kernel as usize;
+            if self.max_claimed.len() <= kernel {
+                self.max_claimed.resize(kernel + 1, None);
+            }
+            self.max_claimed[kernel] = self.max_claimed[kernel].max(Some(claimed));
         }
-        let most = &mut self.max_claimed[kernel];
-        *most = (*most).max(claims.log_entries.saturating_sub(self.claimed_entries));
-        self.claimed_entries = claims.log_entries;
-        self.accounts_used += self.account_bytes(info);
-        self.streams += self.streams_of(info) as u32;
     }
 
-    /// Takes note of a launch that failed: what it has logged is passed over.
-    pub(super) fn failed(&mut self) {
-        self.logged.pop();
+    /// Reads the counters of claims, of launches that may still run.
+    pub(super) fn read_claims(&self, device: &mut dyn Device) -> Result<Claims, SessionError> {
+        let mut log_entries = 0_u64;
+        device.read(self.claims.address, bytemuck::bytes_of_mut(&mut log_entries))?;
+        Ok(Claims { log_entries, ..Claims::default() })
+    }
+
+    /// What launches that are prepared from now on change.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            launches: self.logged.len(),
+            reserved_entries: self.reserved_entries,
+            accounts_used: self.accounts_used,
+            streams: self.streams,
+            logs_end: self.logs_end,
+            is_exclusive: self.is_exclusive,
+        }
+    }
+
+    /// Passes over what the launches since then have logged: they failed.
+    pub(super) fn pass_over(&mut self, mark: &Mark) {
+        self.logged.truncate(mark.launches);
+        (self.accounts_used, self.streams) = (mark.accounts_used, mark.streams);
+    }
+
+    /// Takes back the launches since then, which have not begun.
+    pub(super) fn take_back(&mut self, mark: &Mark) {
+        self.pass_over(mark);
+        let Mark { reserved_entries, logs_end, is_exclusive, .. } = *mark;
+        (self.reserved_entries, self.logs_end, self.is_exclusive) =
+            (reserved_entries, logs_end, is_exclusive);
     }
 
     /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written
     /// while the program goes on.
     pub(super) fn should_drain(&self) -> bool {
-        4 * self.taken_entries() >= 3 * u64::from(self.logs_end)
+        let is_full = |taken: u64, end: u32| 4 * taken >= 3 * u64::from(end);
+        match self.overlap {
+            0 => is_full(self.taken_entries(), self.logs_end),
+            end => {
+                let claims = self.logs_end.saturating_sub(end);
+                is_full(self.reserved_entries.into(), end) || is_full(self.claimed_entries, claims)
+            }
+        }
     }
 
     /// Whether no launch has left logs.
@@ -258,6 +380,7 @@ impl Pool {
         device.fill(self.accounts.address, self.accounts_used, 0)?;
         (self.claimed_entries, self.reserved_entries) = (0, RESERVED_ENTRIES);
         (self.accounts_used, self.streams, self.logs_end) = (0, 0, 0);
+        self.is_exclusive = false;
         self.logged.clear();
         Ok(())
     }
@@ -270,26 +393,42 @@ impl Pool {
         // Warps that do not record have neither logs nor accounts.
         let chosen = info.chosen();
         let (warps, streams) = (chosen.count(), self.streams_of(info));
+        let was_exclusive = self.is_exclusive;
+        self.is_exclusive |= self.logged.is_empty() && self.is_large(streams);
         let first_entries = self.first_entries(streams);
-        let fixed = Fixed::place(self.taken_entries(), streams, first_entries);
+        let (from, end) = self.places(streams);
+        let fixed = Fixed::place(from, streams, first_entries);
         let logs_end = self.division.logs_end(streams);
         let account_bytes = self.account_bytes(info);
-        if fixed.end > u64::from(logs_end) || self.accounts_used + account_bytes > self.accounts.bytes {
+        let has_place = fixed.end <= end && self.logged.len() < self.division.launches();
+        if !has_place || self.accounts_used + account_bytes > self.accounts.bytes {
+            self.is_exclusive = was_exclusive;
             let Division { limit, chunk_bytes, min_first_entries, .. } = self.division;
             let needed = Division::least(streams, chunk_bytes, min_first_entries);
             return Err(SessionError::Memory { streams, needed, limit });
         }
         // All below `logs_end`.
         let (heads, first_segments) = (fixed.heads as u32, fixed.first_segments as u32);
-        self.reserved_entries = (fixed.end - self.claimed_entries) as u32;
+        self.reserved_entries = if self.overlap == 0 || self.is_exclusive {
+            (fixed.end - self.claimed_entries) as u32
+        } else {
+            fixed.end as u32
+        };
         self.logs_end = self.logs_end.max(logs_end);
+        let claims_from = self.claims_from() as u32;
         let ring = u32::from(self.ring);
         let segment_entries = if self.ring {
             first_entries / 2
         } else {
-            Self::segment_entries(streams, u64::from(logs_end) - fixed.end)
+            Self::segment_entries(
+                streams,
+                u64::from(logs_end).saturating_sub(fixed.end.max(self.taken_entries())),
+            )
         };
         let accounts = self.accounts.address + self.accounts_used;
+        let first_stream = self.streams;
+        self.accounts_used += account_bytes;
+        self.streams += streams as u32;
         self.logged.push(LoggedLaunch {
             accounts,
             heads,
@@ -298,7 +437,7 @@ impl Pool {
             warps,
             block_threads: chosen.block_threads(info.threads_per_block()),
             launch: info.number(),
-            first_stream: self.streams,
+            first_stream,
             tracks: self.tracks,
             first_segments,
             ring,
@@ -311,7 +450,7 @@ impl Pool {
             warps,
             first_entries,
             segment_entries,
-            claims_from: self.reserved_entries,
+            claims_from,
             claims_end: logs_end,
             launch: info.number(),
             first_segments,

@@ -1,14 +1,13 @@
 //! The limit of device memory.
 
-use warptrace_device::KernelCall;
 use warptrace_format::file::Metadata;
 
-use super::fake::{FakeDevice, event, script};
+use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps, options};
 use crate::session::memory::Division;
 use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError, SessionOptions};
-use crate::{DeviceError, LaunchShape, MemorySize};
+use crate::{DeviceError, MemorySize};
 
 /// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
 /// record.
@@ -118,20 +117,4 @@ fn the_file_tells_the_limit_and_what_was_taken() {
     let metadata = Metadata::decode(body, 0).unwrap();
     let expected = [("width", 7), (MEMORY_LIMIT, 4 << 20), (MEMORY_PEAK, report.memory.peak)];
     assert_eq!(metadata.properties, expected.map(|(name, value)| (name.to_owned(), value.to_string())));
-}
-
-#[test]
-fn a_launch_that_is_refused_may_leave_the_session_as_it_was() {
-    let mut device = FakeDevice::of([script(&[(0, 0, 1)])]);
-    let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
-    let call = KernelCall::new("k", Vec::new(), || {});
-    // SAFETY: no arguments.
-    let mut try_warps =
-        |warps: u64| unsafe { session.try_record(&call, &LaunchShape::linear(32 * warps, 32)) };
-    let error = try_warps(1 << 20).unwrap_err();
-    assert!(matches!(error, SessionError::Memory { .. }) && error.is_refusal(), "{error}");
-    try_warps(1).unwrap();
-    session.finish().unwrap();
-    assert_eq!(file.contents(), (vec![(0, 0, 0, event(1))], 1));
 }

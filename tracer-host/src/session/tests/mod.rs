@@ -1,6 +1,7 @@
 //! Sessions on a device that does what a script says, and on the simulator.
 
 mod additions;
+mod begin;
 mod drains;
 mod errors;
 mod fake;

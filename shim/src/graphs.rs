@@ -1,0 +1,325 @@
+//! Graphs of launches that the program has made ready to run, and the kernels in them.
+//!
+//! A launch of a graph is recorded by giving each kernel node its traced copy, with logs of its own, just before. The
+//! driver takes such changes by the nodes of the graph from which the executable one was made: so that graph is kept
+//! while the other is there, even if the program destroys it.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS as NodeParameters};
+use warptrace_format::log::LaunchLogs;
+
+use crate::driver::{self, Answer, SUCCESS};
+use crate::exchange::{Kernel, LOGS_BYTES};
+use crate::state::{Function, State, lock};
+
+/// A handle of the driver's.
+type Handle = *mut c_void;
+
+/// The driver's kinds of nodes that hold kernels: a kernel; a graph, or several, in a node.
+const KERNEL: u32 = 0;
+const CHILD: u32 = 4;
+const CONDITIONAL: u32 = 13;
+
+/// What is known of the program's graphs.
+#[derive(Debug, Default)]
+pub(crate) struct Graphs {
+    executable: HashMap<usize, Arc<Mutex<Executable>>>,
+    /// How many executable graphs each graph has, and whether the program has destroyed it.
+    made_of: HashMap<usize, (usize, bool)>,
+}
+
+/// A graph that can be launched.
+#[derive(Debug, Default)]
+pub(crate) struct Executable {
+    graph: usize,
+    pub(crate) nodes: Vec<Node>,
+    /// Kernels that run untraced, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+/// A node with a kernel that has a traced copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    handle: usize,
+    pub(crate) function: Function,
+    /// The program's own parameters, without addresses of arguments.
+    pub(crate) own: Parameters,
+    /// The arguments' bytes, at their offsets.
+    arguments: Vec<u8>,
+    pub(crate) is_cooperative: bool,
+    pub(crate) is_enabled: bool,
+    /// Whether the executable graph has the traced copy in this node.
+    pub(crate) is_traced: bool,
+}
+
+/// Parameters of a node, for any thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameters(pub(crate) NodeParameters);
+
+// SAFETY: handles, which any thread may use; addresses in it are null.
+unsafe impl Send for Parameters {}
+
+impl Graphs {
+    pub(crate) fn executable(&self, handle: Handle) -> Option<Arc<Mutex<Executable>>> {
+        self.executable.get(&(handle as usize)).cloned()
+    }
+
+    /// Takes note of a graph that can be launched.
+    pub(crate) fn add(&mut self, handle: Handle, graph: Handle, mut found: Executable) {
+        found.graph = graph as usize;
+        self.made_of.entry(found.graph).or_default().0 += 1;
+        self.executable.insert(handle as usize, Arc::new(Mutex::new(found)));
+    }
+
+    /// Tells whether a graph that the program destroys is to be kept.
+    pub(crate) fn keeps(&mut self, graph: Handle) -> bool {
+        match self.made_of.get_mut(&(graph as usize)) {
+            Some((_, is_destroyed)) => {
+                *is_destroyed = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Forgets an executable graph; answers the graph that was kept for it alone.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Option<Handle> {
+        let found = self.executable.remove(&(handle as usize))?;
+        let graph = lock(&found).graph;
+        let (count, is_destroyed) = self.made_of.get_mut(&graph)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        let is_destroyed = *is_destroyed;
+        self.made_of.remove(&graph);
+        is_destroyed.then(|| std::ptr::with_exposed_provenance_mut(graph))
+    }
+}
+
+impl Executable {
+    /// Reads a graph's kernels.
+    ///
+    /// # Safety
+    /// It is a graph of the program.
+    pub(crate) unsafe fn read(state: &State, graph: Handle) -> Self {
+        let mut found = Self::default();
+        // SAFETY: the caller's promise, here and below; the driver writes as many nodes as there is room for.
+        let nodes = unsafe {
+            let mut count = 0;
+            if sys::cuGraphGetNodes(graph.cast(), null_mut(), &raw mut count) as u32 != SUCCESS {
+                return found;
+            }
+            let mut nodes = vec![null_mut(); count];
+            if sys::cuGraphGetNodes(graph.cast(), nodes.as_mut_ptr(), &raw mut count) as u32 != SUCCESS {
+                return found;
+            }
+            nodes.truncate(count);
+            nodes
+        };
+        for node in nodes {
+            let mut kind = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
+            // SAFETY: a node of the graph. The kind is read as a number: a driver may know more of them.
+            let kind = unsafe {
+                let answer = sys::cuGraphNodeGetType(node, &raw mut kind);
+                if answer as u32 == SUCCESS { (&raw const kind).cast::<u32>().read() } else { continue }
+            };
+            match kind {
+                KERNEL => {
+                    let mut parameters = std::mem::MaybeUninit::<NodeParameters>::zeroed();
+                    // SAFETY: a kernel node, whose parameters the driver writes.
+                    unsafe {
+                        let answer = sys::cuGraphKernelNodeGetParams_v2(node, parameters.as_mut_ptr());
+                        if answer as u32 == SUCCESS {
+                            found.set(state, node.cast(), &parameters.assume_init());
+                        }
+                    }
+                }
+                CHILD | CONDITIONAL => {
+                    found
+                        .skip("kernels of a graph in a graph".to_owned(), "they are not recorded".to_owned());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn skip(&mut self, kernel: String, reason: String) {
+        self.skipped.push((kernel, reason));
+    }
+
+    /// Takes note of a node's parameters, which are the program's own.
+    ///
+    /// # Safety
+    /// The driver has given or taken them.
+    pub(crate) unsafe fn set(&mut self, state: &State, node: Handle, parameters: &NodeParameters) {
+        // SAFETY: the caller's promise.
+        let found = unsafe { Node::of(state, node, parameters) };
+        let known = self.nodes.iter().position(|known| known.handle == node as usize);
+        match (found, known) {
+            (Ok(found), Some(at)) => {
+                let is_enabled = self.nodes[at].is_enabled;
+                self.nodes[at] = Node { is_enabled, ..found };
+            }
+            (Ok(found), None) => self.nodes.push(found),
+            (Err((kernel, reason)), known) => {
+                if let Some(at) = known {
+                    self.nodes.remove(at);
+                }
+                self.skip(kernel, reason);
+            }
+        }
+    }
+
+    /// Takes note that the program has changed a node, or all, in a way that is not read.
+    pub(crate) fn changed(&mut self, node: Option<Handle>) {
+        let is_it = |known: &Node| node.is_none_or(|node| known.handle == node as usize);
+        let (gone, left) = std::mem::take(&mut self.nodes).into_iter().partition(is_it);
+        self.nodes = left;
+        let gone: Vec<Node> = gone;
+        for node in gone {
+            self.skip(
+                node.function.readable().to_owned(),
+                "its node was changed in a way that is not read".to_owned(),
+            );
+        }
+    }
+
+    /// Takes note that a node is switched on or off.
+    pub(crate) fn enable(&mut self, node: Handle, is_enabled: bool) {
+        if let Some(known) = self.nodes.iter_mut().find(|known| known.handle == node as usize) {
+            known.is_enabled = is_enabled;
+        }
+    }
+
+    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Nodes for which
+    /// that fails are not touched again.
+    ///
+    /// # Safety
+    /// It is this executable graph.
+    pub(crate) unsafe fn restore(&mut self, handle: Handle, wanted: impl Fn(usize) -> bool) {
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            if node.is_traced && wanted(at) {
+                // SAFETY: the caller's promise; the node is one of it.
+                unsafe { node.put(handle, None) };
+                node.is_traced = false;
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Reads a node that has these parameters.
+    ///
+    /// # Safety
+    /// The driver has given or taken them.
+    unsafe fn of(
+        state: &State,
+        handle: Handle,
+        parameters: &NodeParameters,
+    ) -> Result<Self, (String, String)> {
+        let found = function_of(state, parameters.func.cast(), parameters.kern.cast());
+        let Some(function) = found else {
+            let name = driver::function_name(parameters.func.cast());
+            let name = name.map_or_else(|| "a kernel".to_owned(), |name| crate::names::readable(&name));
+            return Err((name, "the program found it by a way that is not watched".to_owned()));
+        };
+        let skipped = |reason: String| (function.readable().to_owned(), reason);
+        let kernel = function.kernel().map_err(skipped)?;
+        // SAFETY: the caller's promise: an address for each parameter, or a list with a buffer.
+        let arguments = unsafe { arguments_of(kernel, parameters) }
+            .ok_or_else(|| skipped("its node's arguments cannot be read".to_owned()))?;
+        let own = NodeParameters { kernelParams: null_mut(), extra: null_mut(), ..*parameters };
+        let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
+        // SAFETY: a kernel node; the value is a union as large as the driver writes.
+        let is_cooperative = unsafe {
+            let cooperative = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+            let answer = sys::cuGraphKernelNodeGetAttribute(handle.cast(), cooperative, value.as_mut_ptr());
+            answer as u32 == SUCCESS && value.assume_init().cooperative != 0
+        };
+        Ok(Self {
+            handle: handle as usize,
+            own: Parameters(own),
+            arguments,
+            is_cooperative,
+            is_enabled: true,
+            is_traced: false,
+            function,
+        })
+    }
+
+    /// Gives the node of an executable graph its traced copy with logs and so much shared memory, or the program's
+    /// own kernel.
+    ///
+    /// # Safety
+    /// The node is one of the graph that this one was made of; the copy is that of its kernel.
+    pub(crate) unsafe fn put(&self, graph: Handle, traced: Option<(Handle, u32, &LaunchLogs)>) -> Answer {
+        let Ok(kernel) = self.function.kernel() else { return driver::INVALID };
+        let mut bytes = self.arguments.clone();
+        let mut own = self.own.0;
+        let base = bytes.as_mut_ptr();
+        // SAFETY: offsets of parameters are inside of the bytes.
+        let mut list: Vec<Handle> =
+            kernel.parameters.iter().map(|parameter| unsafe { base.add(parameter.offset).cast() }).collect();
+        if let Some((copy, shared, logs)) = traced {
+            (own.func, own.kern, own.sharedMemBytes) = (copy.cast(), null_mut(), shared);
+            list.push((&raw const *logs).cast_mut().cast());
+        }
+        own.kernelParams = list.as_mut_ptr();
+        // SAFETY: the caller's promise; the driver copies the arguments.
+        unsafe {
+            sys::cuGraphExecKernelNodeSetParams_v2(
+                graph.cast(),
+                std::ptr::with_exposed_provenance_mut::<c_void>(self.handle).cast(),
+                &raw const own,
+            ) as u32
+        }
+    }
+}
+
+/// Copies a node's arguments.
+///
+/// # Safety
+/// As of [`Node::of`].
+unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<Vec<u8>> {
+    let bytes = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
+    if parameters.kernelParams.is_null() {
+        if kernel.parameters.is_empty() {
+            return Some(Vec::new());
+        }
+        // SAFETY: the caller's promise.
+        let found = unsafe { crate::hooks::buffer_of(parameters.extra) }?;
+        return (found.len() >= bytes).then_some(found);
+    }
+    let mut found = vec![0; bytes];
+    for (number, parameter) in kernel.parameters.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let from = (*parameters.kernelParams.add(number)).cast::<u8>();
+            found.as_mut_ptr().add(parameter.offset).copy_from(from, parameter.size);
+        }
+    }
+    Some(found)
+}
+
+/// Finds a function of a node by its handles: that of the function, or of the library's kernel.
+fn function_of(state: &State, function: Handle, kernel: Handle) -> Option<Function> {
+    let known = |handle: Handle| lock(&state.registry).function(handle as usize).cloned();
+    if let Some(found) = [function, kernel].into_iter().filter(|handle| !handle.is_null()).find_map(known) {
+        return Some(found);
+    }
+    let name = driver::function_name(function)?;
+    let candidates = lock(&state.registry).kernels_of(&name);
+    candidates
+        .into_iter()
+        .find(|(kernel, _)| driver::kernel_function(*kernel) == Some(function))
+        .map(|(_, found)| found)
+}
+
+// A traced kernel declares so many bytes of its logs, all of which the driver copies.
+const _: () = assert!(LOGS_BYTES <= size_of::<LaunchLogs>());

@@ -1,0 +1,396 @@
+//! Graphs: each of their launches is recorded as launches of the kernels in them.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::CUDA_KERNEL_NODE_PARAMS as NodeParameters;
+use warptrace_format::log::LaunchLogs;
+use warptrace_host::{LaunchShape, Launching};
+
+use super::Handle;
+use super::launch::{per_thread, shape_of};
+use crate::driver::{self, Answer, Relaxed, SUCCESS};
+use crate::exchange::{Kernel, NOT_ASKED};
+use crate::graphs::{Executable, Node};
+use crate::inside::guarded;
+use crate::state::{State, lock, state};
+use crate::trace::{Issued, Item, Request, SAID};
+
+/// The flag of graphs that kernels launch.
+const DEVICE_LAUNCH: u64 = 4;
+
+/// Takes note of a graph that the program has made ready.
+///
+/// # Safety
+/// It was made of that graph.
+unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: u64) {
+    if answer != SUCCESS || exec.is_null() {
+        return;
+    }
+    guarded(|| {
+        let state = state()?;
+        if flags & DEVICE_LAUNCH != 0 {
+            lock(&state.summary).note("graphs that kernels launch run untraced");
+            return None;
+        }
+        // SAFETY: the driver has written the handle.
+        let (handle, found) = unsafe { (*exec, Executable::read(state, graph)) };
+        lock(&state.graphs).add(handle, graph, found);
+        Some(())
+    });
+}
+
+pub(super) unsafe fn instantiate_with_log(
+    real: unsafe extern "C" fn(*mut Handle, Handle, *mut Handle, *mut c_char, usize) -> Answer,
+    exec: *mut Handle,
+    graph: Handle,
+    node: *mut Handle,
+    log: *mut c_char,
+    bytes: usize,
+) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe {
+        let answer = real(exec, graph, node, log, bytes);
+        instantiated(answer, exec, graph, 0);
+        answer
+    }
+}
+
+pub(super) unsafe fn instantiate_with_flags(
+    real: unsafe extern "C" fn(*mut Handle, Handle, u64) -> Answer,
+    exec: *mut Handle,
+    graph: Handle,
+    flags: u64,
+) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe {
+        let answer = real(exec, graph, flags);
+        instantiated(answer, exec, graph, flags);
+        answer
+    }
+}
+
+pub(super) unsafe fn instantiate_with_params(
+    real: unsafe extern "C" fn(*mut Handle, Handle, *mut u64) -> Answer,
+    exec: *mut Handle,
+    graph: Handle,
+    parameters: *mut u64,
+) -> Answer {
+    // SAFETY: the program's own call; the parameters begin with flags.
+    unsafe {
+        let answer = real(exec, graph, parameters);
+        instantiated(answer, exec, graph, if parameters.is_null() { 0 } else { *parameters });
+        answer
+    }
+}
+
+/// The driver's function that launches a graph.
+type RealLaunch = unsafe extern "C" fn(Handle, Handle) -> Answer;
+
+/// The program's own launch.
+#[derive(Clone, Copy)]
+struct GraphLaunch {
+    real: RealLaunch,
+    exec: Handle,
+    stream: Handle,
+}
+
+// SAFETY: the launch is made while the program waits for it.
+unsafe impl Send for GraphLaunch {}
+
+impl GraphLaunch {
+    /// Makes it.
+    ///
+    /// # Safety
+    /// It is the program's own.
+    unsafe fn own(self) -> Answer {
+        // SAFETY: the caller's promise.
+        unsafe { (self.real)(self.exec, self.stream) }
+    }
+}
+
+pub(super) unsafe fn launch(real: RealLaunch, exec: Handle, stream: Handle) -> Answer {
+    // SAFETY: the program's own launch.
+    unsafe { launched(GraphLaunch { real, exec, stream }, stream) }
+}
+
+pub(super) unsafe fn launch_per_thread(real: RealLaunch, exec: Handle, stream: Handle) -> Answer {
+    // SAFETY: the program's own launch.
+    unsafe { launched(GraphLaunch { real, exec, stream }, per_thread(stream)) }
+}
+
+/// Records a launch of a graph; if it was not made so, makes the program's own.
+///
+/// # Safety
+/// It is the program's own launch.
+unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
+    let issued = Issued::new();
+    let known = issued.clone();
+    guarded(|| {
+        let state = state()?;
+        let executable = lock(&state.graphs).executable(launch.exec)?;
+        let _relaxed = Relaxed::enter();
+        if driver::is_capturing(stream) {
+            return None;
+        }
+        let mut executable = lock(&executable);
+        // SAFETY: the caller's promise.
+        unsafe {
+            recorded(state, &mut executable, launch, stream, known);
+            if issued.answer().is_none() {
+                executable.restore(launch.exec, |_| true);
+            }
+        }
+        Some(())
+    });
+    // SAFETY: the caller's promise.
+    issued.answer().unwrap_or_else(|| unsafe { launch.own() })
+}
+
+/// A node that is launched with logs.
+struct Chosen {
+    node: Node,
+    traced: usize,
+    shared: u32,
+    shape: LaunchShape,
+}
+
+/// Records a launch of a graph, if that is possible.
+///
+/// # Safety
+/// The launch is of this graph.
+unsafe fn recorded(
+    state: &'static State,
+    executable: &mut Executable,
+    launch: GraphLaunch,
+    stream: Handle,
+    issued: Issued,
+) {
+    let untraced = |kernel: &str, reason: &str| {
+        if ![NOT_ASKED, SAID].contains(&reason) {
+            lock(&state.summary).untraced(kernel, reason);
+        }
+    };
+    for (kernel, reason) in &executable.skipped {
+        untraced(kernel, reason);
+    }
+    let (mut places, mut chosen) = (Vec::new(), Vec::new());
+    for (at, node) in executable.nodes.iter().enumerate().filter(|(_, node)| node.is_enabled) {
+        match choose(state, node) {
+            Ok(found) => {
+                places.push(at);
+                chosen.push(found);
+            }
+            Err(reason) => untraced(node.function.readable(), &reason),
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
+    if chosen.is_empty() {
+        return;
+    }
+    let Some(context) = driver::current_context() else { return };
+    let kernels: Vec<(Node, LaunchShape)> =
+        chosen.iter().map(|chosen| (chosen.node.clone(), chosen.shape)).collect();
+    let items = kernels.iter().filter_map(|(node, shape)| {
+        Some(Item { code: &node.function.code, kernel: node.function.kernel().ok()?, shape: *shape })
+    });
+    let request = Request {
+        context,
+        stream,
+        items: items.collect(),
+        launch: launching(launch, chosen, issued.clone()),
+    };
+    for &at in &places {
+        // Also if only some of them are set below.
+        executable.nodes[at].is_traced = true;
+    }
+    let outcome = lock(&state.traces).record(state, request);
+    match outcome {
+        Ok(()) => kernels.iter().for_each(|(node, _)| node.function.was_recorded()),
+        Err(reason) if issued.answer().is_none() => {
+            for (node, _) in &kernels {
+                untraced(node.function.readable(), &reason);
+            }
+        }
+        Err(_) => {}
+    }
+}
+
+/// Tells how a node can be launched with logs.
+fn choose(state: &State, node: &Node) -> Result<Chosen, String> {
+    let kernel: &Kernel = node.function.kernel()?;
+    node.function.check_launches(state.settings.launches)?;
+    let traced = node.function.traced(kernel).ok_or("its traced copy is not in the module")?;
+    if kernel.is_deep {
+        driver::grow_stack();
+    }
+    let own = &node.own.0;
+    let grid = [own.gridDimX, own.gridDimY, own.gridDimZ];
+    let block = [own.blockDimX, own.blockDimY, own.blockDimZ];
+    let (shape, shared) = shape_of(grid, block, own.sharedMemBytes, node.is_cooperative, kernel, traced)?;
+    let shared = u32::try_from(shared).map_err(|_| "its shared memory has no number")?;
+    Ok(Chosen { node: node.clone(), traced: traced as usize, shared, shape })
+}
+
+/// Makes the calls that the session brackets: each node gets its logs, and the graph is launched.
+fn launching(launch: GraphLaunch, chosen: Vec<Chosen>, issued: Issued) -> Launching {
+    Box::new(move |logs: &[Option<LaunchLogs>]| {
+        // The whole launch goes into this function, which another thread may call.
+        let launch: GraphLaunch = launch;
+        for (chosen, logs) in chosen.iter().zip(logs) {
+            let traced: Handle = std::ptr::with_exposed_provenance_mut(chosen.traced);
+            let put = logs.as_ref().map(|logs| (traced, chosen.shared, logs));
+            // SAFETY: a node of the launched graph, and the copy of its kernel.
+            let answer = unsafe { chosen.node.put(launch.exec, put) };
+            if answer != SUCCESS {
+                return answer;
+            }
+        }
+        // SAFETY: the program's own launch.
+        let answer = unsafe { launch.own() };
+        issued.set(answer);
+        answer
+    })
+}
+
+/// Takes note of a change of an executable graph, if the driver has made it.
+fn changed(answer: Answer, exec: Handle, change: impl FnOnce(&State, &mut Executable)) -> Answer {
+    if answer == SUCCESS {
+        guarded(|| {
+            let state = state()?;
+            let executable = lock(&state.graphs).executable(exec)?;
+            change(state, &mut lock(&executable));
+            Some(())
+        });
+    }
+    answer
+}
+
+/// Parameters of a node in the first version of the interface.
+#[repr(C)]
+struct FirstParameters {
+    function: Handle,
+    sizes: [c_uint; 7],
+    parameters: *mut Handle,
+    extra: *mut Handle,
+}
+
+pub(super) unsafe fn set_parameters(
+    real: unsafe extern "C" fn(Handle, Handle, *const c_void) -> Answer,
+    exec: Handle,
+    node: Handle,
+    parameters: *const c_void,
+) -> Answer {
+    // SAFETY: the program's own call; the driver has read the parameters.
+    unsafe {
+        let answer = real(exec, node, parameters);
+        changed(answer, exec, |state, executable| {
+            let FirstParameters { function, sizes, parameters, extra } =
+                parameters.cast::<FirstParameters>().read();
+            let [gx, gy, gz, bx, by, bz, shared] = sizes;
+            let parameters = NodeParameters {
+                func: function.cast(),
+                gridDimX: gx,
+                gridDimY: gy,
+                gridDimZ: gz,
+                blockDimX: bx,
+                blockDimY: by,
+                blockDimZ: bz,
+                sharedMemBytes: shared,
+                kernelParams: parameters,
+                extra,
+                kern: null_mut(),
+                ctx: null_mut(),
+            };
+            executable.set(state, node, &parameters);
+        })
+    }
+}
+
+pub(super) unsafe fn set_parameters_v2(
+    real: unsafe extern "C" fn(Handle, Handle, *const c_void) -> Answer,
+    exec: Handle,
+    node: Handle,
+    parameters: *const c_void,
+) -> Answer {
+    // SAFETY: the program's own call; the driver has read the parameters.
+    unsafe {
+        let answer = real(exec, node, parameters);
+        changed(answer, exec, |state, executable| {
+            executable.set(state, node, &parameters.cast::<NodeParameters>().read());
+        })
+    }
+}
+
+pub(super) unsafe fn set_any_parameters(
+    real: unsafe extern "C" fn(Handle, Handle, *mut c_void) -> Answer,
+    exec: Handle,
+    node: Handle,
+    parameters: *mut c_void,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(exec, node, parameters) };
+    changed(answer, exec, |_, executable| executable.changed(Some(node)))
+}
+
+pub(super) unsafe fn set_enabled(
+    real: unsafe extern "C" fn(Handle, Handle, c_uint) -> Answer,
+    exec: Handle,
+    node: Handle,
+    enabled: c_uint,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(exec, node, enabled) };
+    changed(answer, exec, |_, executable| executable.enable(node, enabled != 0))
+}
+
+pub(super) unsafe fn update(
+    real: unsafe extern "C" fn(Handle, Handle, *mut Handle, *mut c_int) -> Answer,
+    exec: Handle,
+    graph: Handle,
+    node: *mut Handle,
+    result: *mut c_int,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(exec, graph, node, result) };
+    changed(answer, exec, |_, executable| executable.changed(None))
+}
+
+pub(super) unsafe fn update_v2(
+    real: unsafe extern "C" fn(Handle, Handle, *mut c_void) -> Answer,
+    exec: Handle,
+    graph: Handle,
+    result: *mut c_void,
+) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(exec, graph, result) };
+    changed(answer, exec, |_, executable| executable.changed(None))
+}
+
+pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, exec: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    let answer = unsafe { real(exec) };
+    if answer == SUCCESS {
+        guarded(|| {
+            let kept = lock(&state()?.graphs).remove(exec)?;
+            // SAFETY: the program has destroyed it, and nothing needs it any more.
+            unsafe { cudarc::driver::sys::cuGraphDestroy(kept.cast()) };
+            Some(())
+        });
+    }
+    answer
+}
+
+/// Destroys a graph, or keeps it until what was made of it is destroyed.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, graph: Handle) -> Answer {
+    let is_kept = guarded(|| state().is_some_and(|state| lock(&state.graphs).keeps(graph)));
+    if is_kept == Some(true) {
+        return SUCCESS;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real(graph) }
+}

@@ -1,0 +1,161 @@
+//! Graphs of kernels, launched in the order in which these were added.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::modules::{Function, say};
+
+type Handle = *mut c_void;
+
+/// Launches a function: its grid and block, shared memory, arguments, and arguments in a buffer.
+pub type Launch = unsafe fn(Handle, [c_uint; 3], [c_uint; 3], c_uint, *mut Handle, *mut Handle) -> u32;
+
+/// A kernel node's parameters, as the second version of the driver's interface has them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Parameters {
+    pub function: Handle,
+    pub sizes: [c_uint; 7],
+    pub arguments: *mut Handle,
+    pub extra: *mut Handle,
+    pub kernel: Handle,
+    pub context: Handle,
+}
+
+/// A node, or what an executable graph has in its place. Arguments are the driver's own copies.
+#[derive(Clone)]
+pub struct Node {
+    function: usize,
+    sizes: [c_uint; 7],
+    arguments: Vec<Vec<u8>>,
+}
+
+/// All graphs, nodes, and executable graphs by their handles.
+#[derive(Default)]
+pub struct All {
+    next: usize,
+    graphs: BTreeMap<usize, Vec<usize>>,
+    nodes: BTreeMap<usize, Node>,
+    executable: BTreeMap<usize, BTreeMap<usize, Node>>,
+}
+
+static ALL: Mutex<Option<All>> = Mutex::new(None);
+
+/// Calls `with` with all graphs.
+pub fn with<T>(with: impl FnOnce(&mut All) -> T) -> T {
+    let mut all: MutexGuard<'_, Option<All>> = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    with(all.get_or_insert_with(All::default))
+}
+
+impl Node {
+    /// Copies parameters.
+    ///
+    /// # Safety
+    /// The caller's, of a loaded function.
+    pub unsafe fn of(parameters: &Parameters) -> Self {
+        // SAFETY: the caller's promise.
+        let arguments = unsafe {
+            let handle = if parameters.function.is_null() { parameters.kernel } else { parameters.function };
+            let function = &*handle.cast::<Function>();
+            let sizes = function.parameters.iter().enumerate();
+            sizes
+                .map(|(number, &(size, _))| {
+                    std::slice::from_raw_parts((*parameters.arguments.add(number)).cast::<u8>(), size)
+                        .to_vec()
+                })
+                .collect()
+        };
+        let handle = if parameters.function.is_null() { parameters.kernel } else { parameters.function };
+        Self { function: handle as usize, sizes: parameters.sizes, arguments }
+    }
+
+    /// Addresses of the arguments.
+    fn addresses(&self) -> Vec<Handle> {
+        self.arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
+    }
+
+    /// Launches the node's kernel.
+    ///
+    /// # Safety
+    /// Its arguments name memory that it may use.
+    pub unsafe fn launch(&self, launch: Launch) -> u32 {
+        let [gx, gy, gz, bx, by, bz, shared] = self.sizes;
+        let mut list = self.addresses();
+        let function = self.function as Handle;
+        // SAFETY: the caller's promise.
+        unsafe { launch(function, [gx, gy, gz], [bx, by, bz], shared, list.as_mut_ptr(), null_mut()) }
+    }
+}
+
+impl All {
+    fn handle(&mut self) -> usize {
+        self.next += 16;
+        0x9000 + self.next
+    }
+
+    /// Makes an empty graph.
+    pub fn create(&mut self) -> Handle {
+        let handle = self.handle();
+        self.graphs.insert(handle, Vec::new());
+        handle as Handle
+    }
+
+    /// Adds a node.
+    pub fn add(&mut self, graph: Handle, node: Node) -> Option<Handle> {
+        let handle = self.handle();
+        self.graphs.get_mut(&(graph as usize))?.push(handle);
+        self.nodes.insert(handle, node);
+        Some(handle as Handle)
+    }
+
+    /// The handles of a graph's nodes.
+    pub fn nodes(&self, graph: Handle) -> Option<&[usize]> {
+        self.graphs.get(&(graph as usize)).map(Vec::as_slice)
+    }
+
+    /// A node's parameters. The list of addresses lives as long as the process.
+    pub fn parameters(&self, node: Handle) -> Option<Parameters> {
+        let node = self.nodes.get(&(node as usize))?;
+        let arguments = Box::leak(node.addresses().into_boxed_slice()).as_mut_ptr();
+        let (kernel, context) = (null_mut(), null_mut());
+        let function = node.function as Handle;
+        Some(Parameters { function, sizes: node.sizes, arguments, extra: null_mut(), kernel, context })
+    }
+
+    /// Makes a graph executable.
+    pub fn instantiate(&mut self, graph: Handle) -> Option<Handle> {
+        let nodes = self.graphs.get(&(graph as usize))?.clone();
+        let nodes = nodes.into_iter().map(|handle| (handle, self.nodes[&handle].clone())).collect();
+        let handle = self.handle();
+        self.executable.insert(handle, nodes);
+        Some(handle as Handle)
+    }
+
+    /// Changes what an executable graph has in a node's place. The node's graph must be there.
+    pub fn set(&mut self, exec: Handle, node: Handle, to: Node) -> Option<()> {
+        self.nodes.get(&(node as usize))?;
+        *self.executable.get_mut(&(exec as usize))?.get_mut(&(node as usize))? = to;
+        Some(())
+    }
+
+    /// What an executable graph launches.
+    pub fn executable(&self, exec: Handle) -> Option<Vec<Node>> {
+        Some(self.executable.get(&(exec as usize))?.values().cloned().collect())
+    }
+
+    /// Destroys a graph with its nodes.
+    pub fn destroy(&mut self, graph: Handle) -> Option<()> {
+        for node in self.graphs.remove(&(graph as usize))? {
+            self.nodes.remove(&node);
+        }
+        say("graph destroyed");
+        Some(())
+    }
+
+    /// Destroys an executable graph.
+    pub fn destroy_executable(&mut self, exec: Handle) -> Option<()> {
+        self.executable.remove(&(exec as usize)).map(drop)
+    }
+}
