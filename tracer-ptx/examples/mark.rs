@@ -1,8 +1,11 @@
-//! Puts markers into PTX of another compiler, prints what they stand for, and writes the marked text.
+//! Puts markers into PTX of another compiler, prints what they stand for, and writes the marked text. Says on standard
+//! error how long marking and splicing take.
 
 use std::error::Error;
+use std::time::Instant;
 
 use warptrace_ptx::points::{PointOptions, mark};
+use warptrace_ptx::splice::{Options, Recording, splice};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "usage: mark KERNELS.ptx [blocks|branches|loops|functions] [OUT.ptx]";
@@ -10,7 +13,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let input = arguments.next().ok_or(usage)?;
     let points = arguments.next().map(|word| word.parse()).transpose()?.unwrap_or_default();
     let text = std::fs::read_to_string(&input)?;
+    let started = Instant::now();
     let marked = mark(&text, &PointOptions { points, ..PointOptions::default() })?;
+    let marking = started.elapsed();
+    let recording = Some(Recording { counted: true, dual: false });
+    let started = Instant::now();
+    let spliced = splice(&marked.text, &Options { recording, ..Options::default() })?;
+    eprintln!("marked {} kernels in {marking:.1?}, spliced in {:.1?}", spliced.kernels.len(), started.elapsed());
     for point in &marked.points {
         let kind = format!("{}{}", point.kind, if point.counted { ", counted" } else { "" });
         print!(
