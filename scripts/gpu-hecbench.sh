@@ -63,7 +63,7 @@ fewer() {
         ace) echo 2 ;;
         adam) echo "10000 200 20" ;;
         adamw) echo "1000000 20" ;;
-        addBiasResidualLayerNorm) echo 20 ;;
+        addBiasResidualLayerNorm) echo 1 ;;
         adjacent) echo "10000000 5" ;;
         adv) echo "7 15 8000 5" ;;
         affine) echo "data/CT-MONO2-16-brain.raw result.raw 100" ;;
