@@ -12,6 +12,8 @@
 //! - `hooks`: the driver's functions that this library stands in for.
 //! - `fatbin`, `image`, `exchange`: what the program loads, and what the driver gets instead.
 //! - `state`, `trace`: what is known of the program's modules and kernels, and the sessions that record them.
+//! - `graphs`: graphs that the program launches, and the kernels in them.
+//! - `api`: what a program may call that knows of warptrace.
 //! - `summary`: what `warptrace run` says in the end.
 //!
 //! Loading it does nothing: a program without CUDA never notices. What goes wrong here must never break the
@@ -21,6 +23,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests do not stand in for the system's functions"))]
 
+mod api;
 mod cubin;
 mod driver;
 mod exchange;

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) wait: Duration,
     /// Each launch is waited for, and what it recorded is written before the next one.
     pub(crate) sync: bool,
+    /// Nothing is recorded before the program says so.
+    pub(crate) manual: bool,
     /// Kernels to trace, with `*` for any characters; all, if there is none.
     pub(crate) kernels: Vec<String>,
     /// Record nothing, and let hardware counters count at each point instead.
@@ -59,14 +61,16 @@ impl Settings {
             launches: text("LAUNCHES").parse().ok(),
             wait: text("WAIT").parse().map_or(WAIT, Duration::from_secs),
             sync: text("SYNC") == "1",
+            manual: text("MANUAL") == "1",
             kernels: text("KERNEL").lines().map(str::to_owned).collect(),
             marks: text("MARKS") == "1",
         })
     }
 
-    /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`.
-    pub(crate) fn file(&self, process: u32, number: usize) -> PathBuf {
-        let bytes = self.file.as_os_str().as_bytes();
+    /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`. `asked` is what the
+    /// program says itself.
+    pub(crate) fn file(&self, asked: Option<&Path>, process: u32, number: usize) -> PathBuf {
+        let bytes = asked.unwrap_or(&self.file).as_os_str().as_bytes();
         let mut name = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
         while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
@@ -136,8 +140,9 @@ mod tests {
             ("KERNEL", "a*c\nsaxpy"),
         ]);
         let found = found.expect("it names a file");
-        assert_eq!(found.file(7, 1), Path::new("/tmp/7/t.7.wtrc"));
-        assert_eq!(found.file(7, 2), Path::new("/tmp/7/t.7-2.wtrc"));
+        assert_eq!(found.file(None, 7, 1), Path::new("/tmp/7/t.7.wtrc"));
+        assert_eq!(found.file(None, 7, 2), Path::new("/tmp/7/t.7-2.wtrc"));
+        assert_eq!(found.file(Some(Path::new("own.%p")), 7, 1), Path::new("own.7"));
         assert_eq!(
             (found.points, found.memory, found.codec),
             (Points::Loops, Some(64 << 20), CodecSpec::Raw)

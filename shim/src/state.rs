@@ -38,7 +38,7 @@ pub(crate) fn state() -> Option<&'static State> {
         Some(State {
             process,
             registry: Mutex::default(),
-            traces: Mutex::default(),
+            traces: Mutex::new(Traces::paused(settings.manual)),
             launched: Condvar::new(),
             graphs: Mutex::default(),
             summary: Mutex::new(Summary::new(settings.report.clone(), process)),

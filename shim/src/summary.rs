@@ -16,6 +16,8 @@ pub(crate) struct Summary {
     /// `None` if nobody asked.
     folder: Option<PathBuf>,
     process: u32,
+    /// Files that this process writes.
+    claimed: Vec<PathBuf>,
     /// A line for each trace, by its file.
     traces: Vec<(PathBuf, String)>,
     /// Kernels that ran untraced, why, and how often.
@@ -36,8 +38,11 @@ impl Summary {
     }
 
     /// Says in the folder that this process writes a file; `false` if another does.
-    pub(crate) fn claim(&self, file: &Path) -> bool {
+    pub(crate) fn claim(&mut self, file: &Path) -> bool {
         let Some(folder) = &self.folder else { return true };
+        if self.claimed.iter().any(|known| known == file) {
+            return true;
+        }
         // A name for the path without its separators.
         let name: String = file
             .as_os_str()
@@ -52,10 +57,14 @@ impl Summary {
             })
             .collect();
         let tail: String = name.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
-        match fs::File::create_new(folder.join(format!("writes-{tail}"))) {
+        let claimed = match fs::File::create_new(folder.join(format!("writes-{tail}"))) {
             Ok(_) => true,
             Err(error) => error.kind() != std::io::ErrorKind::AlreadyExists,
+        };
+        if claimed {
+            self.claimed.push(file.to_owned());
         }
+        claimed
     }
 
     /// Sets what is said of a trace.
@@ -139,7 +148,9 @@ mod tests {
         let written = fs::read_to_string(folder.path().join("process-7")).expect("a report");
         let lines: Vec<&str> = written.lines().skip(1).collect();
         assert_eq!(lines, ["a.wtrc: 3 events", "once", "not traced: 2 launches of k: only machine code"]);
-        assert!(summary.claim(Path::new("/x/a.wtrc")));
-        assert!(!summary.claim(Path::new("/x/a.wtrc")) && summary.claim(Path::new("/x/b.wtrc")));
+        // The process that writes a file may do so again.
+        assert!(summary.claim(Path::new("/x/a.wtrc")) && summary.claim(Path::new("/x/a.wtrc")));
+        let mut other = Summary::new(Some(folder.path().to_owned()), 8);
+        assert!(!other.claim(Path::new("/x/a.wtrc")) && other.claim(Path::new("/x/b.wtrc")));
     }
 }

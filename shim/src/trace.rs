@@ -19,8 +19,8 @@ use warptrace_host::{
     Session, SessionError, SessionOptions, TracedProgram,
 };
 
-use crate::driver::{self, Answer, Relaxed};
-use crate::exchange::Kernel;
+use crate::driver::{self, Answer, Current, Relaxed};
+use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::{Inside, guarded};
 use crate::settings::Settings;
 use crate::state::{Code, State, lock, state};
@@ -87,7 +87,12 @@ pub(crate) struct Request<'a> {
 #[derive(Default)]
 pub(crate) struct Traces {
     contexts: HashMap<usize, Context>,
+    /// Traces that were begun, into the same name.
     begun: usize,
+    /// The name that the program has asked for itself.
+    asked: Option<PathBuf>,
+    /// Whether the program has said that nothing is to be recorded.
+    is_paused: bool,
     /// Whether the process's end is known here.
     ends: bool,
     /// Whether it has begun.
@@ -129,6 +134,9 @@ impl Traces {
     pub(crate) fn record(&mut self, state: &'static State, request: Request<'_>) -> Result<(), String> {
         if self.closed {
             return Err("the process was ending".to_owned());
+        }
+        if self.is_paused {
+            return Err(NOT_ASKED.to_owned());
         }
         let key = request.context as usize;
         if !self.contexts.contains_key(&key) {
@@ -197,7 +205,7 @@ impl Traces {
 
     /// Begins the trace of a context.
     fn begin(&mut self, state: &State, context: *mut c_void) -> Result<Recorder, String> {
-        let path = state.settings.file(std::process::id(), self.begun + 1);
+        let path = state.settings.file(self.asked.as_deref(), std::process::id(), self.begun + 1);
         if !lock(&state.summary).claim(&path) {
             let reason = format!("another process writes {}: put %p into the name", path.display());
             lock(&state.summary).note(format!("nothing was traced: {reason}"));
@@ -222,8 +230,35 @@ impl Traces {
         }
     }
 
+    /// Traces of which nothing is recorded before the program says so.
+    pub(crate) fn paused(is_paused: bool) -> Self {
+        Self { is_paused, ..Self::default() }
+    }
+
+    /// Ends all traces; what is launched from now on is recorded into others, of the name that is asked for.
+    pub(crate) fn begin_anew(&mut self, state: &State, asked: Option<PathBuf>) {
+        self.finish_all(state);
+        if asked.is_some() {
+            self.begun = 0;
+            self.asked = asked;
+        }
+        self.is_paused = false;
+    }
+
+    /// Ends all traces; what is launched from now on is not recorded.
+    pub(crate) fn pause(&mut self, state: &State) {
+        self.finish_all(state);
+        self.is_paused = true;
+    }
+
     fn end_all(&mut self, state: &State) {
         self.closed = true;
+        self.finish_all(state);
+    }
+
+    fn finish_all(&mut self, state: &State) {
+        // Without a context there may be no driver to ask.
+        let _current = (!self.contexts.is_empty()).then(Current::keep);
         for context in self.contexts.drain().map(|(_, context)| context) {
             if let Context::Recording(recorder) = context {
                 recorder.finish(state);

@@ -19,7 +19,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let recording = Some(Recording { counted: true, dual: false });
     let started = Instant::now();
     let spliced = splice(&marked.text, &Options { recording, ..Options::default() })?;
-    eprintln!("marked {} kernels in {marking:.1?}, spliced in {:.1?}", spliced.kernels.len(), started.elapsed());
+    eprintln!(
+        "marked {} kernels in {marking:.1?}, spliced in {:.1?}",
+        spliced.kernels.len(),
+        started.elapsed()
+    );
     for point in &marked.points {
         let kind = format!("{}{}", point.kind, if point.counted { ", counted" } else { "" });
         print!(

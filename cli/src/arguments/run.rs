@@ -55,6 +55,10 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) sync: bool,
 
+    /// Record nothing before the program says so: `warptrace_begin` of warptrace.h, or `warptrace.trace` in Python
+    #[arg(long)]
+    pub(crate) manual: bool,
+
     /// The library that is loaded into the program, if it is not beside this tool
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,

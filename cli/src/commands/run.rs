@@ -107,6 +107,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
         .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
         .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })
+        .env("WARPTRACE_RUN_MANUAL", if command.manual { "1" } else { "0" })
         .env("WARPTRACE_RUN_KERNEL", command.kernel.join("\n"));
     let memory = command.memory.map(|memory| memory.0);
     for (name, number) in [("WARPTRACE_RUN_MEMORY", memory), ("WARPTRACE_RUN_LAUNCHES", command.launches)] {
