@@ -1,10 +1,13 @@
 //! The few questions that the shim asks the driver itself, always from inside of the tracer.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use cudarc::driver::sys;
+
+use crate::state::lock;
 
 /// The driver's answer to a call, as a number: 0 is success. (Not cudarc's enum: a driver may have others.)
 pub(crate) type Answer = u32;
@@ -102,8 +105,8 @@ pub(crate) fn free_memory() -> Option<u64> {
 
 /// How much more stack traced functions may need: they save more registers where they call.
 const MORE_STACK: usize = 4;
-/// The size of threads' stacks that was set here last, in bytes.
-static STACK: AtomicUsize = AtomicUsize::new(0);
+/// The size of threads' stacks that was set here last, in bytes, by context.
+static STACKS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Makes the stacks of the current context's threads larger than the program asked for, if they are not yet.
 ///
@@ -111,15 +114,17 @@ static STACK: AtomicUsize = AtomicUsize::new(0);
 /// the context's limit says, and the program has chosen that for functions that record nothing.
 pub(crate) fn grow_stack() {
     const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+    let Some(context) = current_context() else { return };
+    let mut stacks = lock(&STACKS);
     let mut bytes = 0;
     // SAFETY: reads and sets a number of the current context.
     unsafe {
-        if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) && bytes != STACK.load(Ordering::Relaxed) {
+        if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) && stacks.get(&(context as usize)) != Some(&bytes) {
             let more = bytes.saturating_mul(MORE_STACK);
             let _ = sys::cuCtxSetLimit(LIMIT, more);
             // The driver rounds it.
             if ok(sys::cuCtxGetLimit(&raw mut bytes, LIMIT)) {
-                STACK.store(bytes, Ordering::Relaxed);
+                stacks.insert(context as usize, bytes);
             }
         }
     }
@@ -186,12 +191,19 @@ pub(crate) fn function_name(function: *mut c_void) -> Option<String> {
     }
 }
 
-/// Allows a function so much dynamic shared memory; `false` if a block cannot have it.
+/// Allows a function at least so much dynamic shared memory; `false` if a block cannot have it.
 pub(crate) fn allow_shared(function: *mut c_void, bytes: u64) -> bool {
+    static LOCK: Mutex<()> = Mutex::new(());
     let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let Ok(bytes) = c_int::try_from(bytes) else { return false };
+    // Another thread may be about to launch it with more: the limit never shrinks.
+    let _lock = lock(&LOCK);
+    let mut allowed = 0;
     // SAFETY: a loaded function.
-    ok(unsafe { sys::cuFuncSetAttribute(function.cast(), attribute, bytes) })
+    unsafe {
+        let known = ok(sys::cuFuncGetAttribute(&raw mut allowed, attribute, function.cast()));
+        known && allowed >= bytes || ok(sys::cuFuncSetAttribute(function.cast(), attribute, bytes))
+    }
 }
 
 /// Blocks of a function that a multiprocessor can hold at once; `None` if the driver does not say.

@@ -126,16 +126,26 @@ impl Function {
 
     /// The traced copy as a function of the current context.
     pub(crate) fn traced(&self, kernel: &Kernel) -> Option<*mut c_void> {
+        let found = self.copy(kernel)?;
+        match self.owner {
+            Owner::Module(_) => Some(found),
+            Owner::Library(_) => driver::kernel_function(found),
+        }
+    }
+
+    /// The traced copy as a kernel of its library, for all contexts; `None` if it is a module's.
+    pub(crate) fn traced_kernel(&self, kernel: &Kernel) -> Option<*mut c_void> {
+        matches!(self.owner, Owner::Library(_)).then(|| self.copy(kernel)).flatten()
+    }
+
+    /// The traced copy: a module's function, or a library's kernel.
+    fn copy(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let name = kernel.traced_name.as_c_str();
         let find = || match self.owner {
             Owner::Module(module) => driver::module_function(pointer(module), name),
             Owner::Library(library) => driver::library_kernel(pointer(library), name),
         };
-        let found = *self.traced.get_or_init(|| find().map(|found| found as usize));
-        match self.owner {
-            Owner::Module(_) => found.map(pointer),
-            Owner::Library(_) => found.and_then(|kernel| driver::kernel_function(pointer(kernel))),
-        }
+        self.traced.get_or_init(|| find().map(|found| found as usize)).map(pointer)
     }
 }
 

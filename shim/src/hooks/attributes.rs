@@ -6,21 +6,26 @@ use cudarc::driver::sys;
 
 use super::Handle;
 use crate::driver::{Answer, SUCCESS};
+use crate::exchange::Kernel;
 use crate::inside::guarded;
-use crate::state::{lock, state};
+use crate::state::{Function, lock, state};
 
 /// A launch sets it on the copy, by what it needs.
 const MAX_DYNAMIC_SHARED: c_int =
     sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
 
-/// Does to the traced copy of a function what was done to it.
-fn repeat(answer: Answer, function: Handle, set: impl FnOnce(Handle)) -> Answer {
+/// Does to the traced copy of a function what was done to it. `find` finds the copy.
+fn repeat(
+    answer: Answer,
+    function: Handle,
+    find: impl FnOnce(&Function, &Kernel) -> Option<Handle>,
+    set: impl FnOnce(Handle),
+) -> Answer {
     if answer == SUCCESS {
         guarded(|| {
             let state = state()?;
             let function = lock(&state.registry).function(function as usize).cloned()?;
-            let traced = function.traced(function.kernel().ok()?)?;
-            set(traced);
+            set(find(&function, function.kernel().ok()?)?);
             Some(())
         });
     }
@@ -39,7 +44,7 @@ pub(super) unsafe fn function(
         if attribute == MAX_DYNAMIC_SHARED {
             return answer;
         }
-        repeat(answer, function, |traced| {
+        repeat(answer, function, Function::traced, |traced| {
             let _ = real(traced, attribute, value);
         })
     }
@@ -52,19 +57,15 @@ pub(super) unsafe fn kernel(
     kernel: Handle,
     device: c_int,
 ) -> Answer {
-    // SAFETY: as above. The copy is found as the function of the current context.
+    // SAFETY: as above.
     unsafe {
         let answer = real(attribute, value, kernel, device);
         if attribute == MAX_DYNAMIC_SHARED {
             return answer;
         }
-        repeat(answer, kernel, |traced| {
-            if let Some(set) =
-                super::Hook::cuFuncSetAttribute
-                    .function::<unsafe extern "C" fn(Handle, c_int, c_int) -> Answer>()
-            {
-                let _ = set(traced, attribute, value);
-            }
+        // On the device that the program names, whatever context is current.
+        repeat(answer, kernel, Function::traced_kernel, |traced| {
+            let _ = real(attribute, value, traced, device);
         })
     }
 }
@@ -76,7 +77,7 @@ pub(super) unsafe fn function_cache(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        repeat(real(function, config), function, |traced| {
+        repeat(real(function, config), function, Function::traced, |traced| {
             let _ = real(traced, config);
         })
     }
@@ -90,12 +91,8 @@ pub(super) unsafe fn kernel_cache(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        repeat(real(kernel, config, device), kernel, |traced| {
-            if let Some(set) =
-                super::Hook::cuFuncSetCacheConfig.function::<unsafe extern "C" fn(Handle, c_int) -> Answer>()
-            {
-                let _ = set(traced, config);
-            }
+        repeat(real(kernel, config, device), kernel, Function::traced_kernel, |traced| {
+            let _ = real(traced, config, device);
         })
     }
 }

@@ -116,6 +116,36 @@ unsafe fn of_file(path: *const c_char) -> Option<Exchanged> {
     })
 }
 
+/// Values of options as the program gave them: the driver writes some of them, and may be asked twice.
+struct Given {
+    values: List,
+    given: Vec<Handle>,
+}
+
+impl Given {
+    /// Copies them.
+    ///
+    /// # Safety
+    /// There are so many.
+    unsafe fn of(values: List, count: c_uint) -> Self {
+        let count = if values.is_null() { 0 } else { count as usize };
+        // SAFETY: the caller's promise.
+        let given = (0..count).map(|at| unsafe { *values.add(at) }).collect();
+        Self { values, given }
+    }
+
+    /// Makes them again what they were.
+    ///
+    /// # Safety
+    /// They are still there.
+    unsafe fn restore(&self) {
+        for (at, value) in self.given.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { *self.values.add(at) = *value };
+        }
+    }
+}
+
 type ModuleLoadData = unsafe extern "C" fn(*mut Handle, *const c_void) -> Answer;
 
 pub(super) unsafe fn module(real: ModuleLoadData, module: *mut Handle, image: *const c_void) -> Answer {
@@ -165,7 +195,9 @@ pub(super) unsafe fn module_with_options(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
+        let given = Given::of(values, count);
         load(of_image(image), module, Owner::Module, |text| {
+            given.restore();
             real(module, text.map_or(image, |text| text.as_ptr().cast()), count, options, values)
         })
     }
@@ -196,7 +228,9 @@ pub(super) unsafe fn library(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
+        let given = Given::of(values, count);
         load(of_image(image), library, Owner::Library, |text| {
+            given.restore();
             let image = text.map_or(image, |text| text.as_ptr().cast());
             real(library, image, options, values, count, library_options, library_values, library_count)
         })
@@ -228,8 +262,10 @@ pub(super) unsafe fn library_file(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
+        let given = Given::of(values, count);
         load(of_file(path), library, Owner::Library, |text| match text {
             None => {
+                given.restore();
                 real(library, path, options, values, count, library_options, library_values, library_count)
             }
             Some(text) => sys::cuLibraryLoadData(
