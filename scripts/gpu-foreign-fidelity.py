@@ -33,11 +33,12 @@ def number(text):
 
 
 def counted(page):
-    """Warp executions and lanes at each mark, summed over launches and places in the code."""
-    found, head = {}, None
+    """Warp executions and lanes at each mark, summed over launches and places in the code; and how many pages."""
+    found, head, pages = {}, None, 0
     for line in page.splitlines():
         if line.startswith('"Address"'):
             head = next(csv.reader([line]))
+            pages += 1
         elif head and "PMTRIG" in line:
             row = dict(zip(head, next(csv.reader([line]))))
             mark = int(re.search(r"PMTRIG\s+(\w+)", row["Source"])[1], 16)
@@ -46,7 +47,7 @@ def counted(page):
             sums = found.setdefault(mark, [0, 0])
             sums[0] += events
             sums[1] += lanes
-    return found
+    return found, pages
 
 
 def recorded(tool, trace):
@@ -84,7 +85,13 @@ def row(name, tool, ncu, points, scratch, log):
     done = subprocess.run([*profile, program, *arguments], capture_output=True, text=True, timeout=4 * LIMIT, env=environment)
     text = page.read_text(errors="replace") if page.is_file() else ""
     log.write(done.stdout + done.stderr + text[:3000])
-    theirs = counted(text)
+    theirs, pages = counted(text)
+    # Of a program with several kernels ncu prints each launch's page more than once.
+    told = subprocess.run([tool, "info", trace, "--json"], capture_output=True, text=True, timeout=LIMIT)
+    launches = len(json.loads(told.stdout)["launches"])
+    log.write(f"{name}: {pages} pages of {launches} launches\n")
+    if pages > launches and pages % launches == 0:
+        theirs = {mark: [number // (pages // launches) for number in sums] for mark, sums in theirs.items()}
     total = sum(events for events, _ in theirs.values())
     if total == 0:
         return [name, "no marks were counted", "", "", "", "", ""]

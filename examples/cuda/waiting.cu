@@ -25,6 +25,10 @@ int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
     unsigned *flag = upload(std::vector<unsigned>(1)), *turns = upload(std::vector<unsigned>(1));
+    // The driver loads kernels when they are first used, and waits for those that run: so both are loaded before.
+    cudaFuncAttributes attributes;
+    check(cudaFuncGetAttributes(&attributes, wait_for), "cudaFuncGetAttributes");
+    check(cudaFuncGetAttributes(&attributes, raise), "cudaFuncGetAttributes");
     cudaStream_t one, other;
     check(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "cudaStreamCreate");

@@ -181,6 +181,14 @@ pub(crate) fn kernel_function(kernel: *mut c_void) -> Option<*mut c_void> {
     (ok(answer) && !function.is_null()).then_some(function.cast())
 }
 
+/// Loads a function, if the driver has not yet.
+pub(crate) fn load(function: *mut c_void) {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
+    let mut registers = 0;
+    // SAFETY: a function of a module; what it asks for is known only when it is loaded.
+    let _ = unsafe { sys::cuFuncGetAttribute(&raw mut registers, attribute, function.cast()) };
+}
+
 /// The name of a function.
 pub(crate) fn function_name(function: *mut c_void) -> Option<String> {
     let mut name = std::ptr::null();

@@ -1,7 +1,8 @@
 //! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::time::Duration;
 
 use warptrace_format::file::LocationInfo;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
@@ -9,7 +10,7 @@ use warptrace_format::location::LocationKind;
 use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
-use warptrace_ptx::splice::{Options, Recording, splice};
+use warptrace_ptx::splice::{Options, Recording, TracedKernel, splice};
 use warptrace_ptx::{Module, call_graph};
 
 use crate::image::Found;
@@ -29,15 +30,45 @@ pub(crate) const NOT_ASKED: &str = "it was not asked for";
 /// A module whose kernels can be traced.
 #[derive(Debug)]
 pub(crate) struct TracedModule {
-    pub(crate) kernels: Vec<Kernel>,
+    kernels: Vec<Kernel>,
     /// What its points mean.
     pub(crate) locations: Vec<LocationInfo>,
     /// Functions without points, and why.
     pub(crate) skipped: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
+    /// How long it took to make.
+    pub(crate) made_in: Duration,
     /// The architectures of the PTX and of the program's machine code, if that is of a later one.
     pub(crate) older: Option<(u32, u32)>,
+}
+
+impl TracedModule {
+    /// Its kernels, sorted by their names in the PTX.
+    pub(crate) fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The kernel of a name in the PTX.
+    pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
+        let found = self.kernels.binary_search_by(|kernel| (*kernel.name).cmp(name)).ok()?;
+        self.kernels.get(found)
+    }
+}
+
+/// Names of functions as people write them, each made once.
+#[derive(Default)]
+struct Functions(HashMap<String, String>);
+
+impl Functions {
+    fn readable(&mut self, mangled: &str) -> String {
+        if let Some(known) = self.0.get(mangled) {
+            return known.clone();
+        }
+        let made = names::readable(mangled);
+        self.0.insert(mangled.to_owned(), made.clone());
+        made
+    }
 }
 
 /// A kernel with a traced copy in its module.
@@ -107,7 +138,9 @@ pub(crate) fn exchange(
     // Where the compiler left no lines of its source, those of the PTX stand for them.
     let ptx_name = format!("{}-{first_id}.ptx", names::readable(&kernels[0].name));
     let marked = points.iter().filter(has_marker);
-    let locations: Vec<LocationInfo> = marked.map(|point| location(point, &ptx_name)).collect();
+    let mut functions = Functions::default();
+    let locations: Vec<LocationInfo> =
+        marked.map(|point| location(point, &ptx_name, &mut functions)).collect();
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
@@ -115,16 +148,22 @@ pub(crate) fn exchange(
     let mut traced = Vec::new();
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
     let readable = names::all_readable(&names);
+    let copies: HashMap<&str, &TracedKernel> =
+        spliced.kernels.iter().map(|copy| (copy.name.as_str(), copy)).collect();
+    // The first point of a function is its entry.
+    let mut entries: HashMap<&str, &Point> = HashMap::new();
+    for point in &points {
+        entries.entry(&point.function).or_insert(point);
+    }
     for (kernel, readable) in kernels.into_iter().zip(readable) {
-        let Some(copy) = spliced.kernels.iter().find(|copy| copy.name == kernel.name) else { continue };
+        let Some(copy) = copies.get(kernel.name.as_str()) else { continue };
         if copy.shared_bytes != 0 && asks_for_size {
             let reason = "its module asks how much shared memory a block has, of which records take some";
             skipped.push((kernel.name, reason.to_owned()));
             continue;
         }
         let end = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
-        let entry = points.iter().find(|point| *point.function == *kernel.name);
-        let source = entry.and_then(|entry| entry.source.as_ref());
+        let source = entries.get(kernel.name.as_str()).and_then(|entry| entry.source.as_ref());
         traced.push(Kernel {
             readable: Box::leak(readable.into_boxed_str()),
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
@@ -136,8 +175,19 @@ pub(crate) fn exchange(
             name: kernel.name,
         });
     }
+    traced.sort_unstable_by(|one: &Kernel, other| one.name.cmp(&other.name));
     let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
-    Ok((text, TracedModule { kernels: traced, locations, skipped, kept, older: found.older }))
+    Ok((
+        text,
+        TracedModule {
+            kernels: traced,
+            locations,
+            skipped,
+            kept,
+            made_in: Duration::ZERO,
+            older: found.older,
+        },
+    ))
 }
 
 /// Alignment of the parameter that traced copies have more.
@@ -152,8 +202,14 @@ fn marked(
     let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
     let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
     let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
-    let module =
-        TracedModule { kernels: Vec::new(), locations: Vec::new(), skipped, kept: None, older: None };
+    let module = TracedModule {
+        kernels: Vec::new(),
+        locations: Vec::new(),
+        skipped,
+        kept: None,
+        made_in: Duration::ZERO,
+        older: None,
+    };
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
@@ -184,7 +240,7 @@ fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>,
 }
 
 /// Describes a point for the file: where the source has it, or the PTX.
-fn location(point: &Point, ptx_name: &str) -> LocationInfo {
+fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> LocationInfo {
     let (kind, description) = match point.kind {
         PointKind::Entry => (LocationKind::Entry, LocationKind::Entry.meaning()),
         PointKind::LoopBody => (LocationKind::LoopBody, LocationKind::LoopBody.meaning()),
@@ -193,7 +249,7 @@ fn location(point: &Point, ptx_name: &str) -> LocationInfo {
         PointKind::Named => (LocationKind::Marked, LocationKind::Marked.meaning()),
         _ => (LocationKind::Marked, "basic block begins"),
     };
-    let function = names::readable(&point.function);
+    let function = functions.readable(&point.function);
     let (file, line, column) = match &point.source {
         Some(source) => (source.file.to_string(), source.line, source.column),
         None => (ptx_name.to_owned(), clamped(point.ptx_line), clamped(point.ptx_column)),
@@ -214,7 +270,7 @@ fn location(point: &Point, ptx_name: &str) -> LocationInfo {
         .inlined_at
         .iter()
         .map(|call| {
-            let called = names::readable(&call.function);
+            let called = functions.readable(&call.function);
             format!("; {called} inlined at {}:{}", call.place.file, call.place.line)
         })
         .collect();

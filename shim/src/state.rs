@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
@@ -83,12 +83,15 @@ pub(crate) struct Function {
     readable: Arc<OnceLock<String>>,
     /// Launches that were recorded.
     recorded: Arc<AtomicU64>,
+    /// Whether the copy was loaded with it.
+    loaded: Arc<AtomicBool>,
 }
 
 impl Function {
     pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
-        let (traced, readable, recorded) = (Arc::default(), Arc::default(), Arc::default());
-        Self { code, owner, name: name.into(), traced, readable, recorded }
+        let (traced, readable) = (Arc::default(), Arc::default());
+        let (recorded, loaded) = (Arc::default(), Arc::default());
+        Self { code, owner, name: name.into(), traced, readable, recorded, loaded }
     }
 
     /// The name as people write it.
@@ -107,6 +110,11 @@ impl Function {
         }
     }
 
+    /// Tells whether the copy was loaded, and takes note that it is.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.loaded.swap(true, Ordering::Relaxed)
+    }
+
     /// Takes note that a launch was recorded.
     pub(crate) fn was_recorded(&self) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
@@ -118,7 +126,7 @@ impl Function {
     /// Why it is not.
     pub(crate) fn kernel(&self) -> Result<&Kernel, String> {
         let module = self.code.traced.as_ref().map_err(Clone::clone)?;
-        module.kernels.iter().find(|kernel| *kernel.name == *self.name).ok_or_else(|| {
+        module.kernel(&self.name).ok_or_else(|| {
             let skipped = module.skipped.iter().find(|(name, _)| **name == *self.name);
             skipped.map_or_else(|| NOT_ASKED.to_owned(), |(_, reason)| reason.clone())
         })

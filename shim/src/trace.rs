@@ -30,6 +30,10 @@ use crate::state::{Code, State, lock, state};
 /// takes little of the program's time.
 const WRITTEN_AFTER: u32 = 25;
 const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
+/// Without a launch for so long, the program is taken to do something else,
+const QUIET: Duration = Duration::from_millis(5);
+/// and what was recorded is written then, or after so long.
+const LONGEST_WITHOUT: Duration = Duration::from_millis(250);
 /// What was drained in less time is so little that the program waits until it is written.
 const WORTH_WAITING: Duration = Duration::from_millis(50);
 /// Where nothing is said, a session takes this part of the memory that is free when it begins,
@@ -118,6 +122,8 @@ struct Recorder {
     streams: HashSet<usize>,
     /// Whether something may have been recorded that is not written.
     is_dirty: bool,
+    /// When something was launched the last time.
+    launched_at: Instant,
     /// When what was recorded is written next.
     write_at: Instant,
 }
@@ -300,6 +306,7 @@ impl Recorder {
             kernels,
             streams: HashSet::new(),
             is_dirty: false,
+            launched_at: Instant::now(),
             write_at: Instant::now(),
         })
     }
@@ -324,10 +331,12 @@ impl Recorder {
         drop(self.launches.take());
         begun?;
         self.is_dirty = true;
+        self.launched_at = Instant::now();
         self.streams.insert(stream as usize);
         self.kernels.extend(items.iter().map(|item| item.kernel.readable));
         if settings.sync {
             self.session.wait(Duration::MAX)?;
+            self.launched_at -= QUIET;
             self.look()?;
         }
         Ok(())
@@ -344,7 +353,9 @@ impl Recorder {
             return Ok(true);
         }
         self.streams.clear();
-        if started < self.write_at {
+        // While kernels follow each other, draining would keep the next one waiting.
+        let is_quiet = started >= self.launched_at + QUIET || started >= self.write_at + LONGEST_WITHOUT;
+        if started < self.write_at || !is_quiet {
             return Ok(true);
         }
         self.session.drain_now()?;
@@ -364,7 +375,7 @@ impl Recorder {
             && !self.told.contains(&code.number)
         {
             let kernels: Vec<(&str, &str)> =
-                module.kernels.iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
+                module.kernels().iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
             self.session.add_kernels(&kernels, module.locations.clone())?;
             if let Some((name, ptx)) = &module.kept {
                 self.session.keep_text(name, ptx)?;

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 
@@ -15,6 +16,9 @@ use crate::state::{Code, Owner, lock, state};
 
 /// Larger files of images are loaded as they are.
 const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// Loads that take longer are told.
+const LONG_LOAD: Duration = Duration::from_millis(250);
 
 /// What is loaded instead of an image, or why the image is.
 type Exchanged = Result<(CString, TracedModule), String>;
@@ -36,8 +40,10 @@ fn exchanged(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Exchange
         let Some(first) = registry.first_id() else {
             return Some(Err("all 65,535 location ids are taken by modules before it".to_owned()));
         };
-        let made = exchange(&found, &state.settings, first, architecture);
-        if let Ok((_, module)) = &made {
+        let started = Instant::now();
+        let mut made = exchange(&found, &state.settings, first, architecture);
+        if let Ok((_, module)) = &mut made {
+            module.made_in = started.elapsed();
             registry.take_ids(module);
         }
         Some(made)
@@ -55,6 +61,26 @@ fn note_older(module: &TracedModule) -> Option<()> {
     Some(())
 }
 
+/// Says how long a module takes to load, if it is long: the driver compiles it, once.
+fn timed(module: &TracedModule, load: impl FnOnce() -> Answer) -> Answer {
+    let started = Instant::now();
+    let answer = load();
+    let took = started.elapsed();
+    if took >= LONG_LOAD {
+        guarded(|| {
+            lock(&state()?.summary).note(format!(
+                "the driver took {:.1} s to load {} kernels with trace points, which took {:.0} ms to make: it keeps what \
+                 it compiles; --kernel names fewer",
+                took.as_secs_f64(),
+                module.kernels().len(),
+                module.made_in.as_secs_f64() * 1e3
+            ));
+            Some(())
+        });
+    }
+    answer
+}
+
 /// Loads: what was made of the image, else the image.
 ///
 /// # Safety
@@ -68,7 +94,7 @@ unsafe fn load(
     let Some(exchanged) = exchanged else { return load(None) };
     let (answer, traced, text) = match exchanged {
         Err(reason) => (load(None), Err(reason), None),
-        Ok((text, module)) => match load(Some(&text)) {
+        Ok((text, module)) => match timed(&module, || load(Some(&text))) {
             SUCCESS => {
                 guarded(|| note_older(&module));
                 (SUCCESS, Ok(module), Some(text))

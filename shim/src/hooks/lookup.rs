@@ -1,13 +1,13 @@
 //! Functions and kernels that the program looks up. Traced copies stay hidden from it.
 
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::ptr::null;
 
 use cudarc::driver::sys;
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
 use super::{Handle, Hook};
-use crate::driver::{Answer, SUCCESS};
+use crate::driver::{self, Answer, Relaxed, SUCCESS};
 use crate::inside::guarded;
 use crate::state::{Owner, Registry, lock, state};
 
@@ -32,10 +32,11 @@ pub(super) unsafe fn module_function(
 ) -> Answer {
     // SAFETY: the program's own call, which has read the name and written the handle if it succeeded.
     unsafe {
-        note(real(function, module, name), |registry| {
+        let answer = note(real(function, module, name), |registry| {
             let name = CStr::from_ptr(name).to_string_lossy();
             registry.found(Owner::Module(module as usize), &name, *function as usize);
-        })
+        });
+        if answer == SUCCESS { loaded(answer, *function) } else { answer }
     }
 }
 
@@ -64,8 +65,55 @@ pub(super) unsafe fn library_module(real: Of, module: *mut Handle, library: Hand
 pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Handle) -> Answer {
     // SAFETY: as above.
     unsafe {
-        note(real(function, kernel), |registry| registry.is_function(kernel as usize, *function as usize))
+        let answer = note(real(function, kernel), |registry| {
+            registry.is_function(kernel as usize, *function as usize);
+        });
+        loaded(answer, kernel)
     }
+}
+
+/// Loads the traced copy of a function that the driver has loaded. It loads functions when they are first used, and
+/// waits for all kernels that run: a program whose kernels wait for each other loads them before.
+fn loaded(answer: Answer, function: Handle) -> Answer {
+    if answer == SUCCESS {
+        guarded(|| {
+            let state = state()?;
+            let function = lock(&state.registry).function(function as usize).cloned()?;
+            if function.is_loaded() {
+                return None;
+            }
+            let _relaxed = Relaxed::enter();
+            driver::load(function.traced(function.kernel().ok()?)?);
+            Some(())
+        });
+    }
+    answer
+}
+
+pub(super) unsafe fn load(real: unsafe extern "C" fn(Handle) -> Answer, function: Handle) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { loaded(real(function), function) }
+}
+
+pub(super) unsafe fn function_attribute(
+    real: unsafe extern "C" fn(*mut c_int, c_int, Handle) -> Answer,
+    value: *mut c_int,
+    attribute: c_int,
+    function: Handle,
+) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { loaded(real(value, attribute, function), function) }
+}
+
+pub(super) unsafe fn kernel_attribute(
+    real: unsafe extern "C" fn(*mut c_int, c_int, Handle, c_int) -> Answer,
+    value: *mut c_int,
+    attribute: c_int,
+    kernel: Handle,
+    device: c_int,
+) -> Answer {
+    // SAFETY: the program's own call.
+    unsafe { loaded(real(value, attribute, kernel, device), kernel) }
 }
 
 type Count = unsafe extern "C" fn(*mut c_uint, Handle) -> Answer;

@@ -108,6 +108,10 @@ hooks! {
     cuLibraryGetKernel = lookup::library_kernel, (kernel: *mut Handle, library: Handle, name: *const c_char);
     cuLibraryGetModule = lookup::library_module, (module: *mut Handle, library: Handle);
     cuKernelGetFunction = lookup::kernel_function, (function: *mut Handle, kernel: Handle);
+    cuFuncLoad = lookup::load, (function: Handle);
+    cuFuncGetAttribute = lookup::function_attribute, (value: *mut c_int, attribute: c_int, function: Handle);
+    cuKernelGetAttribute = lookup::kernel_attribute,
+        (value: *mut c_int, attribute: c_int, kernel: Handle, device: c_int);
     cuModuleGetFunctionCount = lookup::module_function_count, (count: *mut c_uint, module: Handle);
     cuLibraryGetKernelCount = lookup::library_kernel_count, (count: *mut c_uint, library: Handle);
     cuModuleEnumerateFunctions = lookup::module_functions, (functions: *mut Handle, count: c_uint, module: Handle);

@@ -46,7 +46,7 @@ const CHUNK_SHARE: u64 = 8;
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
 /// Part of what launches' logs may take for heads and first segments of launches that may run at the same time.
-const OVERLAP_SHARE: u32 = 4;
+const OVERLAP_SHARE: u32 = 2;
 /// Streams of a launch whose logs may take half.
 const FEW_STREAMS: u64 = 8;
 

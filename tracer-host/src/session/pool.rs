@@ -17,6 +17,8 @@ use crate::{Allocation, Device, Encoded};
 /// would be drained after a few of them.
 const FIRST_SHARE: u64 = 4;
 const LONG_FIRST_SHARE: u64 = 64;
+/// So many launches of a size should find room at the same time, if they may run so.
+const OVERLAPPING: u64 = 4;
 /// Entries of a first segment from which on it is long.
 const LONG_FIRST_ENTRIES: u32 = 64;
 /// Each lane may leave this part of its share of log memory unused, in its last segment.
@@ -179,7 +181,8 @@ impl Pool {
             let share = if first < LONG_FIRST_ENTRIES { FIRST_SHARE } else { LONG_FIRST_SHARE };
             streams * u64::from(LANES * first) <= end / share
                 && (self.overlap == 0
-                    || Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= self.overlap.into())
+                    || Fixed::place(RESERVED_ENTRIES.into(), streams, first).end
+                        <= u64::from(self.overlap) / OVERLAPPING)
         })
     }
 
