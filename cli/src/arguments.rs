@@ -3,6 +3,8 @@
 mod answers;
 mod export;
 mod numbers;
+#[cfg(feature = "query")]
+mod query;
 mod recording;
 #[cfg(unix)]
 mod run;
@@ -21,6 +23,8 @@ pub(crate) use self::answers::{
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
 pub(crate) use self::numbers::parse_numbers;
+#[cfg(feature = "query")]
+pub(crate) use self::query::{Query, QueryFormat};
 pub(crate) use self::recording::Recording;
 #[cfg(unix)]
 pub(crate) use self::run::Run;
@@ -86,6 +90,17 @@ pub(crate) enum Command {
     /// Look through a trace in the terminal: source with heat, loops, warps
     #[cfg(feature = "tui")]
     Tui(Tui),
+    /// Answer a question in SQL about any number of traces
+    #[cfg(feature = "query")]
+    Query(Query),
+    /// Said where the tool was built without `tui`
+    #[cfg(not(feature = "tui"))]
+    #[command(name = "tui", hide = true, disable_help_flag = true)]
+    NoTui(Unread),
+    /// Said where the tool was built without `query`
+    #[cfg(not(feature = "query"))]
+    #[command(name = "query", hide = true, disable_help_flag = true)]
+    NoQuery(Unread),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
@@ -100,6 +115,14 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Write manual pages of all commands
     Man(Man),
+}
+
+/// Arguments of a command that this tool was built without.
+#[cfg(not(all(feature = "tui", feature = "query")))]
+#[derive(Debug, Args)]
+pub(crate) struct Unread {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<std::ffi::OsString>,
 }
 
 /// Arguments of `completions`.

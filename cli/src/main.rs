@@ -7,6 +7,7 @@ mod output;
 mod programs;
 mod progress;
 mod trace_file;
+mod whole_file;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,12 @@ fn main() -> ExitCode {
         Command::Report(command) => commands::report::run(&command),
         #[cfg(feature = "tui")]
         Command::Tui(command) => commands::tui::run(command),
+        #[cfg(feature = "query")]
+        Command::Query(command) => commands::query::run(&command),
+        #[cfg(not(feature = "tui"))]
+        Command::NoTui(_) => Err(commands::left_out("tui")),
+        #[cfg(not(feature = "query"))]
+        Command::NoQuery(_) => Err(commands::left_out("query")),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),
         Command::Verify(command) => commands::verify::run(&command),

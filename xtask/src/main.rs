@@ -8,6 +8,7 @@ mod golden;
 mod miri;
 mod package;
 mod process;
+mod query;
 mod setup;
 mod steps;
 mod test;
@@ -37,6 +38,8 @@ enum Chore {
     Demo,
     /// What CI runs: format, lints, docs, all tests, PTX for five architectures
     Test(test::Options),
+    /// Lint and test `warptrace query`, which takes long to build
+    QueryTest,
     /// Build the documentation as a book, and check that no link leads nowhere
     Book,
     /// Rewrite the golden files from what the code writes now
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Chore::Setup => setup::run(),
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
+        Chore::QueryTest => query::run(),
         Chore::Book => book::run(),
         Chore::Golden => golden::run(),
         Chore::Miri => miri::run(),

@@ -15,7 +15,8 @@ pub(crate) struct Options {
 
 /// All packages with the features that only tests need. The same in each step, or cargo would build what
 /// depends on them twice.
-const EVERYTHING: [&str; 3] = ["--workspace", "--features", "warptrace-ptx/interpreter"];
+const EVERYTHING: [&str; 5] =
+    ["--workspace", "--exclude", "warptrace-query", "--features", "warptrace-ptx/interpreter"];
 
 /// Runs the chore. Everything is built in cargo's `dev` profile, so that each crate is compiled once for the
 /// tests and checked once for lints and docs.

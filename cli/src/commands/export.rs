@@ -1,8 +1,7 @@
 //! `warptrace export`.
 
-use std::fs::{self, File, Permissions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -13,6 +12,7 @@ use warptrace_exports::{ExportError, Source, Weight, timeline};
 use crate::arguments::{Export, ExportFormat, SampleWeight};
 use crate::output::{bytes, count, say};
 use crate::progress;
+use crate::whole_file::{Output, written};
 
 /// Slices from which on tools that draw timelines take long, or fail.
 const MANY_PERFETTO_SLICES: u64 = 4_000_000;
@@ -160,49 +160,4 @@ fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
         format!("{}: {hit} of {lines} lines, {branches} branches", target.display())
     };
     Ok(size.map(said).into_iter().collect())
-}
-
-type Output = BufWriter<Box<dyn WriteSend>>;
-
-/// What a Parquet file is written to.
-trait WriteSend: Write + Send {}
-impl<W: Write + Send> WriteSend for W {}
-
-/// Has `write` write a file that comes into being as a whole or not at all; answers its size. What is there
-/// and is no plain file, such as a pipe, is written to as it is, and has none.
-fn written<T>(
-    path: &Path,
-    write: impl FnOnce(&mut Output) -> Result<T, ExportError>,
-) -> anyhow::Result<(T, Option<u64>)> {
-    let cannot = || format!("cannot write {}", path.display());
-    // A link stays a link.
-    let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let known = fs::metadata(&path).ok();
-    if known.as_ref().is_some_and(fs::Metadata::is_dir) {
-        bail!("{} is a folder: name a file", path.display());
-    }
-    if known.is_some_and(|known| !known.is_file()) {
-        let file = File::options().write(true).open(&path).with_context(cannot)?;
-        let mut out = BufWriter::with_capacity(1 << 16, Box::new(file) as Box<dyn WriteSend>);
-        let value = write(&mut out)?;
-        out.flush().with_context(cannot)?;
-        return Ok((value, None));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".warptrace-export-");
-    #[cfg(unix)]
-    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    let part = builder.tempfile_in(folder).with_context(cannot)?;
-    let file = part.reopen().with_context(cannot)?;
-    let mut out = BufWriter::with_capacity(1 << 20, Box::new(file) as Box<dyn WriteSend>);
-    let value = write(&mut out)?;
-    out.flush().with_context(cannot)?;
-    drop(out);
-    let size = part.as_file().metadata().with_context(cannot)?.len();
-    part.persist(&path).with_context(cannot)?;
-    Ok((value, Some(size)))
 }

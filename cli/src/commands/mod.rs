@@ -8,6 +8,8 @@ pub(crate) mod info;
 mod interrupt;
 pub(crate) mod manual;
 pub(crate) mod new;
+#[cfg(feature = "query")]
+pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod report;
 #[cfg(unix)]
@@ -15,3 +17,11 @@ pub(crate) mod run;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;
+
+/// The error of a command whose feature this tool was built without.
+#[cfg(not(all(feature = "tui", feature = "query")))]
+pub(crate) fn left_out(feature: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "this tool was built without `{feature}`: build it with `cargo build --release -p warptrace-cli --features {feature}`"
+    )
+}

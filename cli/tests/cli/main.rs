@@ -11,6 +11,7 @@ mod faults;
 mod help;
 mod info;
 mod interrupted;
+mod left_out;
 mod losses;
 mod manual;
 mod marks;

@@ -1,0 +1,137 @@
+//! `warptrace query`.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use warptrace_analysis::Selection;
+use warptrace_analysis::words::on_one_line;
+use warptrace_decoder::TraceFile;
+use warptrace_exports::Source;
+use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, Writer};
+
+use super::interrupt;
+use crate::arguments::{Query, QueryFormat};
+use crate::output::{count, say};
+use crate::whole_file::written;
+
+/// What a shell expects of a program that Ctrl-C has ended.
+const STOPPED: u8 = 130;
+
+pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
+    if command.format == QueryFormat::Parquet && command.output.is_none() && std::io::stdout().is_terminal() {
+        bail!("Parquet is no text: name a file with `--output`");
+    }
+    if let Some(output) = &command.output {
+        let is_trace = |path: &&std::path::PathBuf| match (path.canonicalize(), output.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        };
+        if command.files.iter().any(|path| is_trace(&path)) {
+            bail!("{} is a trace to read: name another file for the answer", output.display());
+        }
+    }
+    let (mut traces, mut heads) = (Vec::new(), Vec::new());
+    for (number, path) in command.files.iter().enumerate() {
+        if command.files[..number].contains(path) {
+            bail!(
+                "{} is named twice: the column `trace` could not tell its rows from each other",
+                path.display()
+            );
+        }
+        let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        heads.push(head(path, &trace)?);
+        traces.push((path.display().to_string(), trace));
+    }
+    let database = Database::new(traces, command.memory as usize * (1 << 20))?;
+    stop_by_signal(database.stop())?;
+    match answer(command, &database, &heads) {
+        Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
+            eprintln!("error: {error}");
+            Ok(ExitCode::from(STOPPED))
+        }
+        result => result.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
+fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
+    let asked = interrupt::watch()?;
+    std::thread::spawn(move || {
+        while !asked.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.stop();
+    });
+    Ok(())
+}
+
+fn answer(command: &Query, database: &Database, heads: &[(String, bool)]) -> anyhow::Result<()> {
+    let mut answer = database.ask(&command.sql)?;
+    // First lines stand above rows, not above an error.
+    let first = answer.next_batch()?;
+    for (line, is_whole) in heads {
+        if command.format == QueryFormat::Table && command.output.is_none() {
+            say!("{line}")?;
+        } else if !is_whole {
+            eprintln!("warning: {line}");
+        }
+    }
+    match &command.output {
+        // Half an answer could be taken for a whole one.
+        Some(path) => {
+            written(path, |out| write(command, first, answer, out))?;
+        }
+        None => write(command, first, answer, BufWriter::new(std::io::stdout()))?,
+    }
+    Ok(())
+}
+
+/// Says of a trace whether it is whole, and what is missing; answers whether it is.
+fn head(path: &Path, trace: &TraceFile) -> anyhow::Result<(String, bool)> {
+    let source = Source::new(trace, Selection::default())?;
+    let lacks = source.lacks();
+    let events = count(source.launch_events());
+    let path = path.display();
+    if lacks.is_whole() {
+        return Ok((format!("{path}: whole trace, {events} events"), true));
+    }
+    let missing = lacks.describe().iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("; ");
+    Ok((format!("{path}: INCOMPLETE trace, {events} events; {missing}"), false))
+}
+
+/// Writes the answer, whose first rows have been taken.
+fn write(
+    command: &Query,
+    first: Option<RecordBatch>,
+    mut answer: Answer<'_>,
+    out: impl Write + Send,
+) -> anyhow::Result<()> {
+    let format = match command.format {
+        QueryFormat::Table => Format::Table,
+        QueryFormat::Csv => Format::Csv,
+        QueryFormat::Json => Format::Json,
+        QueryFormat::Parquet => Format::Parquet,
+    };
+    let is_cut = format == Format::Table && command.limit > 0;
+    let mut writer = Writer::new(out, format, &answer.schema())?;
+    let (mut rows, mut has_more, mut next) = (0, false, first);
+    while let Some(batch) = next {
+        let room = if is_cut { command.limit - rows } else { usize::MAX };
+        has_more = batch.num_rows() > room;
+        writer.write(&batch.slice(0, batch.num_rows().min(room)))?;
+        rows += batch.num_rows();
+        if has_more {
+            break;
+        }
+        next = answer.next_batch()?;
+    }
+    let mut out = writer.finish()?;
+    if has_more {
+        writeln!(out, "and more; `--limit 0` shows all")?;
+    }
+    Ok(out.flush()?)
+}

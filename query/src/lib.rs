@@ -1,0 +1,33 @@
+//! SQL over `.wtrc` traces, by DataFusion.
+//!
+//! ```text
+//! TraceFiles ── Database ──┬─ events, runs       decoded while the query runs, by launch and range of warps
+//!                          ├─ locations, loops,
+//!                          │  warps              figures of `warptrace-analysis`
+//!                          └─ launches           metadata
+//! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
+//! ```
+//!
+//! `docs/users/query.md` describes the tables.
+//!
+//! # Memory
+//! A query holds what [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order) holds, once for
+//! each of at most [`MAX_PARTITIONS`] threads, a few batches of rows, and what DataFusion sorts or groups, which has
+//! a limit of its own; beyond it goes to files, or ends the query with an error.
+
+mod batch;
+mod database;
+mod error;
+mod figures;
+mod filter;
+mod message;
+mod output;
+mod runs;
+mod schema;
+mod source;
+mod sums;
+
+pub use database::{Answer, Database, MAX_PARTITIONS, Stop};
+pub use datafusion::arrow::array::RecordBatch;
+pub use error::QueryError;
+pub use output::{Format, Writer};

@@ -1,0 +1,129 @@
+//! The tables `runs` and `events`: decoded while a query runs, only the columns that it names.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use warptrace_analysis::kernel_name;
+use warptrace_format::file::LaunchInfo;
+
+use crate::batch::Batch;
+use crate::filter::Bounds;
+use crate::schema;
+use crate::source::{Asked, Named, Part, Rows};
+
+/// Events from which on the warps of a launch are given to several threads.
+const MANY_EVENTS: u64 = 1 << 16;
+
+/// A table of events.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    pub(crate) traces: Arc<[Named]>,
+    pub(crate) kind: Kind,
+    pub(crate) made: Arc<Made>,
+}
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Equal events of a warp, one after the other.
+    Runs,
+    /// An event.
+    Events,
+    /// Any number of events with the same values in the columns that are asked for. Has the columns of `runs`; queries
+    /// that only sum events up get it in place of `events`.
+    Sums,
+}
+
+/// How much was made for queries, to see what they cost.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// Rows of events, runs and sums.
+    pub(crate) rows: AtomicU64,
+    /// Values that were made of masks.
+    pub(crate) masks: AtomicU64,
+}
+
+/// Warps of one launch.
+#[derive(Clone)]
+struct Job {
+    trace: usize,
+    launch: LaunchInfo,
+    warps: Range<u32>,
+}
+
+impl Rows for Runs {
+    fn schema(&self) -> SchemaRef {
+        match self.kind {
+            Kind::Events => schema::events(),
+            Kind::Runs | Kind::Sums => schema::runs(),
+        }
+    }
+
+    fn parts(&self, asked: Asked) -> Vec<Part> {
+        let Asked { columns, schema, bounds, parts } = asked;
+        let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); parts.max(1)];
+        let mut next = 0;
+        for (number, named) in self.traces.iter().enumerate() {
+            for job in jobs_of(number, named, &bounds, parts.max(1)) {
+                jobs[next % parts.max(1)].push(job);
+                next += 1;
+            }
+        }
+        let part = |jobs: Vec<Job>| -> Part {
+            let (table, columns) = (self.clone(), columns.clone());
+            let (schema, bounds) = (Arc::clone(&schema), bounds.clone());
+            Arc::new(move |sink| {
+                for job in &jobs {
+                    let named = &table.traces[job.trace];
+                    let (launch, warps) = (job.launch, job.warps.clone());
+                    let mut batch = Batch::new(named, launch, (&columns, &schema), &table.made);
+                    if batch.fill(named, warps, &bounds, table.kind, sink)?.is_break() {
+                        return Ok(());
+                    }
+                }
+                Ok(())
+            })
+        };
+        jobs.into_iter().map(part).collect()
+    }
+}
+
+/// The launches and warps of a trace that can meet the conditions.
+fn jobs_of(number: usize, named: &Named, bounds: &Bounds, parts: usize) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    if !bounds.allow_text("trace", &named.name) {
+        return jobs;
+    }
+    for launch in named.trace.launches() {
+        let kernel = kernel_name(&named.trace, launch);
+        if !bounds.allow("launch", launch.number().into()) || !bounds.allow_text("kernel", kernel) {
+            continue;
+        }
+        let per_block = u64::from(launch.warps_per_block());
+        let (mut first, mut last) = bounds.range("warp_index");
+        if launch.grid()[1] == 1 && launch.grid()[2] == 1 {
+            // Blocks in a row: their warps follow each other.
+            let (least, greatest) = bounds.range("block_x");
+            first = first.max(least.saturating_mul(per_block));
+            last = last.min(greatest.saturating_mul(per_block).saturating_add(per_block - 1));
+        }
+        let end = last.saturating_add(1).min(launch.warps().into());
+        if first >= end {
+            continue;
+        }
+        // Both are at most the number of warps, which has 32 bits.
+        let warps = first as u32..end as u32;
+        let is_small = named.trace.totals(launch.number(), 0).events < MANY_EVENTS;
+        let pieces = if is_small { 1 } else { parts as u64 };
+        let cut = |piece: u64| warps.start + (u64::from(warps.end - warps.start) * piece / pieces) as u32;
+        for piece in 0..pieces {
+            let warps = cut(piece)..cut(piece + 1);
+            if !warps.is_empty() {
+                jobs.push(Job { trace: number, launch: *launch, warps });
+            }
+        }
+    }
+    jobs
+}

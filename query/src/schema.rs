@@ -1,0 +1,133 @@
+//! The tables and their columns.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+/// The tables, in the order in which they are named to people.
+pub(crate) const TABLES: [&str; 6] = ["events", "runs", "warps", "locations", "loops", "launches"];
+
+use DataType::{Float64, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View};
+
+fn schema(columns: &[(&str, DataType, bool)]) -> SchemaRef {
+    let field = |(name, kind, nullable): &(&str, DataType, bool)| Field::new(*name, kind.clone(), *nullable);
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// Columns of `runs`; `events` has all but the last.
+pub(crate) fn runs() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8View, false),
+        ("launch", UInt32, false),
+        ("kernel", Utf8View, false),
+        ("block_x", UInt32, false),
+        ("block_y", UInt32, false),
+        ("block_z", UInt32, false),
+        ("warp", UInt32, false),
+        ("warp_index", UInt32, false),
+        (EVENT, UInt64, false),
+        ("location", UInt16, false),
+        ("name", Utf8View, true),
+        ("file", Utf8View, true),
+        ("line", UInt32, true),
+        ("mask", UInt32, false),
+        ("lanes", UInt8, false),
+        (COUNT, UInt64, false),
+    ])
+}
+
+/// The number of an event in its warp, and its number among the columns.
+pub(crate) const EVENT: &str = "event";
+pub(crate) const EVENT_COLUMN: usize = 8;
+/// How many events a row of `runs` stands for.
+pub(crate) const COUNT: &str = "count";
+pub(crate) const COUNT_COLUMN: usize = 15;
+
+/// Columns of `events`.
+pub(crate) fn events() -> SchemaRef {
+    let runs = runs();
+    Arc::new(Schema::new(runs.fields()[..runs.fields().len() - 1].to_vec()))
+}
+
+/// Columns of `warps`.
+pub(crate) fn warps() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("launch", UInt32, false),
+        ("kernel", Utf8, false),
+        ("block_x", UInt32, false),
+        ("block_y", UInt32, false),
+        ("block_z", UInt32, false),
+        ("warp", UInt32, false),
+        ("warp_index", UInt32, false),
+        ("visits", UInt64, false),
+        ("lanes", UInt64, false),
+        ("idle", UInt64, false),
+        ("path", UInt64, false),
+        ("last", UInt16, false),
+        ("end", Utf8, false),
+    ])
+}
+
+/// Columns of `locations`; those before [`LOCATION_FIGURES`] need no look at the events.
+pub(crate) fn locations() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("location", UInt16, false),
+        ("name", Utf8, false),
+        ("description", Utf8, true),
+        ("file", Utf8, true),
+        ("line", UInt32, true),
+        ("column", UInt32, true),
+        ("visits", UInt64, false),
+        ("lanes", UInt64, false),
+        ("idle", UInt64, false),
+        ("warps", UInt64, false),
+        ("splits", UInt64, false),
+    ])
+}
+
+/// The first column of `locations` that is counted.
+pub(crate) const LOCATION_FIGURES: usize = 7;
+
+/// Columns of `loops`.
+pub(crate) fn loops() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("location", UInt16, false),
+        ("name", Utf8, false),
+        ("file", Utf8, true),
+        ("line", UInt32, true),
+        ("entries", UInt64, false),
+        ("trips", UInt64, false),
+        ("min", UInt64, false),
+        ("median", UInt64, false),
+        ("p95", UInt64, false),
+        ("max", UInt64, false),
+        ("mean", Float64, false),
+        ("imbalance", Float64, false),
+        ("visits", UInt64, false),
+        ("idle", UInt64, false),
+        ("warp_imbalance", Float64, false),
+    ])
+}
+
+/// Columns of `launches`.
+pub(crate) fn launches() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("launch", UInt32, false),
+        ("kernel", Utf8, false),
+        ("grid_x", UInt32, false),
+        ("grid_y", UInt32, false),
+        ("grid_z", UInt32, false),
+        ("threads_x", UInt32, false),
+        ("threads_y", UInt32, false),
+        ("threads_z", UInt32, false),
+        ("shared_bytes", UInt32, false),
+        ("warps", UInt32, false),
+        ("recorded_warps", UInt32, false),
+        ("events", UInt64, false),
+        ("end", Utf8, false),
+    ])
+}

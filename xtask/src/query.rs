@@ -1,0 +1,28 @@
+//! `cargo xtask query-test`: the tests of `warptrace query`.
+
+use std::process::ExitCode;
+
+use crate::steps::Steps;
+use crate::{process, workspace};
+
+/// The library, and the tool with the feature that has it. The same in each step: with other packages, other features
+/// of shared crates would be on, and DataFusion would be built once more.
+const QUERY: [&str; 6] =
+    ["-p", "warptrace-query", "-p", "warptrace-cli", "--features", "warptrace-cli/query"];
+
+/// Runs the chore.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let mut steps = Steps::default();
+    let mut cargo = |name, command: &str, arguments: &[&str]| {
+        steps.step(name, || {
+            let mut cargo = workspace::cargo();
+            cargo.arg(command).args(QUERY).args(arguments);
+            // Queries run no kernel on a GPU.
+            process::run(cargo.env("WARPTRACE_NO_DEVICE_CODE", "1"))
+        });
+    };
+    cargo("tests", "test", &["--release", "--lib", "--test", "answers", "--test", "query"]);
+    let targets = ["--release", "--lib", "--bins", "--examples", "--test", "answers", "--test", "query"];
+    cargo("lints", "clippy", &[&targets[..], &["--", "-D", "warnings"]].concat());
+    Ok(if steps.summary() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
