@@ -11,12 +11,13 @@
 # Variables:
 #   OUT      folder for the results
 #   COUNT    how many programs (default 10)
+#   SKIP     programs to leave out, separated by blanks
 #   POINTS   where kernels are traced, several separated by blanks (default "blocks loops")
 #   ARCH     architecture for nvcc (default sm_90)
 #   LIMIT    seconds for one run (default 25)
 set -uo pipefail
 
-[ $# -ge 1 ] || { sed -n '2,18p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,19p' "$0"; exit 2; }
 bench=$(realpath "$1")
 folder=$(realpath "${2:-.device}")
 OUT=${OUT:-out}
@@ -91,6 +92,7 @@ now() {
     for source in "$bench"/src/*-cuda; do
         [ "$done" -ge "$COUNT" ] && break
         name=$(basename "$source" -cuda)
+        [[ " ${SKIP:-} " == *" $name "* ]] && continue
         echo "== $name" >> "$log"
         if ! timeout 120 make -C "$source" ARCH="$ARCH" EXTRA_CFLAGS=-lineinfo >> "$log" 2>&1; then
             echo "| $name | does not build | | | | | | | | | | | |"

@@ -392,7 +392,7 @@ fn a_graph_for_which_there_is_no_room_runs_as_it_is() {
     let variables = [
         ("TEST_DRIVER_MILLISECONDS", "2000"),
         ("WARPTRACE_RUN_WAIT", "0"),
-        ("WARPTRACE_RUN_MEMORY", "512KiB"),
+        ("WARPTRACE_RUN_MEMORY", "256KiB"),
     ];
     let traced = run(built, true, &words, &variables);
     assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
