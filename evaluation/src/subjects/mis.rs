@@ -33,6 +33,15 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     ]
 }
 
+/// A larger graph. The program mostly carries it to the card.
+pub(super) fn long(selection: &Selection<'_>) -> Case {
+    if selection.quick {
+        return case(selection, "amazon-like, 4,000 nodes", || Ok(generate::amazon0312_like(4_000, SEED)?));
+    }
+    let make = || Ok(generate::amazon0312_like(1 << 20, SEED)?);
+    case(selection, "amazon0312-like, 2^20 nodes", make)
+}
+
 /// An input whose counts are compared with hardware counters.
 pub(super) fn fidelity() -> Case {
     let make = || Ok(generate::amazon0312_like(100_000, SEED)?);
