@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Time whole programs, each run in a process of its own
     Whole(Whole),
+    /// Compare policies in one amount of device memory: times, and what is lost
+    Policies(Policies),
     /// Run a program in this process, for `whole` and `policies`
     #[command(hide = true)]
     WholeRun(WholeRun),
@@ -188,6 +190,34 @@ pub(crate) struct Whole {
     pub(crate) time_limit: Option<u64>,
 }
 
+/// Arguments of `policies`.
+#[derive(Debug, Args)]
+pub(crate) struct Policies {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Device memory of each recording
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub(crate) memory: MemorySize,
+
+    /// Rounds, in each of which every program runs once untraced and once with each codec (`raw` and `predict`,
+    /// if none is named with --codec) under each policy; one untraced run goes before them
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+
+    /// Folder for policies.md and policies.json
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+
+    /// Commit of the build, for the table
+    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
+    pub(crate) commit: String,
+
+    /// Seconds for all programs; each may take its share of what remains, and has one run in any case
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) time_limit: Option<u64>,
+}
+
 /// Arguments of `whole-run`.
 #[derive(Debug, Args)]
 pub(crate) struct WholeRun {
@@ -212,6 +242,10 @@ pub(crate) struct WholeRun {
     /// Run the program untraced before
     #[arg(long)]
     pub(crate) warm: bool,
+
+    /// Seconds after which no run is begun, but the first
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<u64>,
 
     /// Folder for the trace while it is needed
     #[arg(long, value_name = "DIR")]

@@ -164,6 +164,35 @@ fn a_way_that_does_not_fit_into_memory_is_left_out_by_name() {
 }
 
 #[test]
+fn policies_are_compared_in_one_amount_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let policies =
+        ["policies", "--device=sim", "--quick", "--programs=stress,triad", "--memory=1MiB", "--rounds=1"];
+    tool().args(policies).arg("--out").arg(folder.path()).assert().success();
+    let document: serde_json::Value = serde_json::from_str(&text(folder.path(), "policies.json")).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * (1 + 2 * 3));
+    let mut lossy = 0;
+    for row in rows.iter().filter(|row| row["way"] != "untraced") {
+        // In so little memory some ways are refused, which says how much they need.
+        let Some(run) = row["runs"].as_array().unwrap().first() else {
+            assert!(row["left_out"].as_str().unwrap().starts_with("refused: it needs "), "{row}");
+            continue;
+        };
+        let number = |name: &str| run[name].as_u64().unwrap();
+        assert_eq!(number("attempted"), number("recorded") + number("lost"), "{row}");
+        let streams = row["way"].as_str().unwrap().ends_with("/ stream");
+        assert!(!streams || number("lost") == 0, "{row}");
+        lossy += u32::from(number("lost") > 0);
+    }
+    let table = text(folder.path(), "policies.md");
+    assert!(lossy > 0 && !table.contains("Results differ"), "{table}");
+    for words in ["| predict / stream |", "1 MiB of device memory", "not performance"] {
+        assert!(table.contains(words), "{words} is not in\n{table}");
+    }
+}
+
+#[test]
 fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let bench = ["bench", "--device=sim", "--quick", "--codec=ecl", "--runs=1000", "--time-limit=1", "--out"];

@@ -8,6 +8,7 @@ mod mis;
 mod mst;
 pub(crate) mod nbody;
 mod stress;
+mod triad;
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,8 @@ pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     selected(lists, selection.programs)
 }
 
-/// What runs in processes of its own: an input of each of the thesis's programs.
+/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are compared
+/// on.
 pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     let first = |cases: Vec<Case>| cases.into_iter().take(1).collect();
     let quick = selection.quick;
@@ -79,7 +81,12 @@ pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow:
             (mst::NAME, vec![mst::long(selection)]),
             (dmr::NAME, vec![dmr::long(selection)]),
         ],
-        Inputs::Policies => vec![(stress::NAME, stress::cases(quick))],
+        Inputs::Policies => vec![
+            (stress::NAME, stress::cases(quick)),
+            (mis::NAME, vec![mis::huge(selection)]),
+            (nbody::NAME, first(nbody::cases(quick))),
+            (triad::NAME, vec![triad::case(quick)]),
+        ],
     };
     selected(lists, selection.programs)
 }

@@ -18,48 +18,53 @@ use crate::subjects::{self, Selection};
 
 /// What one run of a program took and left. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sample {
+pub(super) struct Sample {
     /// The way, by its name.
-    pub(crate) way: String,
+    pub(super) way: String,
     /// Opening the device: the driver, and its context.
-    pub(crate) device_s: f64,
+    pub(super) device_s: f64,
     /// From the session's start until the program can begin: splicing, loading code, allocating the tracer's
     /// memory, starting the file. Untraced: loading the kernels.
-    pub(crate) setup_s: f64,
+    pub(super) setup_s: f64,
     /// The program's kernels.
-    pub(crate) kernel_s: f64,
+    pub(super) kernel_s: f64,
     /// The kernels that encode what these have left.
-    pub(crate) encoding_s: f64,
+    pub(super) encoding_s: f64,
     /// The whole program: inputs to the device, launches, results back; of a traced run until its file is
     /// whole and closed.
-    pub(crate) whole_s: f64,
+    pub(super) whole_s: f64,
     /// Giving the tracer's memory back.
-    pub(crate) end_s: f64,
+    pub(super) end_s: f64,
     /// Waiting until the disk has the file.
-    pub(crate) disk_s: f64,
+    pub(super) disk_s: f64,
     /// The whole process as its parent sees it, less what making the input took.
-    pub(crate) process_s: f64,
+    pub(super) process_s: f64,
     /// Making the input, or loading it.
-    pub(crate) input_s: f64,
+    pub(super) input_s: f64,
     /// Launches.
-    pub(crate) launches: u32,
+    pub(super) launches: u32,
     /// Events that reached a trace point.
-    pub(crate) attempted: u64,
+    pub(super) attempted: u64,
     /// Of these, in the trace.
-    pub(crate) recorded: u64,
+    pub(super) recorded: u64,
     /// Of these, without room in device memory, or written over.
-    pub(crate) lost: u64,
+    pub(super) lost: u64,
     /// Device memory that the tracer was allowed, in bytes.
-    pub(crate) memory: u64,
+    pub(super) memory: u64,
     /// The file, in bytes.
-    pub(crate) file_bytes: u64,
+    pub(super) file_bytes: u64,
     /// A digest of the program's result.
-    pub(crate) result: u64,
+    pub(super) result: u64,
     /// Device memory with which the run would not be refused, if it was.
-    pub(crate) needed: Option<u64>,
+    pub(super) needed: Option<u64>,
 }
 
 impl Sample {
+    /// Which part of the events is in the trace, from 0 to 1.
+    pub(super) fn kept(&self) -> f64 {
+        self.recorded as f64 / self.attempted.max(1) as f64
+    }
+
     fn of(run: &Run<'_>, times: &Times) -> Self {
         let mut hasher = DefaultHasher::new();
         run.result.bytes().hash(&mut hasher);
@@ -131,6 +136,8 @@ pub(crate) fn run(arguments: &arguments::WholeRun) -> anyhow::Result<()> {
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
     let case = cases.iter().find(|case| case.name() == arguments.subject);
     let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
+    let began = Instant::now();
+    let limit = arguments.time_limit.map(Duration::from_secs);
     let started = Instant::now();
     let subject = case.make()?;
     let input_s = started.elapsed().as_secs_f64();
@@ -140,7 +147,10 @@ pub(crate) fn run(arguments: &arguments::WholeRun) -> anyhow::Result<()> {
     if arguments.warm {
         record::untraced(&mut *device, &*subject)?;
     }
-    for way in &ways {
+    for (number, way) in ways.iter().enumerate() {
+        if number > 0 && limit.is_some_and(|limit| began.elapsed() > limit) {
+            break;
+        }
         let sample = run_once(&mut *device, &*subject, way, arguments.memory, &arguments.out)
             .with_context(|| format!("{}, {}", case.name(), way.name))?;
         let sample = Sample { way: way.name.clone(), device_s, input_s, ..sample };

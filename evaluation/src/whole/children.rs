@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -14,21 +14,21 @@ use crate::machine;
 use crate::subject::Case;
 
 /// Starts this program again for each run, and takes what the run tells.
-pub(crate) struct Children {
+pub(super) struct Children {
     inputs: Inputs,
     common: Vec<String>,
     folder: tempfile::TempDir,
 }
 
 /// The most device memory that a recording may have.
-pub(crate) fn most_memory(target: &Target, device: &dyn Device) -> u64 {
+pub(super) fn most_memory(target: &Target, device: &dyn Device) -> u64 {
     let usual = if machine::is_gpu(device) { device.memory() / 4 * 3 } else { device.memory() / 4 };
     target.max_memory.map_or(usual, |MemorySize(bytes)| bytes)
 }
 
 impl Children {
     /// Makes a folder for traces. With `warm` a process runs the program untraced before the run that counts.
-    pub(crate) fn new(inputs: Inputs, target: &Target, warm: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(inputs: Inputs, target: &Target, warm: bool) -> anyhow::Result<Self> {
         let folder = match &target.scratch {
             Some(folder) => std::fs::create_dir_all(folder).and_then(|()| tempfile::tempdir_in(folder)),
             None => tempfile::tempdir(),
@@ -45,15 +45,26 @@ impl Children {
         Ok(Self { inputs, common, folder })
     }
 
+    /// Runs a program once, with `memory` for the recording.
+    ///
+    /// # Errors
+    /// If the process fails, or does not tell of the run.
+    pub(super) fn run(&self, case: &Case, way: &Way, memory: Option<MemorySize>) -> anyhow::Result<Sample> {
+        let samples = self.run_all(case, std::slice::from_ref(way), memory, None)?;
+        samples.into_iter().next().context("a process ended without a run")
+    }
+
     /// Runs a program in these ways in one process, one after the other, with `memory` for each recording.
+    /// There may be fewer runs, but at least one, where `limit` passes.
     ///
     /// # Errors
     /// If the process fails, or does not tell of each run.
-    pub(crate) fn run(
+    pub(super) fn run_all(
         &self,
         case: &Case,
         ways: &[Way],
         memory: Option<MemorySize>,
+        limit: Option<Duration>,
     ) -> anyhow::Result<Vec<Sample>> {
         let program = std::env::current_exe().context("cannot find this program's file")?;
         let mut command = Command::new(program);
@@ -65,6 +76,9 @@ impl Children {
         }
         if let Some(MemorySize(bytes)) = memory {
             command.arg("--memory").arg(bytes.to_string());
+        }
+        if let Some(limit) = limit {
+            command.arg("--time-limit").arg(limit.as_secs().to_string());
         }
         let started = Instant::now();
         // What the driver has to say while it compiles is of no interest; an error is.
@@ -85,8 +99,9 @@ impl Children {
             .filter(|line| line.starts_with('{'))
             .map(|line| serde_json::from_str(line).with_context(|| format!("a run answered `{line}`")))
             .collect::<anyhow::Result<_>>()?;
+        let ended = if limit.is_some() { samples.len().min(names.len()) } else { names.len() };
         anyhow::ensure!(
-            samples.iter().map(|sample| sample.way.as_str()).eq(names.iter().copied()),
+            samples.iter().map(|sample| sample.way.as_str()).eq(names[..ended].iter().copied()),
             "{} was asked for {} and told of {} runs",
             case.name(),
             names.join(", "),

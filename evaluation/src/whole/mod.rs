@@ -5,6 +5,7 @@
 
 mod child;
 mod children;
+mod policies;
 mod report;
 mod way;
 
@@ -12,9 +13,11 @@ use std::time::{Duration, Instant};
 
 use warptrace_host::MemorySize;
 
-pub(crate) use self::child::{Sample, run as run_child};
-pub(crate) use self::children::Children;
-pub(crate) use self::way::Way;
+use self::child::Sample;
+pub(crate) use self::child::run as run_child;
+use self::children::Children;
+pub(crate) use self::policies::run as compare_policies;
+use self::way::Way;
 use crate::arguments::{Inputs, Whole};
 use crate::machine::{self, Machine};
 use crate::subject::Case;
@@ -109,8 +112,7 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
         for number in 0..count {
             let measured = &mut measured[(number + round) % count];
             if measured.left_out.is_none() {
-                let samples = children.run(case, std::slice::from_ref(&measured.way), measured.memory)?;
-                measured.samples.extend(samples);
+                measured.samples.push(children.run(case, &measured.way, measured.memory)?);
             }
         }
     }
@@ -121,8 +123,7 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
 /// from one process to the next: the driver's cache of compiled code, and the system's of files.
 fn find_memory(children: &Children, case: &Case, measured: &mut WayRuns, most: u64) -> anyhow::Result<()> {
     loop {
-        let samples = children.run(case, std::slice::from_ref(&measured.way), measured.memory)?;
-        let Some(sample) = samples.first() else { return Ok(()) };
+        let sample = children.run(case, &measured.way, measured.memory)?;
         let more = match sample.needed {
             Some(needed) => needed,
             None if sample.lost == 0 => return Ok(()),

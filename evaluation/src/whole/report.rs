@@ -31,7 +31,7 @@ struct Document<'a> {
 
 /// A program on an input in one way, with all of its runs.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(super) struct Row<'a> {
     program: &'a str,
     input: &'a str,
     way: &'a str,
@@ -40,7 +40,8 @@ struct Row<'a> {
 }
 
 impl WayRuns {
-    fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
+    /// The median of a number over the runs; `None` if there is none.
+    pub(super) fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().map(of).collect())
     }
 
@@ -126,7 +127,7 @@ fn unsteady(cases: &[CaseRuns]) -> Vec<String> {
 }
 
 /// The programs whose runs did not all have the same result.
-fn differing(cases: &[CaseRuns]) -> Vec<String> {
+pub(super) fn differing(cases: &[CaseRuns]) -> Vec<String> {
     let differs = |case_runs: &&CaseRuns| {
         let mut results =
             case_runs.measured.iter().flat_map(|measured| &measured.samples).map(|sample| sample.result);
@@ -139,6 +140,20 @@ fn differing(cases: &[CaseRuns]) -> Vec<String> {
 /// Whether all runs of each program had one result.
 pub(super) fn one_result_each(cases: &[CaseRuns]) -> bool {
     differing(cases).is_empty()
+}
+
+/// A row for each program in each way.
+pub(super) fn rows(cases: &[CaseRuns]) -> Vec<Row<'_>> {
+    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
+        measured.iter().map(|measured| Row {
+            program: case.program,
+            input: &case.input,
+            way: &measured.way.name,
+            left_out: measured.left_out.as_deref(),
+            runs: &measured.samples,
+        })
+    });
+    rows.collect()
 }
 
 /// Writes `whole.md` and `whole.json`.
@@ -162,15 +177,6 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
     if !differing.is_empty() {
         let _ = writeln!(text, "\n**Results differ from run to run:** {}.", differing.join(", "));
     }
-    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
-        measured.iter().map(|measured| Row {
-            program: case.program,
-            input: &case.input,
-            way: &measured.way.name,
-            left_out: measured.left_out.as_deref(),
-            runs: &measured.samples,
-        })
-    });
     let document = Document {
         date: date::today(),
         commit,
@@ -178,7 +184,7 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         driver: &machine.driver,
         device: machine.kind,
         warm: *warm,
-        rows: rows.collect(),
+        rows: rows(cases),
     };
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let write = |name: &str, text: &str| {

@@ -8,9 +8,9 @@ use crate::record;
 
 /// One way to run a program.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Way {
+pub(super) struct Way {
     /// Name in tables, and as the command line takes it: `untraced`, `CODEC`, or `CODEC / POLICY`.
-    pub(crate) name: String,
+    pub(super) name: String,
     /// How it is recorded; `None`: not at all.
     traced: Option<(&'static Codec, Policy)>,
 }
@@ -24,7 +24,7 @@ const POLICIES: [(&str, Policy); 3] = [
 
 impl Way {
     /// The way of this name.
-    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
+    pub(super) fn named(name: &str) -> anyhow::Result<Self> {
         if name == UNTRACED {
             return Ok(Self { name: name.to_owned(), traced: None });
         }
@@ -48,14 +48,22 @@ impl Way {
         Ok(Self { name: name.to_owned(), traced: Some((codec, policy)) })
     }
 
+    /// Each codec with each policy, and before them untraced.
+    pub(super) fn with_policies(codecs: &[&str]) -> anyhow::Result<Vec<Self>> {
+        let names = POLICIES
+            .iter()
+            .flat_map(|(policy, _)| codecs.iter().map(move |codec| format!("{codec} / {policy}")));
+        std::iter::once(UNTRACED.to_owned()).chain(names).map(|name| Self::named(&name)).collect()
+    }
+
     /// Whether nothing is recorded.
-    pub(crate) fn is_untraced(&self) -> bool {
+    pub(super) fn is_untraced(&self) -> bool {
         self.traced.is_none()
     }
 
     /// The options of its recordings, if there are any; with the session's own device memory if `memory` is
     /// not given.
-    pub(crate) fn options(&self, memory: Option<MemorySize>) -> Option<SessionOptions> {
+    pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<SessionOptions> {
         let (codec, policy) = self.traced?;
         let mut options = record::session_options(codec, false, u64::MAX);
         options.policy = policy;
@@ -79,6 +87,11 @@ mod tests {
             assert_eq!((options.policy, options.memory_bytes), (policy, Some(77)), "{name}");
         }
         assert_eq!(Way::named("predict").unwrap().options(None).unwrap().memory_bytes, None);
+        let names: Vec<String> =
+            Way::with_policies(&["raw", "ecl"]).unwrap().into_iter().map(|way| way.name).collect();
+        let expected =
+            ["raw / stop", "ecl / stop", "raw / stream", "ecl / stream", "raw / ring", "ecl / ring"];
+        assert_eq!((names[0].as_str(), &names[1..]), (UNTRACED, &expected.map(String::from)[..]));
     }
 
     #[test]
