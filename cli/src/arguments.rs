@@ -29,7 +29,7 @@ pub(crate) use self::recording::Recording;
 #[cfg(unix)]
 pub(crate) use self::run::Run;
 use self::window::Chosen;
-use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress};
+use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress, Triad};
 
 /// What did my warps actually do?
 ///
@@ -173,6 +173,8 @@ pub(crate) enum Program {
     Dmr(Recorded<Dmr>),
     /// Multiplication of square matrices in single precision
     Matmul(Recorded<Matmul>),
+    /// a = b + 3 c over long arrays, which waits for memory only
+    Triad(Recorded<Triad>),
     /// Walks on which the lanes of a warp diverge, to try the tracer
     Stress(Recorded<Stress>),
     /// A kernel that fails or hangs, to see what a trace has of it

@@ -4,6 +4,8 @@
 //! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
 //! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
 //!                                                     └─ figures               ── SVG, PNG
+//! whole                             whole programs, each run in a process of its own ── Markdown, JSON
+//! policies                          what is kept under each policy, and what it takes ── Markdown, JSON
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
 //! masks                             the simulator's events beside a card's ── Markdown
 //! points                            automatic trace points beside those placed by hand ── Markdown
@@ -31,6 +33,7 @@ mod subject;
 mod subjects;
 mod table;
 mod thesis;
+mod whole;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(command) => check::run(&command),
         Command::Bench(command) => bench::run(&command).map(|()| true),
+        Command::Whole(command) => whole::run(&command),
+        Command::Policies(command) => whole::compare_policies(&command),
+        Command::WholeRun(command) => whole::run_child(&command).map(|()| true),
         Command::Baseline(command) => baseline::run(&command),
         Command::Markers(command) => markers::run(&command).map(|()| true),
         Command::Fidelity(command) => fidelity::run(&command),

@@ -36,8 +36,10 @@ pub(crate) struct Bench {
 /// How long a run took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// Allocating and giving back device memory.
+    /// From the session's start until the program can begin: splicing, loading code, allocating device memory.
     pub(crate) setup: Duration,
+    /// Giving device memory back.
+    pub(crate) end: Duration,
     /// All kernels of the program.
     pub(crate) kernel: Duration,
     /// The kernels that encode what these have left.
@@ -60,6 +62,7 @@ impl Times {
         let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
         Self {
             setup: mean(|times| times.setup),
+            end: mean(|times| times.end),
             kernel: mean(|times| times.kernel),
             encoding: mean(|times| times.encoding),
             copy: mean(|times| times.copy),
@@ -95,6 +98,53 @@ pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> Session
     options
 }
 
+/// Runs without tracing.
+pub(crate) fn untraced<'s>(
+    device: &mut dyn Device,
+    subject: &'s dyn Subject,
+) -> anyhow::Result<(Run<'s>, Times)> {
+    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+    let started = Instant::now();
+    device.prepare(&kernels, None)?;
+    let setup = started.elapsed();
+    let started = Instant::now();
+    let run = subject.run(&mut Untraced(device)).context("the untraced run failed")?;
+    let times = Times { setup, kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
+    Ok((run, times))
+}
+
+/// Records into the file `path`.
+pub(crate) fn traced<'s>(
+    device: &mut dyn Device,
+    subject: &'s dyn Subject,
+    options: &SessionOptions,
+    path: &Path,
+) -> anyhow::Result<Recorded<'s>> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let started = Instant::now();
+    let output = BufWriter::with_capacity(1 << 20, file);
+    let mut session = Session::start(device, &subject.program().traced(), options, output)?;
+    let setup = started.elapsed();
+
+    let started = Instant::now();
+    let run = subject.run(&mut session)?;
+    // The trace of the last launches is on the device, or on its way to the file.
+    session.flush()?;
+    let mut whole = started.elapsed();
+
+    let (written, started) = (session.total().write, Instant::now());
+    let (file, summary, report) = session.finish()?;
+    let index = report.write.saturating_sub(written);
+    let end = started.elapsed().saturating_sub(index);
+    let started = Instant::now();
+    drop(file.into_inner().context("cannot write the trace")?);
+    let flush = started.elapsed();
+    whole += index + flush;
+    let LaunchReport { kernel, encoding, copy, write, .. } = report;
+    let times = Times { setup, end, kernel, encoding, copy, write: write + flush, whole };
+    Ok(Recorded { run, report, summary, times, path: path.to_owned() })
+}
+
 impl Bench {
     /// Opens the device and makes a folder for traces, which is removed in the end.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
@@ -124,12 +174,7 @@ impl Bench {
 
     /// Runs without tracing.
     pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
-        let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
-        self.device.prepare(&kernels, None)?;
-        let started = Instant::now();
-        let run = subject.run(&mut Untraced(&mut *self.device)).context("the untraced run failed")?;
-        let times = Times { kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
-        Ok((run, times))
+        untraced(&mut *self.device, subject)
     }
 
     /// Records into the file `name` of the folder, with `memory` bytes of device memory.
@@ -142,33 +187,9 @@ impl Bench {
         name: &str,
     ) -> anyhow::Result<Recorded<'s>> {
         let path = self.folder.path().join(name);
-        let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let options = session_options(codec, dual, memory);
-
-        let failed = || format!("the run traced with `{}` failed", codec.name);
-        let started = Instant::now();
-        let output = BufWriter::with_capacity(1 << 20, file);
-        let mut session = Session::start(&mut *self.device, &subject.program().traced(), &options, output)
-            .with_context(failed)?;
-        let mut setup = started.elapsed();
-
-        let started = Instant::now();
-        let run = subject.run(&mut session).with_context(failed)?;
-        // The trace of the last launches is on the device, or on its way to the file.
-        session.flush().with_context(failed)?;
-        let mut whole = started.elapsed();
-
-        let (written, started) = (session.total().write, Instant::now());
-        let (file, summary, report) = session.finish().with_context(failed)?;
-        let index = report.write.saturating_sub(written);
-        setup += started.elapsed().saturating_sub(index);
-        let started = Instant::now();
-        drop(file.into_inner().context("cannot write the trace")?);
-        let flush = started.elapsed();
-        whole += index + flush;
-        let LaunchReport { kernel, encoding, copy, write, .. } = report;
-        let times = Times { setup, kernel, encoding, copy, write: write + flush, whole };
-        Ok(Recorded { run, report, summary, times, path })
+        traced(&mut *self.device, subject, &options, &path)
+            .with_context(|| format!("the run traced with `{}` failed", codec.name))
     }
 
     /// As [`traced`](Self::traced), again with more memory until nothing is lost.

@@ -116,6 +116,83 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
 }
 
 #[test]
+fn whole_programs_run_in_processes_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole =
+        ["whole", "--device=sim", "--quick", "--programs=fractal,mst", "--rounds=2", "--commit=abc", "--out"];
+    tool().args(whole).arg(folder.path()).assert().success();
+    let document: serde_json::Value = serde_json::from_str(&text(folder.path(), "whole.json")).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    let ways: Vec<&str> = rows.iter().map(|row| row["way"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["untraced", "predict", "raw"].repeat(2));
+    for row in rows {
+        let (traced, runs) = (row["way"] != "untraced", row["runs"].as_array().unwrap());
+        assert_eq!((runs.len(), &document["commit"]), (2, &"abc".into()), "{row}");
+        for run in runs {
+            let number = |name: &str| run[name].as_f64().unwrap();
+            assert_eq!((number("recorded") > 0.0, number("lost")), (traced, 0.0), "{run}");
+            assert!(
+                number("kernel_s") <= number("whole_s") && number("whole_s") < number("process_s"),
+                "{run}"
+            );
+            assert_eq!((number("setup_s") > 1e-4, number("file_bytes") > 100.0), (traced, traced), "{run}");
+            assert_eq!(run["result"], runs[0]["result"], "{run}");
+        }
+    }
+    let table = text(folder.path(), "whole.md");
+    assert!(table.contains("not performance") && table.contains("| predict  |"), "{table}");
+    assert!(!table.contains("Results differ"), "{table}");
+    // No trace stays behind.
+    let mut names: Vec<_> =
+        folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["whole.json", "whole.md"]);
+}
+
+#[test]
+fn a_way_that_does_not_fit_into_memory_is_left_out_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = ["whole", "--device=sim", "--quick", "--programs=fractal", "--rounds=1", "--max-memory=1MiB"];
+    tool().args(whole).args(["--codec=predict", "--out"]).arg(folder.path()).assert().success();
+    let table = text(folder.path(), "whole.md");
+    let row = |way: &str| table.lines().find(|line| line.contains(way)).unwrap_or_else(|| panic!("{table}"));
+    assert!(row("| untraced |").contains(" ms |"), "{table}");
+    assert!(
+        row("| predict  |").contains("left out: it needs ") && row("| predict").contains(" MiB"),
+        "{table}"
+    );
+}
+
+#[test]
+fn policies_are_compared_in_one_amount_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let policies =
+        ["policies", "--device=sim", "--quick", "--programs=stress,triad", "--memory=1MiB", "--rounds=1"];
+    tool().args(policies).arg("--out").arg(folder.path()).assert().success();
+    let document: serde_json::Value = serde_json::from_str(&text(folder.path(), "policies.json")).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * (1 + 2 * 3));
+    let mut lossy = 0;
+    for row in rows.iter().filter(|row| row["way"] != "untraced") {
+        // In so little memory some ways are refused, which says how much they need.
+        let Some(run) = row["runs"].as_array().unwrap().first() else {
+            assert!(row["left_out"].as_str().unwrap().starts_with("refused: it needs "), "{row}");
+            continue;
+        };
+        let number = |name: &str| run[name].as_u64().unwrap();
+        assert_eq!(number("attempted"), number("recorded") + number("lost"), "{row}");
+        let streams = row["way"].as_str().unwrap().ends_with("/ stream");
+        assert!(!streams || number("lost") == 0, "{row}");
+        lossy += u32::from(number("lost") > 0);
+    }
+    let table = text(folder.path(), "policies.md");
+    assert!(lossy > 0 && !table.contains("Results differ"), "{table}");
+    for words in ["| predict / stream |", "1 MiB of device memory", "not performance"] {
+        assert!(table.contains(words), "{words} is not in\n{table}");
+    }
+}
+
+#[test]
 fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let bench = ["bench", "--device=sim", "--quick", "--codec=ecl", "--runs=1000", "--time-limit=1", "--out"];
@@ -152,7 +229,12 @@ fn one_run_of_fidelity_leaves_its_trace_and_what_it_launched() {
 #[test]
 fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
+        (&["whole", "--device=sim", "--codec=zip"], "there is no codec `zip`; there are `untraced` and"),
+        (
+            &["whole-run", "walk", "--way=raw", "--kind=short", "--device=sim", "--out=."],
+            "there is no `walk`; there are `fractal 2048",
+        ),
         (&["bench", "--device=sim", "--codec=zip"], "there is no codec `zip`"),
         (
             &["check", "--device=sim", "--quick", "--programs=fractle"],

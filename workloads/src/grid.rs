@@ -55,6 +55,17 @@ impl Grid {
         Self { blocks: blocks as u32, threads: Self::DEFAULT_BLOCK }
     }
 
+    /// The grid of as many threads as the device holds at once: that of a kernel which needs few registers
+    /// and no shared memory leaves no room for anything else. As [`filling`](Self::filling) where the device
+    /// holds any number.
+    pub fn as_many_as_fit(device: &dyn Device) -> Self {
+        let blocks = device.resident_threads() / u64::from(Self::DEFAULT_BLOCK);
+        match u32::try_from(blocks) {
+            Ok(blocks) if blocks > 0 => Self { blocks, threads: Self::DEFAULT_BLOCK },
+            _ => Self::filling(device, u64::MAX),
+        }
+    }
+
     /// Blocks of the grid.
     pub fn blocks(self) -> u32 {
         self.blocks

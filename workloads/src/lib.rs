@@ -20,6 +20,7 @@ pub mod nbody;
 mod program;
 mod run;
 pub mod stress;
+pub mod triad;
 mod words;
 
 pub use grid::Grid;

@@ -28,6 +28,7 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
         arguments::Program::Mst(command) => record(command),
         arguments::Program::Dmr(command) => record(command),
         arguments::Program::Matmul(command) => record(command),
+        arguments::Program::Triad(command) => record(command),
         arguments::Program::Stress(command) => record(command),
         arguments::Program::Fault(command) => record(command),
     }

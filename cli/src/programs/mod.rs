@@ -9,6 +9,7 @@ mod mis;
 mod mst;
 mod nbody;
 mod stress;
+mod triad;
 
 use warptrace_host::Launcher;
 use warptrace_workloads::{Grid, ProgramInfo};
@@ -21,6 +22,7 @@ pub(crate) use self::mis::Mis;
 pub(crate) use self::mst::Mst;
 pub(crate) use self::nbody::Nbody;
 pub(crate) use self::stress::Stress;
+pub(crate) use self::triad::Triad;
 
 /// Seed of generated inputs where none is given; that of the evaluation's inputs.
 const INPUT_SEED: u64 = 1;

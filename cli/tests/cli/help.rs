@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 28] = [
+pub(crate) const COMMANDS: [&[&str]; 29] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -11,6 +11,7 @@ pub(crate) const COMMANDS: [&[&str]; 28] = [
     &["record", "mst"],
     &["record", "dmr"],
     &["record", "matmul"],
+    &["record", "triad"],
     &["record", "fault"],
     &["record", "stress"],
     &["run"],

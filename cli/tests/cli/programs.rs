@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{Folder, run, text};
 
 /// Each program on a small input, and what it says of input and result.
-const PROGRAMS: [(&str, &[&str], &str, &str); 9] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 10] = [
     ("fractal", &["--width", "32", "--depth", "20"], "32 x 32 pixels, depth 20", "every pixel as on the CPU"),
     (
         "nbody",
@@ -28,6 +28,7 @@ const PROGRAMS: [(&str, &[&str], &str, &str); 9] = [
         "from double precision: positions",
     ),
     ("matmul", &["--size", "72"], "matrices of 72 x 72", "exact, by Freivalds' check (5,184 elements)"),
+    ("triad", &["--elements", "700", "--grid", "2x64"], "700 elements, 1 pass", "exact: 700 elements"),
     (
         "stress",
         &["--walks", "70", "--rounds", "4", "--block", "64"],
@@ -85,6 +86,7 @@ fn options_are_in_the_trace() {
     assert_eq!(property("matmul", &["--size", "8", "--seed", "9"], "seed").as_deref(), Some("9"));
     assert_eq!(property("stress", &["--walks", "3", "--seed", "9"], "seed").as_deref(), Some("9"));
     assert_eq!(property("stress", &["--walks", "3", "--block", "32"], "block").as_deref(), Some("32"));
+    assert_eq!(property("triad", &["--elements", "3", "--passes", "2"], "passes").as_deref(), Some("2"));
     assert_eq!(property("mis", &["--graph", "road:64"], "graph").as_deref(), Some("road:64"));
     assert_eq!(property("mst", &["--graph", "road:64", "--grid", "2x64"], "grid").as_deref(), Some("2x64"));
     assert_eq!(property("mst", &["--graph", "road:64"], "grid"), None);
@@ -162,6 +164,9 @@ fn events_are_as_many_as_the_formulas_say() {
     // Eight warps, each with ENTER, 16 steps, and four quadrants that are stored: 128^2 / 2048 * (128 / 8 +
     // 9).
     assert_eq!(events_of(&folder, "matmul", &["--size", "128"]), "200");
+    // Four warps, each with ENTER; of 200 elements 128 are each lane's first, and 72 lanes of three warps have
+    // a second.
+    assert_eq!(events_of(&folder, "triad", &["--elements", "200", "--grid", "2x64"]), "11");
     // One block of four warps, three of them with bodies and two with lanes without: 2 * 4 + 2 * 2 + 3 * (9 +
     // 2).
     assert_eq!(events_of(&folder, "nbody", &["--bodies", "70", "--sources", "9", "--steps", "1"]), "45");

@@ -16,7 +16,7 @@ use warptrace_format::RAW_EVENT_BYTES;
 pub(crate) use self::compressors::COMPRESSORS;
 pub(crate) use self::overview::{Program, programs};
 pub(crate) use self::row::{Kind, Row, read};
-pub(crate) use self::summary::{Measurements, Subject, median};
+pub(crate) use self::summary::{Measurements, Subject, median, percent, spread};
 use self::writer::{Measured, Writer};
 use crate::codecs::{Codec, RAW};
 use crate::machine::{self, Machine};

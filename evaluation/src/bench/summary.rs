@@ -96,14 +96,14 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 /// The largest number less the smallest, over the median; `None` for no numbers.
-fn spread(numbers: Vec<f64>) -> Option<f64> {
+pub(crate) fn spread(numbers: Vec<f64>) -> Option<f64> {
     let largest = numbers.iter().copied().max_by(f64::total_cmp)?;
     let smallest = numbers.iter().copied().min_by(f64::total_cmp)?;
     Some((largest - smallest) / median(numbers)?)
 }
 
 /// A spread as per cent, or a dash where there is none.
-fn percent(spread: Option<f64>) -> String {
+pub(crate) fn percent(spread: Option<f64>) -> String {
     match spread {
         Some(spread) if spread.is_finite() => format!("{:.1}%", spread * 100.0),
         _ => "-".to_owned(),

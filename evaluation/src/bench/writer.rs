@@ -109,7 +109,7 @@ impl Writer {
             raw_bytes,
             bytes,
             file_bytes,
-            setup_s: times.setup.as_secs_f64(),
+            setup_s: (times.setup + times.end).as_secs_f64(),
             kernel_s: times.kernel.as_secs_f64(),
             encoding_s: times.encoding.as_secs_f64(),
             copy_s: times.copy.as_secs_f64(),

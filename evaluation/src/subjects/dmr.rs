@@ -33,6 +33,13 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
+/// A larger mesh.
+pub(super) fn long(selection: &Selection<'_>) -> Case {
+    let points = if selection.quick { 600 } else { 1_000_000 };
+    let name = format!("r1M-like, {} points", crate::table::count(points));
+    case(selection, &name, move || Ok(generate::mesh_r1m_like(points as usize, SEED)?))
+}
+
 /// A refinement on a grid that is the same on every device: its number of threads decides the result.
 pub(super) fn twin(quick: bool) -> Case {
     on_small_grid(if quick { 100 } else { 2_000 })

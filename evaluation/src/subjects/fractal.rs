@@ -36,6 +36,11 @@ pub(crate) fn sizes(quick: bool) -> Vec<(u32, u32)> {
     if quick { QUICK.map(|depth| (128, depth)).into() } else { FULL.map(|(depth, _)| (2048, depth)).into() }
 }
 
+/// A picture that takes a card a quarter of a second.
+pub(super) fn long(quick: bool) -> Case {
+    if quick { case(128, 1024) } else { case(2048, 131_072) }
+}
+
 pub(super) fn twin(quick: bool) -> Case {
     if quick { case(96, 64) } else { case(512, 256) }
 }

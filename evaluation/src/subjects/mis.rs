@@ -33,6 +33,25 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     ]
 }
 
+/// A larger graph. The program mostly carries it to the card.
+pub(super) fn long(selection: &Selection<'_>) -> Case {
+    if selection.quick {
+        return case(selection, "amazon-like, 4,000 nodes", || Ok(generate::amazon0312_like(4_000, SEED)?));
+    }
+    let make = || Ok(generate::amazon0312_like(1 << 20, SEED)?);
+    case(selection, "amazon0312-like, 2^20 nodes", make)
+}
+
+/// A graph of 2^24 nodes. Of the generators' families it is the one with hubs that is made in seconds.
+pub(super) fn huge(selection: &Selection<'_>) -> Case {
+    let (nodes, input) = if selection.quick {
+        (3_000, "internet-like, 3,000 nodes")
+    } else {
+        (1 << 24, "internet-like, 2^24 nodes")
+    };
+    case(selection, input, move || Ok(generate::internet_like(nodes, SEED)?))
+}
+
 /// An input whose counts are compared with hardware counters.
 pub(super) fn fidelity() -> Case {
     let make = || Ok(generate::amazon0312_like(100_000, SEED)?);

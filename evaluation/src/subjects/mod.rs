@@ -8,12 +8,13 @@ mod mis;
 mod mst;
 pub(crate) mod nbody;
 mod stress;
+mod triad;
 
 use std::path::{Path, PathBuf};
 
 use warptrace_workloads::Grid;
 
-use crate::arguments::Target;
+use crate::arguments::{Inputs, Target};
 use crate::subject::Case;
 
 /// Seed of every generated input.
@@ -57,6 +58,36 @@ pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
         (matmul::NAME, matmul::cases(quick)),
         (stress::NAME, stress::cases(quick)),
     ];
+    selected(lists, selection.programs)
+}
+
+/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are compared
+/// on.
+pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
+    let first = |cases: Vec<Case>| cases.into_iter().take(1).collect();
+    let quick = selection.quick;
+    let lists = match inputs {
+        Inputs::Short => vec![
+            (fractal::NAME, first(fractal::cases(quick))),
+            (nbody::NAME, first(nbody::cases(quick))),
+            (mis::NAME, first(mis::cases(selection))),
+            (mst::NAME, first(mst::cases(selection))),
+            (dmr::NAME, first(dmr::cases(selection))),
+        ],
+        Inputs::Long => vec![
+            (fractal::NAME, vec![fractal::long(quick)]),
+            (nbody::NAME, vec![nbody::long(quick)]),
+            (mis::NAME, vec![mis::long(selection)]),
+            (mst::NAME, vec![mst::long(selection)]),
+            (dmr::NAME, vec![dmr::long(selection)]),
+        ],
+        Inputs::Policies => vec![
+            (stress::NAME, stress::cases(quick)),
+            (mis::NAME, vec![mis::huge(selection)]),
+            (nbody::NAME, first(nbody::cases(quick))),
+            (triad::NAME, vec![triad::case(quick)]),
+        ],
+    };
     selected(lists, selection.programs)
 }
 

@@ -24,6 +24,15 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
+/// A larger graph.
+pub(super) fn long(selection: &Selection<'_>) -> Case {
+    if selection.quick {
+        return case(selection, "road-like, 2,025 nodes", || Ok(generate::usa_road_ny_like(2_025, SEED)?));
+    }
+    let make = || Ok(generate::usa_road_ny_like(1 << 20, SEED)?);
+    case(selection, "USA-road-d.NY-like, 2^20 nodes", make)
+}
+
 /// An input whose counts are compared with hardware counters.
 pub(super) fn fidelity() -> Case {
     case(&Selection::default(), "rmat12-like", || Ok(generate::rmat12(SEED)?)).asynchronous()

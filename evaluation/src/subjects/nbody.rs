@@ -63,6 +63,12 @@ pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     }
 }
 
+/// So many steps that a card takes a third of a second.
+pub(super) fn long(quick: bool) -> Case {
+    let (bodies, steps) = if quick { (300, 5) } else { (50_000, 100) };
+    case(Size { steps, ..Size::all_on_all(bodies) })
+}
+
 pub(super) fn twin(quick: bool) -> Case {
     case(Size::all_on_all(if quick { 300 } else { 3_000 }))
 }

@@ -12,3 +12,4 @@ pub mod mis;
 pub mod mst;
 pub mod nbody;
 pub mod stress;
+pub mod triad;

@@ -18,7 +18,7 @@ use warptrace_workloads::mis::{self, MisOptions};
 use warptrace_workloads::mst::{self, MstOptions};
 use warptrace_workloads::nbody::{self, NbodyOptions};
 use warptrace_workloads::stress::{self, StressOptions};
-use warptrace_workloads::{Automatic, ProgramInfo};
+use warptrace_workloads::{Automatic, ProgramInfo, triad};
 
 fn simulator() -> SimDevice {
     SimDevice::new(SimOptions::default())
@@ -146,6 +146,13 @@ fn matmul_takes_the_same_decisions() {
 }
 
 #[test]
+fn triad_takes_the_same_decisions() {
+    let arrays = triad::Arrays::new(500).unwrap();
+    let options = triad::TriadOptions { grid: Some("2x96".parse().unwrap()), ..Default::default() };
+    check(&triad::PROGRAM, |launcher| triad::run(launcher, &arrays, &options).unwrap().a);
+}
+
+#[test]
 fn dmr_takes_the_same_decisions() {
     let mesh = generate::mesh_r1m_like(100, 1).unwrap();
     let options = DmrOptions { grid: Some("2x64".parse().unwrap()), ..DmrOptions::default() };
@@ -200,6 +207,7 @@ fn every_trace_point_placed_by_hand_has_an_automatic_counterpart() {
         &dmr::PROGRAM,
         &matmul::PROGRAM,
         &stress::PROGRAM,
+        &triad::PROGRAM,
     ];
     for program in programs {
         let mapped: Vec<u16> = mapping::of(program).into_values().flatten().collect();

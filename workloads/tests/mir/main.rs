@@ -20,9 +20,9 @@ use std::process::Command;
 use decisions::{Known, Problem, problems};
 use parse::Function;
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
-use warptrace_workloads::{ProgramInfo, dmr, fractal, matmul, mis, mst, nbody, stress};
+use warptrace_workloads::{ProgramInfo, dmr, fractal, matmul, mis, mst, nbody, stress, triad};
 
-const PROGRAMS: [&ProgramInfo; 7] = [
+const PROGRAMS: [&ProgramInfo; 8] = [
     &fractal::PROGRAM,
     &nbody::PROGRAM,
     &mis::PROGRAM,
@@ -30,6 +30,7 @@ const PROGRAMS: [&ProgramInfo; 7] = [
     &dmr::PROGRAM,
     &matmul::PROGRAM,
     &stress::PROGRAM,
+    &triad::PROGRAM,
 ];
 
 /// Lines of operands of `&&` and `||` that make a value: in which file, and what the line has.

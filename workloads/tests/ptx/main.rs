@@ -19,9 +19,9 @@ use std::path::Path;
 use warptrace_build::{ARCHITECTURES, Ptxas};
 use warptrace_host::traced_registers;
 use warptrace_ptx::splice::{Options, Recording, splice};
-use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress};
+use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
 
-const PROGRAMS: [ProgramInfo; 8] = [
+const PROGRAMS: [ProgramInfo; 9] = [
     fractal::PROGRAM,
     nbody::PROGRAM,
     mis::PROGRAM,
@@ -30,6 +30,7 @@ const PROGRAMS: [ProgramInfo; 8] = [
     matmul::PROGRAM,
     fault::PROGRAM,
     stress::PROGRAM,
+    triad::PROGRAM,
 ];
 
 /// Traced kernels whose logs are rings.

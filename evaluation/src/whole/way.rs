@@ -1,0 +1,107 @@
+//! Ways to run a program: untraced, or with a codec and a policy.
+
+use anyhow::Context;
+use warptrace_host::{MemorySize, Policy, SessionOptions};
+
+use crate::codecs::{CODECS, Codec, UNTRACED};
+use crate::record;
+
+/// One way to run a program.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Way {
+    /// Name in tables, and as the command line takes it: `untraced`, `CODEC`, or `CODEC / POLICY`.
+    pub(super) name: String,
+    /// How it is recorded; `None`: not at all.
+    traced: Option<(&'static Codec, Policy)>,
+}
+
+/// The names of the policies.
+const POLICIES: [(&str, Policy); 3] = [
+    ("stop", Policy::Stop),
+    ("stream", Policy::Stream { stall: Policy::STALL, open_runs: false }),
+    ("ring", Policy::Ring),
+];
+
+impl Way {
+    /// The way of this name.
+    pub(super) fn named(name: &str) -> anyhow::Result<Self> {
+        if name == UNTRACED {
+            return Ok(Self { name: name.to_owned(), traced: None });
+        }
+        let (codec, policy) =
+            name.split_once(" / ").map_or((name, None), |(codec, policy)| (codec, Some(policy)));
+        let known = |names: Vec<&str>| names.join("`, `");
+        let codec = CODECS.iter().find(|known| known.name == codec).with_context(|| {
+            let names = known(CODECS.iter().map(|codec| codec.name).collect());
+            format!("there is no codec `{codec}`; there are `{UNTRACED}` and the codecs `{names}`")
+        })?;
+        let policy = match policy {
+            None => codec.policy,
+            Some(policy) => {
+                let found = POLICIES.iter().find(|(name, _)| *name == policy).with_context(|| {
+                    let names = known(POLICIES.iter().map(|(name, _)| *name).collect());
+                    format!("there is no policy `{policy}`; the policies are `{names}`")
+                })?;
+                found.1
+            }
+        };
+        Ok(Self { name: name.to_owned(), traced: Some((codec, policy)) })
+    }
+
+    /// Each codec with each policy, and before them untraced.
+    pub(super) fn with_policies(codecs: &[&str]) -> anyhow::Result<Vec<Self>> {
+        let names = POLICIES
+            .iter()
+            .flat_map(|(policy, _)| codecs.iter().map(move |codec| format!("{codec} / {policy}")));
+        std::iter::once(UNTRACED.to_owned()).chain(names).map(|name| Self::named(&name)).collect()
+    }
+
+    /// Whether nothing is recorded.
+    pub(super) fn is_untraced(&self) -> bool {
+        self.traced.is_none()
+    }
+
+    /// The options of its recordings, if there are any; with the session's own device memory if `memory` is
+    /// not given.
+    pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<SessionOptions> {
+        let (codec, policy) = self.traced?;
+        let mut options = record::session_options(codec, false, u64::MAX);
+        options.policy = policy;
+        options.memory_bytes = memory.map(|MemorySize(bytes)| bytes);
+        Some(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_is_what_its_name_says() {
+        assert!(Way::named(UNTRACED).unwrap().is_untraced());
+        assert_eq!(Way::named(UNTRACED).unwrap().options(None).map(|options| options.policy), None);
+        for (name, policy) in
+            [("raw", Policy::Stop), ("raw / ring", Policy::Ring), ("predict, ring", Policy::Ring)]
+        {
+            let options = Way::named(name).unwrap().options(Some(MemorySize(77))).unwrap();
+            assert_eq!((options.policy, options.memory_bytes), (policy, Some(77)), "{name}");
+        }
+        assert_eq!(Way::named("predict").unwrap().options(None).unwrap().memory_bytes, None);
+        let names: Vec<String> =
+            Way::with_policies(&["raw", "ecl"]).unwrap().into_iter().map(|way| way.name).collect();
+        let expected =
+            ["raw / stop", "ecl / stop", "raw / stream", "ecl / stream", "raw / ring", "ecl / ring"];
+        assert_eq!((names[0].as_str(), &names[1..]), (UNTRACED, &expected.map(String::from)[..]));
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones() {
+        let error = Way::named("zip / stop").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no codec `zip`; there are `untraced` and the codecs `raw`, `ecl`"),
+            "{error}"
+        );
+        let error = Way::named("raw / stall").unwrap_err().to_string();
+        assert_eq!(error, "there is no policy `stall`; the policies are `stop`, `stream`, `ring`");
+    }
+}

@@ -1,0 +1,147 @@
+//! Triad: a = b + factor c over long arrays, by a grid that fills the card exactly.
+//!
+//! The numbers are such that nothing rounds, so [`check()`] demands each element to the last bit.
+
+mod check;
+
+use std::time::Duration;
+
+use warptrace_host::{Buffer, Launcher};
+use warptrace_kernels::triad::at;
+
+pub use self::check::{CheckError, Finding, check};
+use crate::grid::Grid;
+use crate::run::Run;
+use crate::{ProgramInfo, WorkloadError};
+
+/// The program's kernel and trace points.
+pub const PROGRAM: ProgramInfo = ProgramInfo {
+    name: "triad",
+    kernels: &[("triad", "workloads/kernels/src/triad.rs")],
+    points: &[at::POINTS],
+    modules: &[],
+    automatic: Some(&AUTOMATIC),
+};
+
+/// The same with automatic trace points.
+static AUTOMATIC: ProgramInfo = ProgramInfo {
+    name: "triad",
+    kernels: &[("triad_automatic", "workloads/kernels/src/triad.rs")],
+    points: &[],
+    modules: &[warptrace_kernels::triad::automatic::MODULE],
+    automatic: None,
+};
+
+/// Elements of each array where nobody asks for another number.
+pub const DEFAULT_ELEMENTS: u32 = 1 << 20;
+/// Most elements: 4 GiB an array.
+pub const MAX_ELEMENTS: u32 = 1 << 30;
+/// What `c` is multiplied by.
+pub const FACTOR: f32 = 3.0;
+
+/// How to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriadOptions {
+    /// Launches; each computes all of it.
+    pub passes: u32,
+    /// The grid; `None`: as many threads as the card holds at once.
+    pub grid: Option<Grid>,
+}
+
+impl Default for TriadOptions {
+    fn default() -> Self {
+        Self { passes: 1, grid: None }
+    }
+}
+
+/// The arrays that are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrays {
+    b: Vec<f32>,
+    c: Vec<f32>,
+}
+
+impl Arrays {
+    /// Arrays of `elements` small whole numbers.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Option`] for none, or more than [`MAX_ELEMENTS`].
+    pub fn new(elements: u32) -> Result<Self, WorkloadError> {
+        if elements == 0 || elements > MAX_ELEMENTS {
+            let allowed = "an array has 1 to 2^30 elements";
+            return Err(WorkloadError::Option { option: "elements", value: elements.to_string(), allowed });
+        }
+        let numbers = |different: u32| (0..elements).map(|index| (index % different) as f32).collect();
+        Ok(Self { b: numbers(1021), c: numbers(509) })
+    }
+
+    /// Elements of each.
+    pub fn elements(&self) -> usize {
+        self.b.len()
+    }
+
+    /// What element `index` of the result must be.
+    fn expected(&self, index: usize) -> f32 {
+        self.b[index] + FACTOR * self.c[index]
+    }
+}
+
+/// What a run computed.
+#[derive(Clone, Debug)]
+pub struct TriadOutcome {
+    /// The array that was written.
+    pub a: Vec<f32>,
+    /// All kernels' time.
+    pub kernel: Duration,
+    /// Launches.
+    pub launches: u32,
+    /// The grid of each.
+    pub grid: Grid,
+}
+
+/// Computes the array, `options.passes` times.
+///
+/// # Errors
+/// If the device or the recording fails.
+pub fn run(
+    launcher: &mut dyn Launcher,
+    arrays: &Arrays,
+    options: &TriadOptions,
+) -> Result<TriadOutcome, WorkloadError> {
+    let mut run = Run::new(launcher);
+    let grid = options.grid.unwrap_or_else(|| Grid::as_many_as_fit(run.device()));
+    let b = Buffer::upload(run.device(), &arrays.b)?;
+    let c = Buffer::upload(run.device(), &arrays.c)?;
+    // What no thread writes is no number.
+    let a = Buffer::<f32>::filled(run.device(), arrays.elements(), 0xff)?;
+    let call = warptrace_kernels::triad::triad(a.global(), b.global(), c.global(), FACTOR);
+    for _ in 0..options.passes {
+        // SAFETY: three arrays of the same length, which outlive the launch.
+        unsafe { run.launch(&call, &grid.independent()) }?;
+    }
+    let outcome =
+        TriadOutcome { a: a.download(run.device())?, kernel: run.kernel, launches: run.launches, grid };
+    a.free(run.device())?;
+    b.free(run.device())?;
+    c.free(run.device())?;
+    Ok(outcome)
+}
+
+/// The elements of thread `thread` of a grid.
+fn elements_of(elements: u64, grid: Grid, thread: u64) -> u64 {
+    let threads = u64::from(grid.blocks()) * u64::from(grid.threads());
+    elements.saturating_sub(thread).div_ceil(threads)
+}
+
+/// Events of a pass over `elements` elements on a grid: of a warp ENTER, and ELEMENT as often as its first
+/// lane has one, since that has most.
+pub fn expected_events(elements: u64, grid: Grid) -> u64 {
+    let warps = u64::from(grid.blocks()) * u64::from(grid.threads() / 32);
+    (0..warps).map(|warp| 1 + elements_of(elements, grid, warp * 32)).sum()
+}
+
+/// The locations that a thread passes in a pass.
+pub fn lane_locations(elements: u64, grid: Grid, thread: u64) -> impl Iterator<Item = u16> {
+    let rounds = elements_of(elements, grid, thread);
+    std::iter::once(at::ENTER.id()).chain((0..rounds).map(|_| at::ELEMENT.id()))
+}
