@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::LaunchLogs;
 
 use super::{Logs, Room, Session, SessionError};
 use crate::{Begun, LaunchShape, Tracing};
@@ -80,8 +79,8 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
         let still_running = self.running.iter().map(|running| running.launches.len()).sum();
         let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::NoOverlap) };
         let mark = pool.mark();
-        let prepare = |info: &LaunchInfo| info.is_recorded().then(|| pool.prepare(info)).transpose();
-        let logs: Vec<Option<LaunchLogs>> = match infos.iter().map(prepare).collect() {
+        let recorded: Vec<LaunchInfo> = infos.iter().filter(|info| info.is_recorded()).copied().collect();
+        let logs = match pool.prepare(&recorded, still_running > 0) {
             Ok(logs) => logs,
             Err(error) => {
                 pool.take_back(&mark);
@@ -94,14 +93,15 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
             }
         };
         let (recording, placement, chooses) = (self.recording, self.placement, self.window.looks_inside());
+        let mut logs = logs.into_iter();
+        let mut tracing = |info: &LaunchInfo| {
+            let logs = if info.is_recorded() { logs.next() } else { None };
+            logs.map(|logs| Tracing { recording, placement, chooses, logs })
+        };
         let all: Vec<Begun<'_>> = launches
             .iter()
-            .zip(logs)
-            .map(|((call, shape), logs)| Begun {
-                call,
-                shape,
-                tracing: logs.map(|logs| Tracing { recording, placement, chooses, logs }),
-            })
+            .zip(&infos)
+            .map(|((call, shape), info)| Begun { call, shape, tracing: tracing(info) })
             .collect();
         // SAFETY: the caller's promise for the arguments; the pool is prepared for these launches.
         match unsafe { self.device.begin(&all) } {

@@ -45,8 +45,8 @@ const CHUNK_SHARE: u64 = 8;
 /// Parts of log memory, and those of them that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
-/// Part of what launches' logs may take for heads and first segments of launches that may run at the same time.
-const OVERLAP_SHARE: u32 = 2;
+/// Part of what launches' logs may take, for heads and first segments of launches that begin while others run.
+const RESERVE_SHARE: u32 = 4;
 /// Streams of a launch whose logs may take half.
 const FEW_STREAMS: u64 = 8;
 
@@ -218,10 +218,10 @@ impl Division {
         end / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
-    /// Index of the entry after the last one that heads and first segments take of launches that may run at the
-    /// same time.
-    pub(super) fn overlap_end(&self) -> u32 {
-        self.logs_end(u64::MAX) / OVERLAP_SHARE / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
+    /// Index of the first entry that is for heads and first segments of launches that begin while others run.
+    pub(super) fn reserve(&self) -> u32 {
+        let end = self.logs_end(u64::MAX);
+        (end - end / RESERVE_SHARE) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
     /// Launches that the table has room for.

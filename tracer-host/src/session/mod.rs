@@ -362,7 +362,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         }
         let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::Unusable) };
         let mark = pool.mark();
-        let logs = pool.prepare(&info)?;
+        let logs = pool.prepare(&[info], false)?[0];
         let Self { recording, placement, .. } = *self;
         let chooses = self.window.looks_inside();
         let tracing = Tracing { recording, placement, chooses, logs };

@@ -74,8 +74,13 @@ fn launches_that_run_at_once_have_logs_of_their_own() {
     for pair in logs.windows(2) {
         assert!(fixed(&pair[0])[1] <= fixed(&pair[1])[0], "{logs:?}");
     }
-    assert!(logs.iter().all(|each| each.claims_from == logs[0].claims_from));
-    assert!(fixed(&logs[4])[1] <= logs[0].claims_from);
+    // Those that begin while others run have their place behind what can be claimed, and claim with them.
+    let [first, second, others @ ..] = &logs[..] else { panic!("{logs:?}") };
+    assert!(fixed(first)[1] <= first.claims_from && first.claims_from < second.claims_from);
+    for other in others {
+        assert_eq!((other.claims_from, other.claims_end), (second.claims_from, second.claims_end));
+        assert!(other.heads >= second.claims_end, "{other:?}");
+    }
 }
 
 #[test]
@@ -96,23 +101,25 @@ fn a_launch_waits_for_those_of_which_nobody_knows_what_they_need_but_not_for_lon
 
 #[test]
 fn without_room_a_launch_is_refused_and_nothing_is_lost() {
-    let (mut device, may_end) = device((0..3).map(|_| script(&[(0, 0, 1)])).collect());
+    let (mut device, may_end) = device((0..4).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
-    // Two of them do not fit beside each other.
+    // One of them fits beside another, two do not.
+    begin(&mut session, "k", &[40]).unwrap();
     begin(&mut session, "k", &[40]).unwrap();
     let error = begin(&mut session, "k", &[40]).unwrap_err();
-    assert!(matches!(error, SessionError::Busy { running: 1, .. }) && error.is_refusal(), "{error}");
-    assert!(error.to_string().contains("launches before it (1) had not ended after 5ms"), "{error}");
+    assert!(matches!(error, SessionError::Busy { running: 2, .. }) && error.is_refusal(), "{error}");
+    assert!(error.to_string().contains("launches before it (2) had not ended after 5ms"), "{error}");
     // A graph of two cannot be begun at all.
     let error = begin(&mut session, "k", &[40, 40]).unwrap_err();
     assert!(error.is_refusal(), "{error}");
     may_end.store(u64::MAX, Ordering::Relaxed);
     begin(&mut session, "k", &[40]).unwrap();
-    let error = begin(&mut session, "k", &[40, 40]).unwrap_err();
+    let error = begin(&mut session, "k", &[140, 140]).unwrap_err();
     assert!(matches!(error, SessionError::Memory { .. }) && error.is_refusal(), "{error}");
     session.finish().unwrap();
-    assert_eq!(file.contents().0, [(0, 0, 0, event(1)), (1, 0, 0, event(1))]);
+    let of = |launch| (launch, 0, 0, event(1));
+    assert_eq!(file.contents().0, [of(0), of(1), of(2)]);
 }
 
 #[test]
@@ -122,17 +129,17 @@ fn a_launch_too_large_to_have_others_beside_it_is_alone() {
     may_end.store(u64::MAX, Ordering::Relaxed);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
-    for warps in [2, 150, 2, 2] {
+    for warps in [2, 220, 2, 2] {
         begin(&mut session, "k", &[warps]).unwrap();
         assert!(session.look().unwrap());
     }
     session.finish().unwrap();
     assert_eq!(file.contents().0.len(), 4);
     let encoded: Vec<&String> = device.launched.iter().filter(|did| did.starts_with("encode")).collect();
-    assert_eq!(encoded, ["encode 1 of 2", "encode 1 of 150", "encode 2 of 4"]);
+    assert_eq!(encoded, ["encode 1 of 2", "encode 1 of 220", "encode 2 of 4"]);
     let large = device.logs(1);
     assert!(
-        fixed(&large)[1] > device.logs(0).claims_from && large.claims_from >= fixed(&large)[1],
+        fixed(&large)[1] > device.logs(0).claims_end && large.claims_from >= fixed(&large)[1],
         "{large:?}"
     );
 }
