@@ -216,6 +216,9 @@ fn marked(
 /// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call themselves, or
 /// through registers.
 fn deep_kernels(ptx: &str) -> HashSet<String> {
+    if !ptx.contains("call") {
+        return HashSet::new();
+    }
     let Ok(module) = Module::parse(ptx) else { return HashSet::new() };
     let graph = call_graph(&module);
     let is_deep = |kernel: usize| {

@@ -19,12 +19,13 @@
 
 mod emit;
 mod marker;
+mod parallel;
 mod plan;
 mod state;
 mod style;
 mod unchosen;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use warptrace_format::log::MAX_KEY_COUNT;
 
@@ -218,7 +219,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     let mut kernels = Vec::new();
-    let mut copies = String::new();
+    let mut copies = Vec::new();
     if let Some(recording) = options.recording {
         if module.version() < FIRST_VERSION {
             let (major, minor) = FIRST_VERSION;
@@ -226,20 +227,23 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
         }
         let names = recording_functions(&plans);
-        let splicer = Splicer { module: &module, names, recording, options, sync: module.version() > (6, 3) };
+        let registers = options.registers.iter().copied().collect();
+        let sync = module.version() > (6, 3);
+        let splicer = Splicer { module: &module, names, recording, options, registers, sync };
         let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
         let mut definitions = String::new();
         for (function, plan) in functions {
-            copies.push_str(&splicer.prototype(function));
+            copies.push(splicer.prototype(function));
             definitions.push_str(&splicer.function(function, plan)?);
         }
-        copies.push_str(&definitions);
-        for (function, plan) in &plans {
-            if function.is_entry() && wanted(function) && !plan.unreadable {
-                let (kernel, copy) = splicer.kernel(function, plan)?;
-                kernels.push(kernel);
-                copies.push_str(&copy);
-            }
+        copies.push(definitions);
+        let traced = |(function, plan): &&(&Function<'_>, Plan)| {
+            function.is_entry() && wanted(function) && !plan.unreadable
+        };
+        let traced: Vec<_> = plans.iter().filter(traced).collect();
+        for (kernel, copy) in parallel::each(&traced, |(function, plan)| splicer.kernel(function, plan))? {
+            kernels.push(kernel);
+            copies.push(copy);
         }
         // Functions that record use it too, also those that no kernel calls.
         if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
@@ -248,7 +252,11 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     let mut text = edits.apply(text)?;
-    text.push_str(&copies);
+    // At once, with a byte for whoever needs a zero behind it: the text may be long.
+    text.reserve_exact(copies.iter().map(String::len).sum::<usize>() + 1);
+    for copy in copies {
+        text.push_str(&copy);
+    }
     Ok(Spliced { text, kernels })
 }
 
@@ -317,6 +325,8 @@ struct Splicer<'a> {
     names: BTreeSet<&'a str>,
     recording: Recording,
     options: &'a Options<'a>,
+    /// [`Options::registers`] by name.
+    registers: HashMap<&'a str, u32>,
     /// Whether votes name their lanes.
     sync: bool,
 }
@@ -408,8 +418,8 @@ impl Splicer<'_> {
         }
         let loops: &[u16] = if self.recording.counted { &plan.loops } else { &[] };
         emitter.declarations(loops);
-        let limit = self.options.registers.iter().find(|(kernel, _)| *kernel == function.name);
-        if let Some((_, registers)) = limit.filter(|_| !says_registers(function)) {
+        let limit = self.registers.get(function.name);
+        if let Some(registers) = limit.filter(|_| !says_registers(function)) {
             edits.insert(
                 body.open - start,
                 format!(
