@@ -29,7 +29,9 @@ pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{
     CudaDevice, ForeignArguments, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
 };
-pub use device::{Allocation, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
+pub use device::{
+    Allocation, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
