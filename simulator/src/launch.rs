@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use warptrace_device::simt::host::Recording;
+use warptrace_format::chosen::After;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LaunchLogs;
 use warptrace_format::stream::StreamLogs;
@@ -77,6 +78,7 @@ pub struct Launch<'a> {
     pub(crate) dynamic_shared: usize,
     pub(crate) memory: LogMemory,
     pub(crate) recording: Recording,
+    pub(crate) after: Option<After>,
     pub(crate) interaction: Interaction,
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
@@ -94,6 +96,7 @@ impl<'a> Launch<'a> {
             dynamic_shared: 0,
             memory: LogMemory::None,
             recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
+            after: None,
             interaction: Interaction::Independent,
             seed: 0,
             threads: None,
@@ -150,6 +153,13 @@ impl<'a> Launch<'a> {
         if let LogMemory::Streamed { open: to, .. } = &mut self.memory {
             *to = open;
         }
+        self
+    }
+
+    /// Records lanes of a traced launch from some visit of a location on only.
+    #[must_use]
+    pub fn after(mut self, after: Option<After>) -> Self {
+        self.after = after;
         self
     }
 

@@ -1,10 +1,29 @@
-//! Which warps of a launch are recorded: some warps of some blocks.
+//! Which warps of a launch are recorded: some warps of some blocks; and from where on.
 //!
 //! The chosen warps of a launch have an *index*, counted from 0 in the order of warps, chosen ones only.
 //! Device memory (logs, accounts) is laid out by that index, so that warps that are not chosen take none of
 //! it. Everywhere else a warp is named by its number in the launch, chosen or not.
 
+use core::num::NonZeroU32;
+
 use crate::log::LANES;
+
+/// From where on the lanes of a launch are recorded.
+///
+/// Each lane counts how often it comes to [`location`](Self::location). It is recorded from the event on at
+/// which one of the event's lanes comes there for the [`count`](Self::count)th time, that event included; or
+/// from its first event on that it shares with a lane that is recorded. So each event of the trace has all of
+/// its lanes, and what is recorded of a lane is an end of what it does. Lanes tell each other by the events
+/// that they share: nothing is in memory, and no lane waits.
+///
+/// What comes before is no loss, and is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct After {
+    /// The location.
+    pub location: u16,
+    /// Which visit is the first one that is recorded, from 1.
+    pub count: NonZeroU32,
+}
 
 /// The warps of a launch that are recorded. Size 20 bytes, alignment 4; all zero: none.
 ///

@@ -5,6 +5,7 @@ use std::time::Duration;
 use warptrace_device::KernelCall;
 use warptrace_device::simt::host::Recording;
 use warptrace_encode::FlattenJob;
+use warptrace_format::chosen::After;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::{LaunchLogs, LoggedLaunch};
 use warptrace_format::pool::{Claims, PoolDescriptor};
@@ -84,6 +85,17 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
+/// What a traced kernel asks, to record only what is chosen. Nothing, by default: then all of it is recorded.
+/// The code of a kernel depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Choosing {
+    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
+    /// looks.
+    pub warps: bool,
+    /// From where on lanes are recorded; `None`: from their start on.
+    pub after: Option<After>,
+}
+
 /// What a launch records and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracing {
@@ -91,9 +103,8 @@ pub struct Tracing {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
-    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
-    /// looks.
-    pub chooses: bool,
+    /// What the kernel asks.
+    pub chooses: Choosing,
     /// The launch's logs.
     pub logs: LaunchLogs,
 }
@@ -239,7 +250,7 @@ pub trait Device {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
+        tracing: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError>;
 
     /// As [`prepare`](Self::prepare), for launches whose logs are rings
@@ -252,7 +263,7 @@ pub trait Device {
         _kernels: &[&str],
         _recording: Recording,
         _placement: Option<Placement>,
-        _chooses: bool,
+        _chooses: Choosing,
     ) -> Result<(), DeviceError> {
         Err(DeviceError::Unsupported {
             problem: "this device does not keep the latest events: record with another policy".to_owned(),
@@ -269,7 +280,7 @@ pub trait Device {
         _kernels: &[&str],
         _recording: Recording,
         _placement: Option<Placement>,
-        _chooses: bool,
+        _chooses: Choosing,
         _open_runs: bool,
     ) -> Result<(), DeviceError> {
         Err(not_streamed())

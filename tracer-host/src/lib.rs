@@ -27,7 +27,9 @@ pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{CudaDevice, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers};
-pub use device::{Allocation, Begun, Blocks, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing};
+pub use device::{
+    Allocation, Begun, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+};
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};

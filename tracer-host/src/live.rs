@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use warptrace_device::simt::host::Recording;
 use warptrace_format::stream::StreamLogs;
 
-use crate::{DeviceError, Placement};
+use crate::{Choosing, DeviceError, Placement};
 
 /// The most that one read copies.
 pub const MAX_READ: usize = 16 << 20;
@@ -53,9 +53,8 @@ pub struct Streaming {
     pub recording: Recording,
     /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
     pub placement: Option<Placement>,
-    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
-    /// looks.
-    pub chooses: bool,
+    /// What the kernel asks.
+    pub chooses: Choosing,
     /// Whether runs are written when they begin, too (`warptrace_format::stream`).
     pub open_runs: bool,
     /// The launch's logs.

@@ -9,8 +9,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::chosen::{After, ChosenWarps};
+use warptrace_format::file::{LaunchInfo, LocationInfo};
+
+use crate::{Choosing, SessionError};
 
 /// Text that is no part of a window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -180,6 +182,9 @@ pub struct Window {
     pub blocks: BlockChoice,
     /// Warps of each block, by their number in it.
     pub warps: NumberRange,
+    /// In each launch, lanes are recorded only from some visit of a location on. What comes before is not
+    /// counted, and no loss. Neither loops can be counted then, nor runs be written when they begin.
+    pub after: Option<After>,
     /// A launch is recorded only if those before it have recorded fewer events than this, on track 0. A
     /// launch that has begun is recorded to its end. To know the number, the trace is drained after each
     /// launch.
@@ -192,9 +197,28 @@ impl Window {
         *self == Self::default()
     }
 
-    /// Whether blocks or warps are chosen, so that a kernel has to look.
-    pub fn looks_inside(&self) -> bool {
-        (self.blocks, self.warps) != (BlockChoice::ALL, NumberRange::ALL)
+    /// What a kernel has to ask, to record only what is chosen of it.
+    pub fn looks_inside(&self) -> Choosing {
+        let warps = (self.blocks, self.warps) != (BlockChoice::ALL, NumberRange::ALL);
+        Choosing { warps, after: self.after }
+    }
+
+    /// Says what keeps this window from being recorded so: a location that is none of `locations`, if there
+    /// are any, or what needs each event and each run where it begins.
+    pub(crate) fn check(
+        &self,
+        counted: bool,
+        open_runs: bool,
+        locations: &[LocationInfo],
+    ) -> Result<(), SessionError> {
+        let Some(After { location, .. }) = self.after else { return Ok(()) };
+        if counted || open_runs {
+            return Err(SessionError::After);
+        }
+        if locations.is_empty() || locations.iter().any(|known| known.id == location) {
+            return Ok(());
+        }
+        Err(SessionError::NoSuchLocation { id: location })
     }
 
     /// The first name that none of these kernels has.
@@ -255,6 +279,9 @@ impl fmt::Display for Window {
         }
         if self.warps != NumberRange::ALL {
             parts.push(format!("warps {}", self.warps));
+        }
+        if let Some(After { location, count }) = self.after {
+            parts.push(format!("lanes from visit {count} of location {location} on"));
         }
         if let Some(most) = self.max_events {
             parts.push(format!("launches until {most} events"));

@@ -1,13 +1,19 @@
 //! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses]
-//! [registers|shared|local] [untraced]`.
+//! [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
+use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{Options, Placement, Recording, splice};
+
+fn visits(text: &str) -> Option<After> {
+    let (location, count) = text.split_once(':')?;
+    Some(After { location: location.parse().ok()?, count: count.parse().ok()? })
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced]"
+            "usage: splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
                 .into(),
         );
     };
@@ -27,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         architecture: if has("old") { 80 } else { 90 },
         marks: has("marks"),
         chooses: has("chooses"),
+        after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
     };
     let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
     for kernel in &spliced.kernels {

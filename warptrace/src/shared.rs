@@ -12,8 +12,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement, Serve,
-    Streaming, Tracing,
+    Allocation, Choosing, Device, DeviceError, Encoded, FlattenJob, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Serve, Streaming, Tracing,
 };
 
 use crate::Error;
@@ -108,12 +108,25 @@ impl Device for Handle {
         self.0.with(|device| device.resident_threads())
     }
 
+    fn resident_of(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        streaming: &Streaming,
+    ) -> Result<u64, DeviceError> {
+        self.0.with(|device| device.resident_of(call, shape, streaming))
+    }
+
     fn memory(&self) -> u64 {
         self.0.with(|device| device.memory())
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
         self.0.with(|device| device.allocate(bytes))
+    }
+
+    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+        self.0.with(|device| device.allocate_on_host(bytes))
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
@@ -150,9 +163,19 @@ impl Device for Handle {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
+        tracing: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         self.0.with(|device| device.prepare(kernels, tracing))
+    }
+
+    fn prepare_ring(
+        &mut self,
+        kernels: &[&str],
+        recording: Recording,
+        placement: Option<Placement>,
+        chooses: Choosing,
+    ) -> Result<(), DeviceError> {
+        self.0.with(|device| device.prepare_ring(kernels, recording, placement, chooses))
     }
 
     fn prepare_streamed(
@@ -160,7 +183,7 @@ impl Device for Handle {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
         open_runs: bool,
     ) -> Result<(), DeviceError> {
         self.0.with(|device| device.prepare_streamed(kernels, recording, placement, chooses, open_runs))
@@ -190,6 +213,18 @@ impl Device for Handle {
         // SAFETY: nobody uses the device while the answer lives: the session that owns this handle drops it
         // before its call returns, and calls nothing else of this crate's meanwhile.
         unsafe { (*self.0.device.as_ptr()).live() }
+    }
+
+    fn beside(
+        &mut self,
+        memory: Allocation,
+        recording: Recording,
+    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
+        self.0.with(|device| device.beside(memory, recording))
+    }
+
+    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
+        self.0.with(|device| device.flatten(job))
     }
 
     unsafe fn launch_streamed(

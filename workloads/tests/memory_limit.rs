@@ -13,7 +13,7 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
-    Allocation, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, FlattenJob, LaunchShape,
+    Allocation, Choosing, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, FlattenJob, LaunchShape,
     LaunchTime, Launcher, LiveMemory, Placement, Policy, Recording, Serve, Session, SessionError,
     SessionOptions, SimDevice, SimOptions, Streaming, Tracing, Untraced,
 };
@@ -91,7 +91,7 @@ impl Device for Counting {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
+        tracing: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         self.device.prepare(kernels, tracing)
     }
@@ -101,7 +101,7 @@ impl Device for Counting {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
     ) -> Result<(), DeviceError> {
         self.device.prepare_ring(kernels, recording, placement, chooses)
     }
@@ -131,7 +131,7 @@ impl Device for Counting {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
         open_runs: bool,
     ) -> Result<(), DeviceError> {
         self.device.prepare_streamed(kernels, recording, placement, chooses, open_runs)

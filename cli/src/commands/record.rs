@@ -37,10 +37,10 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
 /// Runs a program under a session, checks its result, and says what was recorded.
 fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> {
     let Recorded { program, chosen, recording } = command;
-    let window = chosen.window();
     let properties = program.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
     let mut options = recording.session(properties.collect())?;
     let info = chosen_points(program.info(), recording)?;
+    let window = chosen.window(&info.traced().locations())?;
     if recording.automatic {
         options.properties.push(("points".to_owned(), "automatic".to_owned()));
     }

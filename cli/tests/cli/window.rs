@@ -1,4 +1,4 @@
-//! Recording a part of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--max-events`.
+//! Recording a part of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--after`, `--max-events`.
 
 use serde_json::Value;
 
@@ -131,6 +131,55 @@ fn a_kernel_is_chosen_by_its_name() {
     assert_eq!((code, output.as_str()), (1, ""));
     assert_eq!(errors, "error: no kernel of this program is named `mis`: it has mis_init, mis_find\n");
     assert!(!path.exists());
+}
+
+#[test]
+fn a_window_begins_at_a_visit_of_a_location() {
+    let folder = Folder::new();
+    let record = |name: &str, more: &[&str]| {
+        let more = [&["--walks", "64", "--rounds", "4"], more].concat();
+        let (path, (code, output, errors)) = folder.record_program("stress", name, &more);
+        assert_eq!((code, errors.as_str()), (0, ""), "{more:?}");
+        verified(&path);
+        (events(&path), path, output)
+    };
+    let (all, path, _) = record("all.wtrc", &[]);
+    let info: Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
+    let locations = info["metadata"]["locations"].as_array().unwrap();
+    let round = locations.iter().find(|location| location["name"] == "ROUND").unwrap();
+    let line = format!("kernels/src/stress.rs:{}:2", round["line"]);
+    let (by_name, path, output) = record("name.wtrc", &["--after", "ROUND:2"]);
+    assert!(output.contains("lanes from visit 2 of location"), "{output}");
+    assert!(run(&["info", text(&path)]).1.contains("lanes from visit 2 of location"));
+    assert!(!by_name.is_empty() && by_name.len() < all.len());
+    for (number, location) in [format!("{}:2", round["id"]), line].iter().enumerate() {
+        assert_eq!(record(&format!("{number}.wtrc"), &["--after", location]).0, by_name, "{location}");
+    }
+    // Each lane's first event is one, and so all are recorded; after more visits than there are none.
+    assert_eq!(record("first.wtrc", &["--after", "ENTER:1"]).0, all);
+    assert_eq!(record("none.wtrc", &["--after", "ROUND:5000"]).0, Vec::<String>::new());
+}
+
+#[test]
+fn a_visit_that_cannot_be_is_refused() {
+    for (more, exit, words) in [
+        (&["--after", "STEP"][..], 2, "write a location and a count from 1 on, as in STEP:1000"),
+        (&["--after", "ENTER:0"], 2, "write a location and a count"),
+        (&["--after", ":3"], 2, "write a location and a count"),
+        (&["--after", "NOWHERE:3"], 1, "the program has no location `NOWHERE`; it has "),
+        (&["--after", "99:3"], 1, "the program has no location `99`"),
+        (&["--after", "1:3", "--counted"], 1, "leave counted loops and open runs out"),
+        (
+            &["--after", "1:3", "--policy", "stream", "--open-runs"],
+            1,
+            "leave counted loops and open runs out",
+        ),
+    ] {
+        let (path, (code, _, errors)) = Folder::new().record("a.wtrc", more);
+        assert_eq!(code, exit, "{more:?}: {errors}");
+        assert!(errors.contains(words), "{errors}");
+        assert!(!path.exists(), "{more:?}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //!
 //! The time is a counter of the warp's events.
 
+mod after;
 mod kept;
 mod live;
 mod ring;
@@ -19,9 +20,11 @@ mod track;
 
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
+use warptrace_format::chosen::After;
 use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
 use warptrace_format::stream::passes_power;
 
+use self::after::Awaited;
 use self::track::Track;
 use crate::context::LANES;
 use crate::launch::LogMemory;
@@ -60,6 +63,8 @@ pub(crate) struct WarpRecorder {
     /// Number of the last event.
     clock: u32,
     records: [Record; LANES],
+    /// From where on lanes are recorded; `None`: from their start on.
+    awaited: Option<Awaited>,
     /// The logs of the trace; none if the launch is not traced.
     trace: Option<Box<dyn Track>>,
     /// The logs of its raw twin.
@@ -69,7 +74,7 @@ pub(crate) struct WarpRecorder {
 impl WarpRecorder {
     /// A recorder that records nothing.
     pub(crate) fn off() -> Self {
-        Self { clock: 0, records: [Record::default(); LANES], trace: None, twin: None }
+        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace: None, twin: None }
     }
 
     /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It
@@ -78,8 +83,14 @@ impl WarpRecorder {
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
     /// for as long as the recorder is used. No other recorder is for the same warp.
-    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
+    pub(crate) unsafe fn new(
+        memory: &LogMemory,
+        recording: Recording,
+        after: Option<After>,
+        warp: u32,
+    ) -> Self {
         let mut recorder = Self::off();
+        recorder.awaited = after.map(Awaited::new);
         // SAFETY: the caller's promise.
         recorder.trace = unsafe { track::open(memory, 0, warp) };
         if recording.dual {
@@ -92,6 +103,13 @@ impl WarpRecorder {
     /// Records that the lanes of `mask` came to `location` `count` times in a row.
     pub(crate) fn record(&mut self, location: u16, mask: u32, count: u32) {
         if self.trace.is_none() || location == 0 || mask == 0 || count == 0 {
+            return;
+        }
+        let count = match &mut self.awaited {
+            Some(awaited) => awaited.recorded(location, mask, count),
+            None => count,
+        };
+        if count == 0 {
             return;
         }
         self.clock = self.clock.wrapping_add(1);

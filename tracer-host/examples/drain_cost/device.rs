@@ -7,7 +7,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
+    Allocation, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording,
+    Tracing,
 };
 
 use crate::data::{Launch, Numbers};
@@ -155,7 +156,7 @@ impl Device for Replay {
     fn prepare(
         &mut self,
         _: &[&str],
-        _: Option<(Recording, Option<Placement>, bool)>,
+        _: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{DeviceError, LaunchShape, Recording};
+use crate::{Choosing, DeviceError, LaunchShape, Recording};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
 /// kernels that are loaded. `warptrace-evaluation fidelity` sets it.
@@ -29,21 +29,21 @@ pub fn traced_registers(untraced: u32) -> u32 {
 pub(super) struct Way {
     recording: splice::Recording,
     placement: Option<Placement>,
-    chooses: bool,
+    chooses: Choosing,
     ring: bool,
     streamed: bool,
     open_runs: bool,
 }
 
 impl Way {
-    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
+    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
         let Recording { counted, dual, .. } = recording;
         let recording = splice::Recording { counted, dual };
         Self { recording, placement, chooses, ring: false, streamed: false, open_runs: false }
     }
 
     /// The same with logs that are rings.
-    pub(super) fn ring(recording: Recording, placement: Option<Placement>, chooses: bool) -> Self {
+    pub(super) fn ring(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
         Self { ring: true, ..Self::of(recording, placement, chooses) }
     }
 
@@ -51,7 +51,7 @@ impl Way {
     pub(super) fn streamed(
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
         open_runs: bool,
     ) -> Self {
         Self { streamed: true, open_runs, ..Self::of(recording, placement, chooses) }
@@ -153,7 +153,8 @@ impl Code {
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
-            chooses: way.is_some_and(|way| way.chooses),
+            chooses: way.is_some_and(|way| way.chooses.warps),
+            after: way.and_then(|way| way.chooses.after),
         };
         let Spliced { text, kernels: traced } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;

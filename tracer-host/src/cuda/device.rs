@@ -21,8 +21,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Begun, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement,
-    Recording, Serve, Streaming, Tracing,
+    Allocation, Begun, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their logs
@@ -161,13 +161,13 @@ impl Device for CudaDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
+        tracing: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         self.prepare_drains(recording)?;
         if self.is_foreign() {
-            return Ok(());
+            return foreign_choosing(chooses);
         }
         self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
@@ -177,12 +177,12 @@ impl Device for CudaDevice {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
     ) -> Result<(), DeviceError> {
         self.enter()?;
         self.prepare_drains(recording)?;
         if self.is_foreign() {
-            return Ok(());
+            return foreign_choosing(chooses);
         }
         self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
     }
@@ -250,7 +250,7 @@ impl Device for CudaDevice {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
         open_runs: bool,
     ) -> Result<(), DeviceError> {
         self.enter()?;
@@ -338,6 +338,15 @@ impl Device for CudaDevice {
         // SAFETY: as in `launch`.
         unsafe { self.run(launched, Some(serve)) }
     }
+}
+
+/// Who loads kernels himself has spliced them, too.
+fn foreign_choosing(chooses: Choosing) -> Result<(), DeviceError> {
+    if chooses.after.is_none() {
+        return Ok(());
+    }
+    let problem = "kernels that the program loads itself are recorded from their start on, not from a visit of a location";
+    Err(DeviceError::Unsupported { problem: problem.to_owned() })
 }
 
 impl CudaDevice {

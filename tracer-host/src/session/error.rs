@@ -56,6 +56,17 @@ pub enum SessionError {
         /// The program's kernels.
         known: String,
     },
+    /// The window names a location that the program does not have.
+    #[error("no location of this program has the id {id}")]
+    NoSuchLocation {
+        /// The id.
+        id: u16,
+    },
+    /// Lanes cannot be recorded from a visit of a location on and so as well.
+    #[error(
+        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
+    )]
+    After,
     /// A launch needs more device memory than the session may take.
     #[error("{}", memory_problem(*streams, *needed, *limit))]
     Memory {

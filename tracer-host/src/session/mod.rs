@@ -29,7 +29,7 @@ use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 use self::memory::Division;
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
-use self::metadata::{locations, metadata, module_locations, source_hashes};
+use self::metadata::{metadata, source_hashes};
 pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
 use self::pool::{Pool, Room};
 use self::stream::Streams;
@@ -117,9 +117,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<Self, SessionError> {
         let mut options = options.clone();
         options.properties.extend(source_hashes(program.points, program.modules.iter()));
-        let mut locations = locations(program.points);
-        locations.extend(program.modules.iter().flat_map(module_locations));
-        Self::start_with(device, program.kernels, locations, &options, output)
+        Self::start_with(device, program.kernels, program.locations(), &options, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of a module that `#[warptrace::kernels]` made. The device
@@ -182,6 +180,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         writer::get_ready(&metadata.tracks, &writer_options);
         let tracks = if options.dual { 2 } else { 1 };
         let chooses = options.window.looks_inside();
+        options.window.check(options.counted, options.opens_runs(), &tables.metadata().locations)?;
         let logs = match options.policy {
             Policy::Stop | Policy::Ring if options.pool == PoolMemory::Host => {
                 return Err(SessionError::HostPool);

@@ -5,7 +5,9 @@ use std::time::Duration;
 use warptrace_device::{KernelModule, TracePoints};
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::LocationInfo;
 
+use super::metadata::{locations, module_locations};
 use crate::writer::Compression;
 use crate::{Placement, Window};
 
@@ -18,6 +20,15 @@ pub struct TracedProgram<'a> {
     pub points: &'a [TracePoints],
     /// Modules whose automatic trace points the kernels have; their ids, too, are unique in the program.
     pub modules: &'a [KernelModule],
+}
+
+impl TracedProgram<'_> {
+    /// All locations of the program, as a file has them.
+    pub fn locations(&self) -> Vec<LocationInfo> {
+        let mut locations = locations(self.points);
+        locations.extend(self.modules.iter().flat_map(module_locations));
+        locations
+    }
 }
 
 /// What happens where events do not fit into device memory.
@@ -109,6 +120,13 @@ impl SessionOptions {
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
             properties: Vec::new(),
         }
+    }
+}
+
+impl SessionOptions {
+    /// Whether runs are written when they begin.
+    pub(crate) fn opens_runs(&self) -> bool {
+        matches!(self.policy, Policy::Stream { open_runs: true, .. })
     }
 }
 

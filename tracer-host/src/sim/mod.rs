@@ -19,8 +19,8 @@ use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement,
-    Recording, Serve, Streaming, Tracing, packed,
+    Allocation, Blocks, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Recording, Serve, Streaming, Tracing, packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
@@ -234,7 +234,7 @@ impl Device for SimDevice {
     fn prepare(
         &mut self,
         _: &[&str],
-        _: Option<(Recording, Option<Placement>, bool)>,
+        _: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Device for SimDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
-        _: bool,
+        _: Choosing,
     ) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Device for SimDevice {
         let mut launch = self.untraced(shape);
         if let Some(tracing) = tracing {
             // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
-            launch = unsafe { launch.traced(tracing.logs, tracing.recording) };
+            launch = unsafe { launch.traced(tracing.logs, tracing.recording) }.after(tracing.chooses.after);
         }
         // SAFETY: the caller's promise.
         let kernel = unsafe { run(&self.simulator, self.options.progress.as_ref(), &launch, call)? };
@@ -289,7 +289,7 @@ impl Device for SimDevice {
         _: &[&str],
         _: Recording,
         _: Option<Placement>,
-        _: bool,
+        _: Choosing,
         _: bool,
     ) -> Result<(), DeviceError> {
         self.start_kernel_threads().map(drop)
@@ -331,7 +331,7 @@ impl Device for SimDevice {
         // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
         // `LiveMemory`, which uses atomics.
         let launch = unsafe { self.untraced(shape).streamed(streaming.logs, streaming.recording) };
-        let launch = launch.open_runs(streaming.open_runs);
+        let launch = launch.open_runs(streaming.open_runs).after(streaming.chooses.after);
         self.start_kernel_threads()?;
         let Self { simulator, options, memory, kernel_threads } = self;
         let threads = kernel_threads.as_ref().expect("they were started");

@@ -49,7 +49,7 @@ fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> Streaming {
         slots: SEGMENTS,
         ..StreamLogs::default()
     };
-    Streaming { recording: RECORDING, placement: None, chooses: false, open_runs: false, logs }
+    Streaming { recording: RECORDING, placement: None, chooses: Choosing::default(), open_runs: false, logs }
 }
 
 /// The number of a ticket's segment, and its tag.
@@ -129,7 +129,7 @@ fn run(
 fn logs_are_emptied_while_the_kernel_runs() {
     for threads in [1, 3] {
         let mut device = device(threads);
-        device.prepare_streamed(&["turns"], RECORDING, None, false, false).unwrap();
+        device.prepare_streamed(&["turns"], RECORDING, None, Choosing::default(), false).unwrap();
         let streaming = streaming(&mut device, 60_000_000_000);
         let mut host = Host::default();
         run(&mut device, &streaming, &turns(500, 0), |memory| host.serve(&streaming.logs, memory)).unwrap();

@@ -1,5 +1,7 @@
 //! Windows: their text, and what they choose.
 
+use std::num::NonZeroU32;
+
 use super::*;
 
 fn range(text: &str) -> NumberRange {
@@ -114,18 +116,42 @@ fn stars_stand_for_any_characters() {
 #[test]
 fn a_window_says_what_it_is() {
     assert_eq!(Window::default().to_string(), "everything");
-    assert!(Window::default().is_all() && !Window::default().looks_inside());
+    assert!(Window::default().is_all() && Window::default().looks_inside() == Choosing::default());
     let window = Window {
         kernels: vec!["a".to_owned(), "b*".to_owned()],
         launches: range("3"),
         blocks: "1/4".parse().unwrap(),
         warps: range("..2"),
+        after: Some(After { location: 7, count: NonZeroU32::new(5).unwrap() }),
         max_events: Some(1_000),
     };
     assert_eq!(
         window.to_string(),
-        "kernels a b*, launches 3, blocks 1/4, warps 0..=1, launches until 1000 events"
+        "kernels a b*, launches 3, blocks 1/4, warps 0..=1, lanes from visit 5 of location 7 on, \
+         launches until 1000 events"
     );
-    assert!(!window.is_all() && window.looks_inside());
-    assert!(!Window { blocks: BlockChoice::ALL, warps: NumberRange::ALL, ..window }.looks_inside());
+    assert!(!window.is_all());
+    assert!(window.looks_inside().warps);
+    let whole = Window { blocks: BlockChoice::ALL, warps: NumberRange::ALL, ..window.clone() };
+    assert_eq!(whole.looks_inside(), Choosing { warps: false, after: window.after });
+}
+
+#[test]
+fn a_visit_is_one_of_a_location_that_the_program_has() {
+    let locations = [LocationInfo::new(3, "STEP", ""), LocationInfo::new(4, "END", "")];
+    let after = |location| {
+        let after = Some(After { location, count: NonZeroU32::new(9).unwrap() });
+        Window { after, ..Window::default() }
+    };
+    let problem = |counted, open_runs, location| {
+        after(location).check(counted, open_runs, &locations).unwrap_err().to_string()
+    };
+    assert!(after(3).check(false, false, &locations).is_ok());
+    // Of a program that loads its kernels later nobody knows.
+    assert!(after(5).check(false, false, &[]).is_ok());
+    assert_eq!(problem(false, false, 5), "no location of this program has the id 5");
+    for (counted, open_runs) in [(true, false), (false, true)] {
+        assert!(problem(counted, open_runs, 3).ends_with("leave counted loops and open runs out"));
+        assert!(Window::default().check(counted, open_runs, &locations).is_ok());
+    }
 }

@@ -27,6 +27,7 @@ mod unchosen;
 
 use std::collections::{BTreeSet, HashMap};
 
+use warptrace_format::chosen::After;
 use warptrace_format::log::MAX_KEY_COUNT;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
@@ -87,6 +88,9 @@ pub struct Options<'a> {
     /// Whether traced kernels look which of their warps were chosen (`warptrace_format::chosen`). The others
     /// run the kernel's own instructions. If not, all warps record.
     pub chooses: bool,
+    /// From where on lanes are recorded; `None`: from their start on. Neither loops can be
+    /// [counted](Recording::counted) then, nor [runs be written when they begin](Self::open_runs).
+    pub after: Option<After>,
 }
 
 /// A module with traced kernels.
@@ -163,6 +167,11 @@ pub enum SpliceError {
         /// The variable.
         variable: String,
     },
+    /// Lanes cannot be recorded from a visit on and so as well.
+    #[error(
+        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
+    )]
+    After,
     /// A name that the tracer needs is taken.
     #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
     Reserved {
@@ -191,6 +200,10 @@ pub enum SpliceError {
 /// there, or its records cannot be kept where the options say.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
+    let counted = options.recording.is_some_and(|recording| recording.counted);
+    if options.after.is_some() && (counted || options.streamed && options.open_runs) {
+        return Err(SpliceError::After);
+    }
     if options.recording.is_some() {
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) {
@@ -388,6 +401,7 @@ impl Splicer<'_> {
             is_entry: function.is_entry(),
             with_descriptor,
             chooses: self.options.chooses,
+            after: self.options.after,
             claim,
             counts_loops: counted && !plan.loops.is_empty(),
             // Functions would read a record in which the location is another number.
@@ -474,7 +488,7 @@ impl Splicer<'_> {
                 emitter.loop_tick(location, place.count);
             }
             Marker::Event(location) | Marker::Tick(location, _) if place.count != 0 => {
-                emitter.event(location, place.count);
+                emitter.events(location, place.count);
             }
             _ => {}
         }

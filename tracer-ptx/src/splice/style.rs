@@ -1,5 +1,7 @@
 //! How the sequences of a function are written.
 
+use warptrace_format::chosen::After;
+
 use super::state::Placement;
 
 /// How the atomic that claims a segment stands in a program's loop.
@@ -38,6 +40,8 @@ pub(super) struct Style {
     pub(super) with_descriptor: bool,
     /// Whether the kernel looks which of its warps were chosen to record.
     pub(super) chooses: bool,
+    /// From where on lanes are recorded; `None`: from their start on.
+    pub(super) after: Option<After>,
     /// How segments are claimed.
     pub(super) claim: Claim,
     /// Whether counted loops leave lanes in no run.

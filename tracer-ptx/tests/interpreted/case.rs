@@ -1,14 +1,16 @@
 //! Runs the test kernel, untraced and traced, and checks what comes of it.
 
+use std::borrow::Cow;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::chosen::{After, ChosenWarps};
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
-use crate::model::{Model, Run, events, lanes, of_lane, sequence, steps};
+use crate::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, steps};
 use crate::program::{self, LENGTH, Lane, Mix, begins, ends};
 use crate::rings::read_rings;
 
@@ -97,6 +99,8 @@ pub(crate) struct Traced {
     program: Program,
     /// The warps that record; `None`: all, and the kernel does not ask.
     chosen: Option<ChosenWarps>,
+    /// From where on lanes are recorded; `None`: from their start on.
+    after: Option<After>,
 }
 
 /// What comes of a traced launch.
@@ -128,6 +132,11 @@ impl Traced {
         Self::with(splicing, streamed, false, Some(chosen))
     }
 
+    /// The kernel whose lanes are recorded after so many visits of a location, with these logs.
+    pub(crate) fn after(splicing: Splicing, logs: Options<'static>, chosen: Option<ChosenWarps>) -> Self {
+        Self::spliced(splicing, logs, chosen)
+    }
+
     fn with(splicing: Splicing, streamed: bool, open_runs: bool, chosen: Option<ChosenWarps>) -> Self {
         Self::spliced(splicing, Options { streamed, open_runs, ..Options::default() }, chosen)
     }
@@ -148,7 +157,15 @@ impl Traced {
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self { splicing, open_runs: logs.open_runs, ring: logs.ring, spliced, program, chosen }
+        Self {
+            splicing,
+            open_runs: logs.open_runs,
+            ring: logs.ring,
+            spliced,
+            program,
+            chosen,
+            after: logs.after,
+        }
     }
 
     /// What lists may hold for this kernel.
@@ -272,10 +289,14 @@ impl Traced {
         threads: &'a [Lane],
         shape: Shape,
         observed: &'a Observed,
-    ) -> impl Iterator<Item = (Option<u32>, Model, &'a [Lane])> {
+    ) -> impl Iterator<Item = (Option<u32>, Model, Cow<'a, [Lane]>)> {
         (0..shape.warps()).map(move |warp| {
             let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
-            let model = Model::of(&steps(markers, self.splicing.recording.counted));
+            let mut steps = steps(markers, self.splicing.recording.counted);
+            if let Some(after) = self.after {
+                steps = recorded_after(steps, after);
+            }
+            let model = Model::of(&steps);
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
@@ -283,7 +304,12 @@ impl Traced {
                 None => Some(warp),
                 Some(chosen) => chosen.index(block, in_block),
             };
-            (index, model, &threads[first..][..lane_count])
+            let threads = &threads[first..][..lane_count];
+            let threads = match self.after {
+                None => Cow::Borrowed(threads),
+                Some(_) => Cow::Owned(threads_after(threads, &model.trace)),
+            };
+            (index, model, threads)
         })
     }
 
@@ -294,7 +320,7 @@ impl Traced {
         for (index, model, threads) in self.warps(threads, shape, &outcome.observed) {
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
                 let Some(index) = index else { continue };
-                check_track(&track[index as usize], expected, threads, clock, self.exact());
+                check_track(&track[index as usize], expected, &threads, clock, self.exact());
             }
             all[0].extend(model.trace);
             all[1].extend(model.marks);
@@ -372,6 +398,16 @@ pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clo
         };
         assert_eq!(sorted(&runs), sorted(expected), "entries");
     }
+}
+
+/// Lanes that are to do no more than what is recorded of them: an end of what they do.
+fn threads_after(threads: &[Lane], recorded: &[Run]) -> Vec<Lane> {
+    let end = |(lane, thread): (u32, &Lane)| {
+        let sequence = sequence(recorded, lane);
+        assert!(ends(&thread.sequence, &sequence), "lane {lane}: {sequence:?} of {:?}", thread.sequence);
+        Lane { sequence, ..thread.clone() }
+    };
+    (0..).zip(threads).map(end).collect()
 }
 
 /// Leaves out the runs whose number depends on which markers join: location 2 and the loops' unrolled ticks.

@@ -24,6 +24,7 @@ fn options(placement: Placement) -> Options<'static> {
         registers: &[],
         marks: false,
         chooses: false,
+        after: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
 
+mod after;
 mod case;
 mod chosen;
 mod drainer;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_format::chosen::After;
 use warptrace_format::log::{Entry, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::MarkerEvent;
 use warptrace_ptx::splice::Marker;
@@ -54,6 +55,28 @@ pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -
         }
     }
     steps
+}
+
+/// Leaves the events of a warp that are recorded if lanes are so after some visits of a location. The events
+/// are those of single markers; of one with many visits a part may be recorded.
+pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
+    let mut remaining = [u64::from(after.count.get()); 32];
+    let mut recorded = |run: Run| {
+        let of = |lane: u32| remaining[lane as usize];
+        let least = lanes(run.mask).map(of).min().unwrap_or_default();
+        let visits = if run.location == after.location { run.count } else { 0 };
+        let is_recorded = visits >= least;
+        for lane in lanes(run.mask) {
+            let remaining = &mut remaining[lane as usize];
+            *remaining = if is_recorded { 0 } else { *remaining - visits };
+        }
+        is_recorded.then(|| Run { count: run.count - least.saturating_sub(1), ..run })
+    };
+    let events = steps.into_iter().filter_map(|step| match step {
+        Step::Event(run) => recorded(run).map(Step::Event),
+        Step::Tick(_) | Step::Leave { .. } => unreachable!("loops are not counted"),
+    });
+    events.collect()
 }
 
 /// The runs of a counted loop: one for each step of the lanes' counts.

@@ -106,9 +106,9 @@ impl Traced {
                 let entries: Vec<Entry> = runs.iter().map(|run| run.entry).collect();
                 let found = Track { entries, lost_from: None, complete_from: None, lost };
                 if lost == 0 {
-                    check_track(&found, expected, threads, clock, self.exact());
+                    check_track(&found, expected, &threads, clock, self.exact());
                 } else {
-                    seen.resumed += u64::from(check_rest(&found, expected, threads));
+                    seen.resumed += u64::from(check_rest(&found, expected, &threads));
                 }
                 seen.kept += runs.len() as u64;
                 seen.lost += lost;

@@ -45,6 +45,7 @@ const RING: Options<'static> = Options {
     architecture: 0,
     marks: false,
     chooses: false,
+    after: None,
 };
 
 /// All recordings.

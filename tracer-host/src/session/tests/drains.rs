@@ -6,7 +6,7 @@ use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, options};
 use crate::session::{Session, SessionOptions};
-use crate::{Placement, Recording};
+use crate::{Choosing, Placement, Recording};
 
 #[test]
 fn short_launches_share_one_drain() {
@@ -150,7 +150,7 @@ fn the_device_is_told_what_to_record_before_anything_runs() {
         launch(&mut session, "other").unwrap();
         session.finish().unwrap();
         let kernels = vec!["k".to_owned(), "other".to_owned()];
-        assert_eq!(device.prepared, [(kernels, Some((recording, placement, false)))]);
+        assert_eq!(device.prepared, [(kernels, Some((recording, placement, Choosing::default())))]);
         assert_eq!(device.placements, [placement; 2]);
     }
 }

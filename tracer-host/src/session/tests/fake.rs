@@ -15,8 +15,8 @@ use warptrace_format::log::{
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Begun, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording, Tracing,
-    packed,
+    Allocation, Begun, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording,
+    Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -44,7 +44,7 @@ pub(super) fn event(location: u8) -> Vec<u8> {
 }
 
 /// Kernels that a call of `prepare` names, and how they are to be traced.
-pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>, bool)>);
+pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>, Choosing)>);
 
 /// Memory, and what was asked of the device.
 #[derive(Debug)]
@@ -302,7 +302,7 @@ impl Device for FakeDevice {
     fn prepare(
         &mut self,
         kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, bool)>,
+        tracing: Option<(Recording, Option<Placement>, Choosing)>,
     ) -> Result<(), DeviceError> {
         self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
         Ok(())
@@ -313,7 +313,7 @@ impl Device for FakeDevice {
         kernels: &[&str],
         recording: Recording,
         placement: Option<Placement>,
-        chooses: bool,
+        chooses: Choosing,
     ) -> Result<(), DeviceError> {
         self.prepared_rings += 1;
         self.prepare(kernels, Some((recording, placement, chooses)))

@@ -28,9 +28,7 @@ impl Emitter {
             self.field(32, "%wt_x5", field::FIRST_ENTRIES);
             self.logs().iter().for_each(|log| self.first_segment(*log));
         }
-        self.no_run();
-        emit!(self, "mov.u32 %wt_tl, 0;");
-        emit!(self, "mov.u32 %wt_th, 0;");
+        self.begin_record();
         if self.style.placement == Placement::Shared {
             self.shared_state();
             if self.style.with_descriptor {

@@ -21,6 +21,7 @@ macro_rules! emit {
     }};
 }
 
+mod after;
 mod choose;
 mod ends;
 mod log;

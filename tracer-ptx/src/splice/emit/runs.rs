@@ -5,9 +5,27 @@ use std::fmt::Write;
 use super::{Emitter, HOT_KEY, Log, MAX_KEY_COUNT, RECORD, TRACE, TWIN};
 use crate::splice::state::{Pair, Placement};
 
+/// Visits of one marker that are counted one by one: more than any loop is unrolled.
+const MOST_SINGLE: u32 = 64;
+
 impl Emitter {
+    /// Records `count` events of the lanes that are here at `location`, one after the other. Where visits are
+    /// counted, each of them may be the first that is recorded; of very many, those behind the first ones are
+    /// recorded all or not at all.
+    pub(in crate::splice) fn events(&mut self, location: u16, count: u32) {
+        let single = if self.style.after.is_some_and(|after| after.location == location) {
+            count.min(MOST_SINGLE)
+        } else {
+            0
+        };
+        (0..single).for_each(|_| self.event(location, 1));
+        if count > single {
+            self.event(location, count - single);
+        }
+    }
+
     /// Records `count` events of the lanes that are here at `location`, one after the other.
-    pub(in crate::splice) fn event(&mut self, location: u16, count: u32) {
+    fn event(&mut self, location: u16, count: u32) {
         let done = self.label();
         let mut key = u32::from(location) << 16;
         emit!(self, "activemask.b32 %wt_a;");
@@ -35,6 +53,7 @@ impl Emitter {
         emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
         self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
         emit!(self, "@%wt_r bra {done};");
+        self.leave_unless_recorded(location, count, &done);
         let rewrite = self.style.open_runs.then(|| self.pass(count));
         self.end_run(asks_early);
         if self.style.dual {
@@ -86,7 +105,7 @@ impl Emitter {
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
         // harm, and a lane begins in such a run.)
-        if self.style.counts_loops || self.style.streamed {
+        if self.style.counts_loops || self.style.streamed || self.style.after.is_some() {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
         }
         if let Some(hot) = self.style.hot {
@@ -102,6 +121,9 @@ impl Emitter {
         let key = u32::from(location) << 16 | count;
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
+        if self.style.after.is_some() {
+            emit!(self, "setp.ne.and.u32 %wt_w, %wt_m, 0, %wt_w;");
+        }
         emit!(self, "mov.u32 %wt_tk, {key};");
         self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false, false);
     }

@@ -1,0 +1,123 @@
+//! Lanes that are recorded from some visit of a location on.
+
+use std::num::NonZeroU32;
+
+use warptrace_format::chosen::{After, ChosenWarps};
+use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+
+use crate::case::{Splicing, Traced, text};
+use crate::drainer::Streaming;
+use crate::sequences::{shape, splicings};
+use crate::streams::Seen;
+
+/// From the visit `count` of a location on.
+fn after(location: u16, count: u32) -> After {
+    After { location, count: NonZeroU32::new(count).expect("visits are counted from 1") }
+}
+
+/// The splicings without counted loops, and without marks, which count what is not recorded, too.
+fn without_counts(placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
+    splicings(placement, calls)
+        .filter(|splicing| !splicing.recording.counted && !splicing.marks)
+        .map(|splicing| Splicing { many: 3, ..splicing })
+}
+
+/// Locations that lanes come to often, seldom, several times at one marker, in a function, and never.
+fn cases() -> impl Iterator<Item = After> {
+    let locations = [(1, 1), (1, 3), (50, 2), (3, 1), (2, 3), (41, 4), (60, 1), (20, 5), (77, 1)];
+    locations.into_iter().map(|(location, count)| after(location, count))
+}
+
+/// Runs with each case; answers the events that were recorded, and how often groups came to markers.
+fn check_all(placement: Placement, calls: bool, ring: bool) -> (u64, usize) {
+    let (mut recorded, mut all) = (0, 0);
+    for (number, splicing) in (0..).zip(without_counts(placement, calls)) {
+        for (case, after) in (0..).zip(cases()) {
+            let logs = Options { ring, after: Some(after), ..Options::default() };
+            let shape = shape(number + case, 1 << 12);
+            // Of some launches only one block is looked at.
+            let chosen = ChosenWarps { blocks: 1, ..ChosenWarps::all(1, shape.block_warps()) };
+            let chosen = (case % 3 == 0).then_some(chosen);
+            let shape = if ring { crate::case::Shape { first: 4096, ..shape } } else { shape };
+            let traced = Traced::after(splicing, logs, chosen);
+            let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
+            // Compares logs and results with what the lanes were told to do.
+            let outcome = traced.check(100 * number + case, mix, shape);
+            assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
+            let entries = outcome.tracks[0].iter().flat_map(|track| &track.entries);
+            recorded += entries.map(|entry| u64::from(entry.count)).sum::<u64>();
+            all += outcome.observed.markers.len();
+        }
+    }
+    (recorded, all)
+}
+
+#[test]
+fn lanes_are_recorded_from_a_visit_on() {
+    for (placement, calls) in [
+        (Placement::Registers, false),
+        (Placement::Shared, false),
+        (Placement::Shared, true),
+        (Placement::Local, false),
+    ] {
+        let (recorded, all) = check_all(placement, calls, false);
+        // Some are recorded, and some are not, or this shows little.
+        let share = recorded as f64 / all as f64;
+        assert!(all > 10_000 && (0.1..0.9).contains(&share), "{placement:?}: {recorded} of {all}");
+    }
+}
+
+#[test]
+fn rings_keep_what_is_recorded_from_a_visit_on() {
+    check_all(Placement::Registers, false, true);
+    check_all(Placement::Shared, true, true);
+}
+
+#[test]
+fn lanes_stream_from_a_visit_on() {
+    let mut seen = Seen::default();
+    for (placement, calls) in
+        [(Placement::Registers, false), (Placement::Shared, true), (Placement::Local, false)]
+    {
+        for (number, splicing) in (0..).zip(without_counts(placement, calls)) {
+            for (case, after) in (0..).zip(cases()) {
+                let logs = Options { streamed: true, after: Some(after), ..Options::default() };
+                let shape = shape(number + case, 0);
+                let traced = Traced::after(splicing, logs, None);
+                let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
+                let least = shape.threads() * shape.blocks() * traced.tracks() + 1;
+                traced.stream(100 * number + case, mix, shape, Streaming::patient(least), &mut seen);
+            }
+        }
+    }
+    assert!(seen.lost == 0 && seen.kept > 5_000 && seen.copies > 100, "{seen:?}");
+}
+
+#[test]
+fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_question() {
+    let splicing = without_counts(Placement::Registers, false).next().expect("there is one");
+    let with = |after| {
+        let options = Options { recording: Some(Recording::default()), after, ..Options::default() };
+        splice(&text(splicing), &options).expect("it is spliced").text
+    };
+    assert_ne!(with(None), with(Some(after(1, 2))));
+    // Another location differs in what counts its visits only.
+    let lines = |text: &str| text.lines().filter(|line| line.contains("%wt_tl, %wt_tl,")).count();
+    assert_eq!((lines(&with(None)), lines(&with(Some(after(77, 2))))), (0, 0));
+    assert!(lines(&with(Some(after(1, 2)))) > 0);
+}
+
+#[test]
+fn what_is_not_recorded_event_by_event_is_refused() {
+    let splicing = without_counts(Placement::Registers, false).next().expect("there is one");
+    let counted = Options {
+        recording: Some(Recording { counted: true, dual: false }),
+        after: Some(after(1, 1)),
+        ..Options::default()
+    };
+    let recording = Some(Recording::default());
+    let open = Options { recording, streamed: true, open_runs: true, ..counted };
+    for options in [counted, open] {
+        assert_eq!(splice(&text(splicing), &options).unwrap_err(), SpliceError::After);
+    }
+}
