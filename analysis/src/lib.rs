@@ -34,11 +34,11 @@ mod points;
 mod runs;
 mod selection;
 mod source;
-mod stacks;
 mod tally;
 #[cfg(test)]
 mod testing;
 mod transitions;
+mod trips;
 mod watch;
 pub mod words;
 

@@ -48,7 +48,7 @@ fn distributions(found: &Found) -> BTreeMap<u16, Distribution> {
 }
 
 fn found(nesting: &Nesting) -> BTreeMap<u16, Distribution> {
-    let all = (0..).zip(nesting.trips.0.iter().cloned());
+    let all = nesting.visited.iter().map(|visited| (visited.location, nesting.trips(visited.location)));
     all.filter(|(_, trips)| trips.count() > 0).collect()
 }
 
@@ -120,15 +120,38 @@ fn long_cycles_cost_no_more_than_short_ones() {
 }
 
 #[test]
-fn lanes_share_a_class_again_once_their_loops_are_over() {
+fn lanes_of_an_event_share_an_entry() {
     let mut nesting = Nesting::default();
     nesting.begin();
     let run = |location, mask, times| Item::Run { event: Event { location, mask }, times };
     for item in [run(1, 0xff, 1), run(2, 0xff, 3), run(2, 0xf0, 5), run(4, 0xf0, 1), run(3, 0xff, 1)] {
         nesting.push(&item);
     }
-    let classes = |nesting: &Nesting| nesting.classes.iter().filter(|class| class.lanes != 0).count();
-    assert_eq!(classes(&nesting), 2);
+    assert_eq!(nesting.entries, [0xff, 0xff, 0xf0, 0xff]);
+    nesting.push(&run(1, 0xf, 1));
+    assert_eq!(nesting.entries, [0xff, 0xf0, 0xf0, 0xf0]);
     nesting.push(&run(1, 0xff, 1));
-    assert_eq!(classes(&nesting), 1);
+    assert_eq!(nesting.entries, [0xff]);
+}
+
+/// Lanes that go ways of their own, through many locations.
+fn diverged() -> impl Strategy<Value = Vec<Event>> {
+    let mask =
+        prop_oneof![8 => (0_u32..32).prop_map(|lane| 1 << lane), 1 => any::<u32>().prop_map(|m| m | 1)];
+    let event = (1_u16..300, mask).prop_map(|(location, mask)| Event { location, mask });
+    proptest::collection::vec(event, 1..3000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn lanes_may_have_hundreds_of_entries(events in diverged()) {
+        let mut nesting = Nesting::default();
+        nesting.begin();
+        events.iter().for_each(|&event| nesting.push(&Item::Run { event, times: 1 }));
+        nesting.end();
+        let mut expected = Found::default();
+        naive(&events, &mut expected);
+        prop_assert_eq!(found(&nesting), distributions(&expected));
+    }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use warptrace_decoder::WarpItem;
 use warptrace_format::Event;
+use warptrace_format::codec::Item;
 use warptrace_format::file::LaunchInfo;
 
 use crate::distribution::Distribution;
@@ -79,11 +80,49 @@ struct Current {
     warp: u32,
     /// Lanes that the warp has.
     lanes: u32,
+    /// How many.
+    width: u32,
     counts: Counts,
     path: PathDigest,
     last: u16,
     /// Locations that it came to.
     locations: Vec<u16>,
+}
+
+impl Current {
+    /// Counts `times` visits of the warp.
+    #[inline(always)]
+    fn count(
+        &mut self,
+        event: Event,
+        times: u64,
+        focus: Option<u16>,
+        locations: &mut Vec<Option<Box<AtLocation>>>,
+    ) {
+        let lanes = event.mask.count_ones();
+        let idle = match event.mask & !self.lanes {
+            0 => self.width - lanes,
+            // Lanes that the warp does not have: an odd trace.
+            _ => (self.lanes & !event.mask).count_ones(),
+        };
+        let idle = u64::from(idle).saturating_mul(times);
+        if focus.is_none_or(|focus| focus == event.location) {
+            let lanes = u64::from(lanes).saturating_mul(times);
+            self.counts.add(&Counts { visits: times, lanes, idle });
+        }
+        let at = usize::from(event.location);
+        if locations.len() <= at {
+            locations.resize_with(at + 1, || None);
+        }
+        let location = locations[at].get_or_insert_with(|| Box::new(AtLocation::new()));
+        location.active[lanes as usize] = location.active[lanes as usize].saturating_add(times);
+        location.idle = location.idle.saturating_add(idle);
+        if location.current == 0 {
+            self.locations.push(event.location);
+        }
+        location.current = location.current.saturating_add(times);
+        self.last = event.location;
+    }
 }
 
 /// What one thread counts of one launch.
@@ -112,7 +151,9 @@ impl<'a> Tally<'a> {
     }
 
     /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the analysis.
-    pub(crate) fn take(&mut self, WarpItem { warp, item, .. }: WarpItem<'_>) -> ControlFlow<()> {
+    pub(crate) fn take(&mut self, found: WarpItem<'_>) -> ControlFlow<()> {
+        // Not moved: copied at once, what the decoder has just written in parts is waited for.
+        let (warp, item) = (found.warp, &found.item);
         if let Some(watch) = self.context.watch {
             self.unpublished += 1;
             if self.unpublished == PUBLISHED_AT_ONCE {
@@ -126,34 +167,20 @@ impl<'a> Tally<'a> {
             self.begin_warp(warp);
         }
         let Some(current) = &mut self.current else { return ControlFlow::Continue(()) };
-        let focus = self.context.selection.focus;
-        let times = u64::from(item.times());
-        for event in item.body() {
-            let lanes = event.mask.count_ones();
-            let idle = u64::from((current.lanes & !event.mask).count_ones()).saturating_mul(times);
-            if focus.is_none_or(|focus| focus == event.location) {
-                let lanes = u64::from(lanes).saturating_mul(times);
-                current.counts.add(&Counts { visits: times, lanes, idle });
+        let (focus, locations) = (self.context.selection.focus, &mut self.sums.locations);
+        // Each kind by itself: to read what only the other has would be to wait for the decoder's writes, too.
+        match item {
+            Item::Run { event, times } => current.count(*event, (*times).into(), focus, locations),
+            Item::Cycle { body, times } => {
+                body.iter().for_each(|&event| current.count(event, (*times).into(), focus, locations));
             }
-            let at = usize::from(event.location);
-            if self.sums.locations.len() <= at {
-                self.sums.locations.resize_with(at + 1, || None);
-            }
-            let location = self.sums.locations[at].get_or_insert_with(|| Box::new(AtLocation::new()));
-            location.active[lanes as usize] = location.active[lanes as usize].saturating_add(times);
-            location.idle = location.idle.saturating_add(idle);
-            if location.current == 0 {
-                current.locations.push(event.location);
-            }
-            location.current = location.current.saturating_add(times);
-            current.last = event.location;
         }
         match self.context.renamed {
-            None => current.path.push(&item),
-            Some(renamed) => current.path.push_renamed(&item, renamed, &mut self.body),
+            None => current.path.push(item),
+            Some(renamed) => current.path.push_renamed(item, renamed, &mut self.body),
         }
-        self.sums.transitions.push(&item);
-        self.sums.nesting.push(&item);
+        self.sums.transitions.push(item);
+        self.sums.nesting.push(item);
         ControlFlow::Continue(())
     }
 
@@ -178,7 +205,8 @@ impl<'a> Tally<'a> {
         locations.clear();
         let lanes = launch.lane_mask(warp).unwrap_or(u32::MAX);
         let (counts, path) = (Counts::default(), PathDigest::default());
-        self.current = Some(Current { warp, lanes, counts, path, last: 0, locations });
+        let width = lanes.count_ones();
+        self.current = Some(Current { warp, lanes, width, counts, path, last: 0, locations });
         self.sums.transitions.begin(lanes);
         self.sums.nesting.begin();
     }

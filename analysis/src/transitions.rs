@@ -51,12 +51,15 @@ enum Went {
     Split,
 }
 
+/// Groups from which on those without lanes are removed: the others are at most as many as lanes.
+const MANY_GROUPS: usize = 64;
 /// Entries of the small table in front of that of all edges.
 const RECENT: usize = 512;
 
 /// Counts edges and splits over warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
+    /// In the order of their events. Those whose lanes have all gone on have none.
     groups: Vec<Group>,
     edges: FxHashMap<u32, Steps>,
     /// Edges that were counted lately and are not in `edges` yet, each at the one entry that it can have; empty
@@ -119,27 +122,29 @@ impl Transitions {
     #[inline]
     fn step(&mut self, Event { location, mask }: Event, weight: u64) {
         let mut rest = mask;
-        let mut at = 0;
-        while rest != 0 && at < self.groups.len() {
+        // Most come from one of the last events.
+        for at in (0..self.groups.len()).rev() {
             let group = &mut self.groups[at];
             let lanes = group.lanes & rest;
             if lanes == 0 {
-                at += 1;
                 continue;
             }
             rest &= !lanes;
             group.lanes &= !lanes;
             let from = group.location;
-            let is_split = group.goes_to(location);
-            if group.lanes == 0 {
-                self.groups.swap_remove(at);
-            } else {
-                at += 1;
-            }
-            if is_split {
+            if group.goes_to(location) {
                 add_at(&mut self.splits, from, weight);
             }
             self.edge(from, location, lanes.count_ones(), weight);
+            if rest == 0 {
+                break;
+            }
+        }
+        while self.groups.last().is_some_and(|group| group.lanes == 0) {
+            self.groups.pop();
+        }
+        if self.groups.len() == MANY_GROUPS {
+            self.groups.retain(|group| group.lanes != 0);
         }
         if rest != 0 {
             // Lanes that the warp does not have: a damaged or odd trace, in which they begin here.
@@ -193,7 +198,7 @@ impl Transitions {
     pub(crate) fn end(&mut self, is_whole: bool) {
         let mut groups = std::mem::take(&mut self.groups);
         for mut group in groups.drain(..) {
-            if group.location == OUTSIDE {
+            if group.location == OUTSIDE || group.lanes == 0 {
                 continue;
             }
             if !is_whole {
