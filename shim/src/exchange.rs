@@ -133,7 +133,10 @@ pub(crate) fn exchange(
     let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let deep = deep_kernels(ptx);
-    let implied: HashSet<u16> = implied.into_iter().flat_map(|found| found.points).collect();
+    // Points without a marker, by the one behind which lanes always come to them.
+    let followers: HashMap<u16, Vec<u16>> =
+        implied.into_iter().map(|found| (found.after, found.points)).collect();
+    let implied: HashSet<u16> = followers.values().flatten().copied().collect();
     let has_marker = |point: &&Point| !implied.contains(&point.id);
     // Where the compiler left no lines of its source, those of the PTX stand for them.
     let ptx_name = format!("{}-{first_id}.ptx", names::readable(&kernels[0].name));
@@ -141,6 +144,7 @@ pub(crate) fn exchange(
     let mut functions = Functions::default();
     let locations: Vec<LocationInfo> =
         marked.map(|point| location(point, &ptx_name, &mut functions)).collect();
+    let locations = with_followers(locations, &followers, &points, &ptx_name);
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
@@ -240,6 +244,30 @@ fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>,
     let entries = module.definitions().filter(|function| function.is_entry());
     let wanted = entries.map(|entry| entry.name).filter(|name| settings.wants(name, &names::readable(name)));
     Ok(Some(wanted.map(str::to_owned).collect()))
+}
+
+/// Says of each location which blocks lanes come to next, always and together, if those have no location.
+fn with_followers(
+    mut locations: Vec<LocationInfo>,
+    followers: &HashMap<u16, Vec<u16>>,
+    points: &[Point],
+    ptx_name: &str,
+) -> Vec<LocationInfo> {
+    if followers.is_empty() {
+        return locations;
+    }
+    let by_id: HashMap<u16, &Point> = points.iter().map(|point| (point.id, point)).collect();
+    for location in &mut locations {
+        for point in followers.get(&location.id).into_iter().flatten().filter_map(|id| by_id.get(id)) {
+            let (file, line) = match &point.source {
+                Some(source) => (&*source.file, source.line),
+                None => (ptx_name, clamped(point.ptx_line)),
+            };
+            let what = format!("; then always block {} at {file}:{line}", point.block);
+            location.description.push_str(&what);
+        }
+    }
+    locations
 }
 
 /// Describes a point for the file: where the source has it, or the PTX.

@@ -465,6 +465,25 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
 }
 
 #[test]
+fn a_location_says_which_blocks_always_follow_it() {
+    let mut text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
+    text.push_str(".visible .entry jump()\n{\n bra $next;\n$next:\n ret;\n}\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jump.ptx");
+    std::fs::write(&path, text).expect("a file");
+    let Some(traced) = both(&["dlsym", path.to_str().expect("a plain name")]) else { return };
+    let trace = traced.trace();
+    let locations = &trace.metadata().locations;
+    let of_jump: Vec<&str> = locations
+        .iter()
+        .filter(|location| location.function == "jump")
+        .map(|location| location.description.as_str())
+        .collect();
+    assert_eq!(of_jump.len(), 1, "{of_jump:?}");
+    assert!(of_jump[0].contains("; then always block 1 at "), "{of_jump:?}");
+}
+
+#[test]
 fn what_a_codec_cannot_name_runs_untraced() {
     let Some(built) = built() else { return };
     let mut text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
