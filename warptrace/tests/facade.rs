@@ -153,6 +153,52 @@ fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::
 }
 
 #[test]
+fn several_traces_are_open_at_once() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let (offsets, values, expected) = table(300);
+    let of_thread = |thread: u32| -> Result<(), Box<dyn std::error::Error>> {
+        // Each thread has a device of its own, and on it three traces whose launches take turns.
+        let device = Device::simulator();
+        let (offsets, values) = (device.upload(&offsets)?, device.upload(&values)?);
+        let path = |number: usize| folder.path().join(format!("{thread}-{number}.wtrc"));
+        let mut traces = Vec::new();
+        for number in 0..3 {
+            let builder = device.trace(path(number)).memory(16 << 20);
+            let streams = number == usize::try_from(thread)?;
+            let builder = if streams { builder.streamed(Duration::from_secs(10)) } else { builder };
+            traces.push(builder.start(&sums::MODULE)?);
+        }
+        for _ in 0..2 {
+            for trace in &mut traces {
+                let results = device.zeros::<u32>(300)?;
+                trace.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(300))?;
+                assert_eq!(results.download()?, expected);
+            }
+        }
+        // The last one that was started is the first that ends.
+        let mut recorded = Vec::new();
+        for trace in traces.into_iter().rev() {
+            let summary = trace.finish()?;
+            assert_eq!((summary.launches, summary.lost), (2, 0));
+            recorded.push(summary.recorded);
+        }
+        assert!(recorded[0] > 100 && recorded.iter().all(|events| *events == recorded[0]), "{recorded:?}");
+        for number in 0..3 {
+            let verified = TraceFile::open(path(number))?.verify();
+            assert!(verified.is_ok() && verified.events == recorded[0], "{verified}");
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let of_thread = &of_thread;
+            scope.spawn(move || of_thread(thread).unwrap_or_else(|error| panic!("thread {thread}: {error}")));
+        }
+    });
+    Ok(())
+}
+
+#[test]
 fn calls_that_would_be_undefined_are_refused() -> Result<(), Error> {
     let (device, elsewhere) = (Device::simulator(), Device::simulator());
     let config = LaunchConfig::for_elements(4);
