@@ -91,6 +91,13 @@ pub fn compare([before, after]: [&TraceFile; 2], selection: &Selection) -> Resul
 }
 
 impl Comparison {
+    /// Whether the traces can be compared: warps of both came to a common location, or one has no events.
+    pub fn is_of_one_program(&self) -> bool {
+        let has_events = self.analyses.iter().all(|analysis| analysis.counts.visits > 0);
+        let is_common = |change: &LocationChange| change.before.is_some() && change.after.is_some();
+        !has_events || self.locations.iter().any(is_common)
+    }
+
     /// The greatest change of a location's visits, lanes or idle lane slots, in percent of the first trace's
     /// sum of that figure; infinite where that is 0.
     pub fn greatest_percent(&self) -> f64 {

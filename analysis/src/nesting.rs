@@ -48,7 +48,7 @@ pub(crate) struct Nesting {
     /// For each location id its number in `visited`.
     number_of: Vec<u32>,
     visited: Vec<Visited>,
-    /// Entries that were added since the depth of all stacks was zero or was looked at: no stack is deeper.
+    /// No stack is deeper: the depth of the deepest when it was looked for, and the entries since.
     depth_bound: usize,
     /// The depths of all lanes, once some stack may be deep.
     depths: Option<Box<[u16; LANES]>>,
@@ -129,7 +129,7 @@ impl Nesting {
         };
         let visited = &mut self.visited[usize::from(number)];
         let back = visited.of_stacks(mask);
-        let mut first = mask & !back;
+        let first = mask & !back;
         visited.visit(mask, times);
         // No location is on a stack twice.
         if self.visited.len() > MAX_DEPTH && first != 0 && self.depth_bound >= MAX_DEPTH {
@@ -146,10 +146,7 @@ impl Nesting {
             self.numbers.push(number);
             self.depth_bound += 1;
             if let Some(depths) = &mut self.depths {
-                while first != 0 {
-                    depths[first.trailing_zeros() as usize] += 1;
-                    first &= first - 1;
-                }
+                lanes_of(first).for_each(|lane| depths[lane] += 1);
             }
         }
     }

@@ -140,7 +140,8 @@ impl Transitions {
                 break;
             }
         }
-        while self.groups.last().is_some_and(|group| group.lanes == 0) {
+        // One check, not a loop: how many there are, no processor can guess.
+        if self.groups.last().is_some_and(|group| group.lanes == 0) {
             self.groups.pop();
         }
         if self.groups.len() == MANY_GROUPS {

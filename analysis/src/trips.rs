@@ -51,6 +51,9 @@ impl Visited {
     /// Counts `times` more visits of lanes that have the location on their stacks.
     #[inline]
     pub(crate) fn add(&mut self, lanes: u32, times: u64) {
+        if times == 1 {
+            return self.add_one(lanes);
+        }
         let (mut digit, mut carry, mut rest) = (0, 0, times);
         while (rest != 0 || carry != 0) && digit < DIGITS {
             let more = if rest & 1 == 1 { lanes } else { 0 };
@@ -61,9 +64,28 @@ impl Visited {
             digit += 1;
         }
         self.used = self.used.max(digit);
-        if carry != 0 {
-            // A count stays at the greatest number.
-            self.digits.iter_mut().for_each(|digit| *digit |= carry);
+        self.stay(carry);
+    }
+
+    /// Counts a visit more.
+    #[inline]
+    fn add_one(&mut self, lanes: u32) {
+        let (mut digit, mut carry) = (0, lanes);
+        while carry != 0 && digit < DIGITS {
+            let before = self.digits[digit];
+            self.digits[digit] = before ^ carry;
+            carry &= before;
+            digit += 1;
+        }
+        self.used = self.used.max(digit);
+        self.stay(carry);
+    }
+
+    /// Counts that are beyond the greatest number stay at it.
+    #[inline]
+    fn stay(&mut self, lanes: u32) {
+        if lanes != 0 {
+            self.digits.iter_mut().for_each(|digit| *digit |= lanes);
         }
     }
 

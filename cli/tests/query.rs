@@ -1,12 +1,15 @@
 //! `warptrace query`: SQL against the figures and events that other commands print.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
+#[path = "cli/bad_traces.rs"]
+mod bad_traces;
 #[path = "cli/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the tool")]
 mod support;
 
 use std::path::Path;
 
+use bad_traces::bad_traces;
 use serde_json::{Value, json};
 use support::{Folder, read_with, run, text};
 
@@ -262,6 +265,43 @@ fn lost_events_and_damage_are_said() {
     std::fs::write(&cut, &bytes[..bytes.len() - 60]).unwrap();
     let (code, table, _) = run(&["query", sql, text(&cut)]);
     assert!(code == 0 && table.lines().next().unwrap().contains("INCOMPLETE trace"), "{table}");
+}
+
+#[test]
+fn each_kind_of_bad_file_is_told() {
+    let folder = Folder::new();
+    for (lack, path) in bad_traces(&folder) {
+        for format in ["table", "csv", "json"] {
+            let sql = "select name, location, count(*) as n from events group by 1, 2 order by 2";
+            let (code, output, errors) = run(&["query", sql, text(&path), "--format", format]);
+            assert!(!errors.contains("panicked"), "{lack:?}: {errors}");
+            if let Some([start, part]) = lack.error(&path) {
+                let start =
+                    if start == "error: cannot " { format!("error: {}: ", text(&path)) } else { start };
+                assert_eq!(code, 1, "{format} {lack:?}: {output}");
+                assert!(errors.starts_with(&start) && errors.contains(&part), "{format} {lack:?}: {errors}");
+                assert!(!output.contains("trace"), "{format} {lack:?}: {output}");
+                continue;
+            }
+            assert_eq!(code, 0, "{format} {lack:?}: {errors}");
+            let first = if format == "table" { &output } else { &errors }.lines().next().unwrap_or_default();
+            match lack.incomplete() {
+                Some(part) => {
+                    assert!(first.contains("INCOMPLETE trace, ") && first.contains(part), "{first}")
+                }
+                None => assert_eq!(first.contains("whole trace, "), format == "table", "{lack:?}: {first}"),
+            }
+        }
+    }
+    // Without a table of locations names are not known, and without events nothing is counted.
+    let bare = folder.at("bare.wtrc");
+    let rows = ask("select name, location, count(*) as n from events group by 1, 2 order by 2", &[&bare]);
+    assert_eq!(
+        rows,
+        [json!({ "name": null, "location": 7, "n": 2 }), json!({ "name": null, "location": 9, "n": 1 })]
+    );
+    let empty = folder.at("empty.wtrc");
+    assert_eq!(ask("select count(*) as n from events", &[&empty]), [json!({ "n": 0 })]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use warptrace_analysis::kernel_name;
+use warptrace_analysis::{AnalysisError, kernel_name};
 use warptrace_decoder::{WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
@@ -165,7 +165,7 @@ impl Batch {
             }
             ControlFlow::Continue(())
         });
-        let mut flow = flow.map_err(|error| named.error(error))?;
+        let mut flow = flow.map_err(|error| named.error(AnalysisError::from(error)))?;
         if let Some(last) = pending
             && flow.is_continue()
         {
@@ -217,7 +217,7 @@ impl Batch {
             }
             ControlFlow::Continue(())
         });
-        let mut flow = flow.map_err(|error| named.error(error))?;
+        let mut flow = flow.map_err(|error| named.error(AnalysisError::from(error)))?;
         if flow.is_continue() {
             flow = tally.drain(&mut |row| give(self, row, sink));
         }

@@ -52,6 +52,10 @@ pub struct Base<'a> {
 pub struct Report {
     /// The page: HTML with everything that it needs, at most [`MAX_BYTES`] bytes.
     pub html: String,
+    /// What the trace lacks, in a sentence; `None` if it is whole. The page says it first.
+    pub lacks: Option<String>,
+    /// Whether there is an event on the page.
+    pub has_events: bool,
     /// What could not be shown and why, a sentence each. The page says it, too.
     pub notes: Vec<String>,
 }
@@ -132,7 +136,7 @@ impl Parts<'_> {
             changes,
             json,
         };
-        Ok(Report { html: page.render()?, notes })
+        Ok(Report { html: page.render()?, lacks: words::missing(&analysis.losses), has_events, notes })
     }
 
     /// How the trace was recorded, and what of it is shown.

@@ -60,9 +60,7 @@ pub(crate) fn compared<'a>(
 ) -> Result<Compared<'a>, ReportError> {
     let traces = [base.trace, trace];
     let comparison = compare(traces, &options.selection)?;
-    let is_common = |change: &LocationChange| change.before.is_some() && change.after.is_some();
-    let has_events = comparison.analyses.iter().all(|analysis| analysis.counts.visits > 0);
-    if has_events && !comparison.locations.iter().any(is_common) {
+    if !comparison.is_of_one_program() {
         return Err(ReportError::NothingInCommon { trace: options.name.clone(), base: base.name.to_owned() });
     }
     Ok(Compared { traces, base: base.name.to_owned(), comparison })

@@ -37,6 +37,12 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let base = base.as_ref().map(|trace| Base { trace, name: &base_name });
     let page = report(&trace, &options, base)
         .with_context(|| format!("cannot report on {}", command.file.display()))?;
+    if let Some(lacks) = &page.lacks {
+        eprintln!("warning: {lacks}");
+    }
+    if !page.has_events {
+        eprintln!("note: there are no events to show; `warptrace info` says what was recorded");
+    }
     if output == Path::new("-") {
         std::io::stdout().write_all(page.html.as_bytes())?;
     } else {

@@ -1,14 +1,9 @@
 //! How the commands that say what warps did read: first lines, rows, errors.
 
-use std::path::Path;
-
 use serde_json::Value;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::answers_figures::{decoded, json};
+use crate::bad_traces::without_table;
 use crate::support::{Folder, run, text};
 
 /// A picture whose warps part: 128 warps in 16 blocks.
@@ -160,24 +155,6 @@ fn a_damaged_trace_is_an_error_that_names_the_remedy() {
             "{errors}"
         );
     }
-}
-
-/// Writes a trace without a table of locations, of one warp with these events.
-fn without_table(path: &Path, events: &[[u8; 6]]) {
-    let metadata =
-        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
-    let file = std::fs::File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-    let (recorded, payload) = (events.len() as u64, events.concat());
-    if recorded > 0 {
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: recorded as u32, payload: &payload };
-        writer.write_chunks(0, &[chunk]).unwrap();
-    }
-    let chunks = u32::from(recorded > 0);
-    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
-    writer.finish().unwrap();
 }
 
 #[test]

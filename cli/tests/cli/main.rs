@@ -5,6 +5,8 @@ mod answers;
 mod answers_duckdb;
 mod answers_figures;
 mod arguments;
+mod bad_files;
+mod bad_traces;
 mod decode;
 mod export;
 mod faults;

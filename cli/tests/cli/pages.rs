@@ -11,7 +11,12 @@ use std::path::{Path, PathBuf};
 use crate::support::{Folder, tool};
 
 /// The pages, and how many outputs each shows at least.
-const PAGES: [(&str, usize); 3] = [("README.md", 3), ("docs/users/tour.md", 6), ("docs/users/answers.md", 8)];
+const PAGES: [(&str, usize); 4] = [
+    ("README.md", 3),
+    ("docs/users/tour.md", 6),
+    ("docs/users/answers.md", 8),
+    ("docs/users/answers-examples.md", 2),
+];
 const BLOCK: &str = "```console\n";
 const COMMAND: &str = "$ warptrace ";
 /// Lines of `record` that have times.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use crate::bad_traces::{Lack, bad_traces};
 use crate::support::{Folder, run, text};
 
 /// A program in a terminal of its own, and what that terminal shows.
@@ -245,5 +246,34 @@ fn what_cannot_be_shown_is_said_in_a_sentence() {
         assert_eq!(terminal.end(), 1);
         terminal.wait_for(&["error: ", words]);
         assert!(!terminal.is_full_screen());
+    }
+}
+
+#[test]
+fn each_kind_of_bad_file_is_told_on_the_screen() {
+    let folder = Folder::new();
+    for (lack, path) in bad_traces(&folder) {
+        let mut terminal = Terminal::of(&path);
+        if matches!(lack, Lack::File | Lack::Trace) {
+            assert_eq!(terminal.end(), 1);
+            terminal.wait_for(&["error: cannot open"]);
+            continue;
+        }
+        let words = match lack {
+            Lack::Sound => "`warptrace",
+            Lack::AnyEvent => "no events",
+            Lack::Locations => "locations that the trace's table does not have",
+            _ => lack.incomplete().unwrap(),
+        };
+        terminal.wait_for(&["1 source", words]);
+        let screen = terminal.settled();
+        let first = screen.lines().next().unwrap();
+        match lack {
+            Lack::Sound => assert!(first.starts_with("cannot analyse damaged.wtrc: "), "{screen}"),
+            Lack::AnyEvent | Lack::Locations => assert!(!screen.contains("INCOMPLETE"), "{screen}"),
+            _ => assert!(first.starts_with("INCOMPLETE trace: "), "{lack:?}: {screen}"),
+        }
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0, "{lack:?}");
     }
 }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::bail;
 use serde_json::json;
-use warptrace_analysis::{Comparison, Counts, LocationChange, Parting, compare};
+use warptrace_analysis::{Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare};
 use warptrace_decoder::TraceFile;
 
 use super::words::{Names, changes, losses, warp};
@@ -23,7 +23,19 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     let [before, after] = [open(&command.before)?, open(&command.after)?];
     let traces = [&before, &after];
     let paths = || format!("cannot compare {} with {}", command.before.display(), command.after.display());
-    let comparison = compare(traces, &command.selected.selection()).with_context(paths)?;
+    let selection = command.selected.selection();
+    let comparison = compare(traces, &selection).map_err(|error| {
+        let is_first = analyse(&before, &selection).is_err();
+        let path = if is_first { &command.before } else { &command.after };
+        anyhow::Error::new(error).context(path.display().to_string()).context(paths())
+    })?;
+    if !comparison.is_of_one_program() {
+        bail!(
+            "{}: no location of the one is in the other: they are not of the same program, or one has no table of \
+             locations; `warptrace info` lists the locations of a trace",
+            paths()
+        );
+    }
     let percent = comparison.greatest_percent();
     let is_above = command.fail_above.is_some_and(|limit| percent > limit);
     let printed = if command.json {
@@ -96,6 +108,9 @@ fn text(
     if !are_whole {
         say!("{finding}")?;
     }
+    if has_other_kernels(comparison) {
+        say!("no kernel has the same name in both traces: are they of the same program?")?;
+    }
     let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
     let mut rows: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
     let weight = |[before, after]: [Counts; 2]| {
@@ -123,6 +138,13 @@ fn text(
         print_rows(&table(&columns, rows), more)?;
     }
     Ok(())
+}
+
+/// Whether both traces have kernels, but none in common.
+fn has_other_kernels(comparison: &Comparison) -> bool {
+    let [before, after] = comparison.analyses.each_ref().map(|analysis| &analysis.kernels);
+    let is_there = |kernel: &KernelFigures| after.iter().any(|other| other.kernel == kernel.kernel);
+    !before.is_empty() && !after.is_empty() && !before.iter().any(is_there)
 }
 
 fn said(percent: f64) -> String {
