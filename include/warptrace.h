@@ -27,8 +27,8 @@ static inline int warptrace_begin(const char *file)
     return begin ? begin(file) : WARPTRACE_NOT_TRACED;
 }
 
-// Ends what is being recorded, after launches that still run have ended (it waits for them up to five seconds).
-// Kernels that are launched from now on run untraced.
+// Ends what is being recorded, after launches that still run have ended (it waits up to five seconds for those that
+// are recorded; freeing memory waits for all others). Kernels that are launched from now on run untraced.
 static inline int warptrace_end(void)
 {
     int (*end)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "warptrace_end");

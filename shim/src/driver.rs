@@ -32,6 +32,13 @@ pub(crate) fn current_context() -> Option<*mut c_void> {
     (ok(answer) && !context.is_null()).then_some(context.cast())
 }
 
+/// The device of the current context.
+pub(crate) fn current_device() -> Option<c_int> {
+    let mut device = 0;
+    // SAFETY: writes a number.
+    ok(unsafe { sys::cuCtxGetDevice(&raw mut device) }).then_some(device)
+}
+
 /// The driver's version, 13000 for CUDA 13.0.
 pub(crate) fn version() -> Option<c_int> {
     let mut version = 0;
@@ -139,21 +146,23 @@ pub(crate) fn is_capturing(stream: *mut c_void) -> bool {
 }
 
 /// While this lives, calls of the thread do not spoil captures of the program's other streams.
-pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
+pub(crate) struct Relaxed(Option<sys::CUstreamCaptureMode>);
 
 impl Relaxed {
     pub(crate) fn enter() -> Self {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: exchanges the thread's mode.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
-        Self(mode)
+        let answer = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+        Self(ok(answer).then_some(mode))
     }
 }
 
 impl Drop for Relaxed {
     fn drop(&mut self) {
-        // SAFETY: gives the thread's mode back.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
+        if let Some(mode) = &mut self.0 {
+            // SAFETY: gives the thread's mode back.
+            let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(mode) };
+        }
     }
 }
 

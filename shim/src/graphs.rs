@@ -4,7 +4,7 @@
 //! driver takes such changes by the nodes of the graph from which the executable one was made: so that graph is kept
 //! while the other is there, even if the program destroys it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
@@ -37,8 +37,10 @@ pub(crate) struct Graphs {
 pub(crate) struct Executable {
     graph: usize,
     pub(crate) nodes: Vec<Node>,
-    /// Kernels that run untraced, and why.
-    pub(crate) skipped: Vec<(String, String)>,
+    /// Kernels that run untraced, and why, by their nodes.
+    pub(crate) skipped: BTreeMap<usize, (String, String)>,
+    /// Nodes that are switched off.
+    disabled: HashSet<usize>,
 }
 
 /// A node with a kernel that has a traced copy.
@@ -51,7 +53,6 @@ pub(crate) struct Node {
     /// The arguments' bytes, at their offsets.
     arguments: Vec<u8>,
     pub(crate) is_cooperative: bool,
-    pub(crate) is_enabled: bool,
     /// Whether the executable graph has the traced copy in this node.
     pub(crate) is_traced: bool,
 }
@@ -66,6 +67,15 @@ unsafe impl Send for Parameters {}
 impl Graphs {
     pub(crate) fn executable(&self, handle: Handle) -> Option<Arc<Mutex<Executable>>> {
         self.executable.get(&(handle as usize)).cloned()
+    }
+
+    /// All that were made of a graph that has this node, with their handles.
+    pub(crate) fn of_node(&self, node: Handle) -> Vec<(Handle, Arc<Mutex<Executable>>)> {
+        let all = self.executable.iter();
+        let has =
+            all.filter(|(_, found)| lock(found).nodes.iter().any(|known| known.handle == node as usize));
+        has.map(|(handle, found)| (std::ptr::with_exposed_provenance_mut(*handle), Arc::clone(found)))
+            .collect()
     }
 
     /// Takes note of a graph that can be launched.
@@ -140,8 +150,9 @@ impl Executable {
                     }
                 }
                 CHILD | CONDITIONAL => {
-                    found
-                        .skip("kernels of a graph in a graph".to_owned(), "they are not recorded".to_owned());
+                    let what =
+                        ("kernels of a graph in a graph".to_owned(), "they are not recorded".to_owned());
+                    found.skipped.insert(node as usize, what);
                 }
                 _ => {}
             }
@@ -149,8 +160,9 @@ impl Executable {
         found
     }
 
-    fn skip(&mut self, kernel: String, reason: String) {
-        self.skipped.push((kernel, reason));
+    /// The nodes that are launched, by their places.
+    pub(crate) fn enabled(&self) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter(|(_, node)| !self.disabled.contains(&node.handle))
     }
 
     /// Takes note of a node's parameters, which are the program's own.
@@ -161,17 +173,15 @@ impl Executable {
         // SAFETY: the caller's promise.
         let found = unsafe { Node::of(state, node, parameters) };
         let known = self.nodes.iter().position(|known| known.handle == node as usize);
+        self.skipped.remove(&(node as usize));
         match (found, known) {
-            (Ok(found), Some(at)) => {
-                let is_enabled = self.nodes[at].is_enabled;
-                self.nodes[at] = Node { is_enabled, ..found };
-            }
+            (Ok(found), Some(at)) => self.nodes[at] = found,
             (Ok(found), None) => self.nodes.push(found),
-            (Err((kernel, reason)), known) => {
+            (Err(why), known) => {
                 if let Some(at) = known {
                     self.nodes.remove(at);
                 }
-                self.skip(kernel, reason);
+                self.skipped.insert(node as usize, why);
             }
         }
     }
@@ -183,33 +193,33 @@ impl Executable {
         self.nodes = left;
         let gone: Vec<Node> = gone;
         for node in gone {
-            self.skip(
-                node.function.readable().to_owned(),
-                "its node was changed in a way that is not read".to_owned(),
-            );
+            let reason = "its node was changed in a way that is not read".to_owned();
+            self.skipped.insert(node.handle, (node.function.readable().to_owned(), reason));
         }
     }
 
     /// Takes note that a node is switched on or off.
     pub(crate) fn enable(&mut self, node: Handle, is_enabled: bool) {
-        if let Some(known) = self.nodes.iter_mut().find(|known| known.handle == node as usize) {
-            known.is_enabled = is_enabled;
+        if is_enabled {
+            self.disabled.remove(&(node as usize));
+        } else {
+            self.disabled.insert(node as usize);
         }
     }
 
-    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Nodes for which
-    /// that fails are not touched again.
+    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Tells whether all
+    /// have them.
     ///
     /// # Safety
     /// It is this executable graph.
-    pub(crate) unsafe fn restore(&mut self, handle: Handle, wanted: impl Fn(usize) -> bool) {
+    pub(crate) unsafe fn restore(&mut self, handle: Handle, wanted: impl Fn(usize) -> bool) -> bool {
         for (at, node) in self.nodes.iter_mut().enumerate() {
             if node.is_traced && wanted(at) {
                 // SAFETY: the caller's promise; the node is one of it.
-                unsafe { node.put(handle, None) };
-                node.is_traced = false;
+                node.is_traced = unsafe { node.put(handle, None) } != SUCCESS;
             }
         }
+        !self.nodes.iter().enumerate().any(|(at, node)| node.is_traced && wanted(at))
     }
 }
 
@@ -235,19 +245,20 @@ impl Node {
         let arguments = unsafe { arguments_of(kernel, parameters) }
             .ok_or_else(|| skipped("its node's arguments cannot be read".to_owned()))?;
         let own = NodeParameters { kernelParams: null_mut(), extra: null_mut(), ..*parameters };
-        let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-        // SAFETY: a kernel node; the value is a union as large as the driver writes.
-        let is_cooperative = unsafe {
-            let cooperative = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-            let answer = sys::cuGraphKernelNodeGetAttribute(handle.cast(), cooperative, value.as_mut_ptr());
-            answer as u32 == SUCCESS && value.assume_init().cooperative != 0
+        // SAFETY: the caller's promise.
+        let [is_cooperative, is_updatable] = unsafe {
+            use sys::CUlaunchAttributeID as A;
+            [A::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, A::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE]
+                .map(|attribute| has_attribute(handle, attribute))
         };
+        if is_updatable {
+            return Err(skipped("kernels may change its node".to_owned()));
+        }
         Ok(Self {
             handle: handle as usize,
             own: Parameters(own),
             arguments,
             is_cooperative,
-            is_enabled: true,
             is_traced: false,
             function,
         })
@@ -279,6 +290,19 @@ impl Node {
                 &raw const own,
             ) as u32
         }
+    }
+}
+
+/// Tells whether a node has an attribute whose value begins with a number that is not 0.
+///
+/// # Safety
+/// A kernel node.
+unsafe fn has_attribute(node: Handle, attribute: sys::CUlaunchAttributeID) -> bool {
+    let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
+    // SAFETY: the caller's promise; the value is a union as large as the driver writes, and all bits are valid.
+    unsafe {
+        let answer = sys::cuGraphKernelNodeGetAttribute(node.cast(), attribute, value.as_mut_ptr());
+        answer as u32 == SUCCESS && value.assume_init().cooperative != 0
     }
 }
 

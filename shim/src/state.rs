@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) traces: Mutex<Traces>,
     /// Tells the thread that looks at traces that something was launched.
     pub(crate) launched: Condvar,
+    /// Tells the process's end that all traces are ended.
+    pub(crate) finished: Condvar,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
 }
@@ -40,6 +42,7 @@ pub(crate) fn state() -> Option<&'static State> {
             registry: Mutex::default(),
             traces: Mutex::new(Traces::paused(settings.manual)),
             launched: Condvar::new(),
+            finished: Condvar::new(),
             graphs: Mutex::default(),
             summary: Mutex::new(Summary::new(settings.report.clone(), process)),
             settings,
@@ -83,8 +86,8 @@ pub(crate) struct Function {
     readable: Arc<OnceLock<String>>,
     /// Launches that were recorded.
     recorded: Arc<AtomicU64>,
-    /// Whether the copy was loaded with it.
-    loaded: Arc<AtomicBool>,
+    /// Contexts in which the copy was loaded with it.
+    loaded: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Function {
@@ -99,20 +102,25 @@ impl Function {
         self.readable.get_or_init(|| names::readable(&self.name))
     }
 
-    /// Checks that so many launches of it are not recorded yet.
+    /// Checks that so many launches of it are not recorded yet, with `more` that are about to be.
     ///
     /// # Errors
     /// If they are: a sentence that says so.
-    pub(crate) fn check_launches(&self, most: Option<u64>) -> Result<(), String> {
-        match most.filter(|most| self.recorded.load(Ordering::Relaxed) >= *most) {
+    pub(crate) fn check_launches(&self, most: Option<u64>, more: u64) -> Result<(), String> {
+        match most.filter(|most| self.recorded.load(Ordering::Relaxed) + more >= *most) {
             Some(most) => Err(format!("recorded were its first {most}, as --launches asks")),
             None => Ok(()),
         }
     }
 
-    /// Tells whether the copy was loaded, and takes note that it is.
-    pub(crate) fn is_loaded(&self) -> bool {
-        self.loaded.swap(true, Ordering::Relaxed)
+    /// Tells whether the copy was loaded in a context, and takes note that it is.
+    pub(crate) fn is_loaded(&self, context: *mut c_void) -> bool {
+        let mut loaded = lock(&self.loaded);
+        let is_known = loaded.contains(&(context as usize));
+        if !is_known {
+            loaded.push(context as usize);
+        }
+        is_known
     }
 
     /// Takes note that a launch was recorded.

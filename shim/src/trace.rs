@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
@@ -91,8 +91,12 @@ pub(crate) struct Request<'a> {
 #[derive(Default)]
 pub(crate) struct Traces {
     contexts: HashMap<usize, Context>,
+    /// Devices of contexts whose traces have ended, for the next ones.
+    devices: HashMap<usize, ForeignDevice>,
     /// Traces that were begun, into the same name.
     begun: usize,
+    /// The same of the name that the settings give, while the program has asked for another.
+    begun_unasked: usize,
     /// The name that the program has asked for itself.
     asked: Option<PathBuf>,
     /// Whether the program has said that nothing is to be recorded.
@@ -103,6 +107,33 @@ pub(crate) struct Traces {
     closed: bool,
     /// Whether a thread looks for what has ended.
     is_watched: bool,
+    /// Whether that thread has ended all traces, because the process ends.
+    is_finished: bool,
+}
+
+/// The tracer's view of a context. It lives until that ends, or the process.
+struct ForeignDevice {
+    device: *mut CudaDevice,
+    launches: ForeignLaunches,
+}
+
+// SAFETY: it has one user at a time, behind the lock of `Traces`.
+unsafe impl Send for ForeignDevice {}
+
+impl ForeignDevice {
+    /// Takes a context of the program.
+    fn open(context: *mut c_void) -> Result<Self, String> {
+        // SAFETY: the program's context; what is made here is closed before it ends.
+        let (device, launches) =
+            unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
+        Ok(Self { device: Box::into_raw(Box::new(device)), launches })
+    }
+
+    /// Gives back what it has of the driver's.
+    fn close(self) {
+        // SAFETY: made by `open`, and no session has it.
+        drop(unsafe { Box::from_raw(self.device) });
+    }
 }
 
 /// A context, while it records or when it does no more.
@@ -113,7 +144,7 @@ enum Context {
 
 struct Recorder {
     session: Session<'static, BufWriter<File>>,
-    launches: ForeignLaunches,
+    device: ForeignDevice,
     path: PathBuf,
     /// Numbers of the modules that the file knows.
     told: HashSet<usize>,
@@ -146,7 +177,16 @@ impl Traces {
         }
         let key = request.context as usize;
         if !self.contexts.contains_key(&key) {
-            let begun = self.begin(state, request.context);
+            let begun = {
+                // Threads that are started here leave the program's signals to its own.
+                let _blocked = Signals::block();
+                let begun = self.begin(state, request.context);
+                if begun.is_ok() && !self.is_watched {
+                    // Without the thread, what was recorded is written when room is short, and at the end.
+                    self.is_watched = watch(state);
+                }
+                begun
+            };
             // Why there is no trace was said once.
             let context = begun.map_or_else(
                 |_| Context::Ended(SAID.to_owned()),
@@ -162,10 +202,6 @@ impl Traces {
         match recorder.record(request, &state.settings) {
             Ok(()) if state.settings.sync => Ok(()),
             Ok(()) => {
-                if !self.is_watched {
-                    // Without the thread, what was recorded is written when room is short, and at the end.
-                    self.is_watched = watch(state);
-                }
                 state.launched.notify_one();
                 Ok(())
             }
@@ -174,6 +210,15 @@ impl Traces {
                 Err(reason_of(&error))
             }
             Err(error) => Err(self.ends_early(state, key, &error)),
+        }
+    }
+
+    /// Gives a trace up, and leaves its memory to whatever writes there.
+    pub(crate) fn abandon(&mut self, state: &State, context: *mut c_void, why: &str) {
+        let ended = Context::Ended(format!("the trace had ended: {why}"));
+        if let Some(Context::Recording(recorder)) = self.contexts.insert(context as usize, ended) {
+            lock(&state.summary).trace(&recorder.path, format!("it ends early: {why}"));
+            std::mem::forget(recorder);
         }
     }
 
@@ -218,7 +263,8 @@ impl Traces {
             return Err(reason);
         }
         self.begun += 1;
-        let recorder = Recorder::start(state, context, path).inspect_err(|error| {
+        let known = self.devices.remove(&(context as usize));
+        let recorder = Recorder::start(state, context, known, path).inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
         if !self.ends {
@@ -231,8 +277,14 @@ impl Traces {
 
     /// Ends the trace of a context that is about to end.
     pub(crate) fn end(&mut self, state: &State, context: *mut c_void) {
-        if let Some(Context::Recording(recorder)) = self.contexts.remove(&(context as usize)) {
-            recorder.finish(state);
+        let key = context as usize;
+        if let Some(Context::Recording(recorder)) = self.contexts.remove(&key)
+            && let Some(device) = recorder.finish(state)
+        {
+            self.devices.insert(key, device);
+        }
+        if let Some(device) = self.devices.remove(&key) {
+            device.close();
         }
     }
 
@@ -244,10 +296,12 @@ impl Traces {
     /// Ends all traces; what is launched from now on is recorded into others, of the name that is asked for.
     pub(crate) fn begin_anew(&mut self, state: &State, asked: Option<PathBuf>) {
         self.finish_all(state);
-        if asked.is_some() {
-            self.begun = 0;
-            self.asked = asked;
+        // A name that the program gives itself is written anew; traces of the one that was asked for are numbered.
+        if self.asked.is_none() {
+            self.begun_unasked = self.begun;
         }
+        self.begun = if asked.is_some() { 0 } else { self.begun_unasked };
+        self.asked = asked;
         self.is_paused = false;
     }
 
@@ -257,28 +311,28 @@ impl Traces {
         self.is_paused = true;
     }
 
-    fn end_all(&mut self, state: &State) {
-        self.closed = true;
-        self.finish_all(state);
-    }
-
     fn finish_all(&mut self, state: &State) {
         // Without a context there may be no driver to ask.
-        let _current = (!self.contexts.is_empty()).then(Current::keep);
-        for context in self.contexts.drain().map(|(_, context)| context) {
-            if let Context::Recording(recorder) = context {
-                recorder.finish(state);
+        let _mode = (!self.contexts.is_empty()).then(|| (Current::keep(), Relaxed::enter()));
+        for (key, context) in self.contexts.drain() {
+            if let Context::Recording(recorder) = context
+                && let Some(device) = recorder.finish(state)
+            {
+                self.devices.insert(key, device);
             }
         }
     }
 }
 
 impl Recorder {
-    fn start(state: &State, context: *mut c_void, path: PathBuf) -> Result<Self, String> {
+    fn start(
+        state: &State,
+        context: *mut c_void,
+        known: Option<ForeignDevice>,
+        path: PathBuf,
+    ) -> Result<Self, String> {
         let settings = &state.settings;
-        // SAFETY: the program's context; the trace ends before it does.
-        let (device, launches) =
-            unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
+        let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
         let mut options = SessionOptions::new(settings.codec);
         options.counted = true;
         options.policy = settings.policy;
@@ -293,14 +347,14 @@ impl Recorder {
         let file =
             File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
-        // The driver's objects live as long as the context.
-        let device = Box::leak(Box::new(device));
         let file = BufWriter::with_capacity(1 << 20, file);
-        let session = Session::start(device, &program, &options, file).map_err(|error| error.to_string())?;
+        // SAFETY: nobody else has it until the session has ended.
+        let used = unsafe { &mut *device.device };
+        let session = Session::start(used, &program, &options, file).map_err(|error| error.to_string())?;
         let (told, kernels) = (HashSet::new(), HashSet::new());
         Ok(Self {
             session,
-            launches,
+            device,
             path,
             told,
             kernels,
@@ -318,7 +372,7 @@ impl Recorder {
         }
         let next = ForeignLaunch::new(stream, launch);
         // SAFETY: the launch is of copies that were spliced for this session's way of recording.
-        unsafe { self.launches.next(next) };
+        unsafe { self.device.launches.next(next) };
         let calls: Vec<(KernelCall, LaunchShape)> = items
             .iter()
             .map(|item| (KernelCall::new(item.kernel.readable, Vec::new(), || {}), item.shape))
@@ -328,7 +382,7 @@ impl Recorder {
         let unknown = if is_behind { settings.wait } else { settings.wait.min(OTHER_STREAM) };
         // SAFETY: the program's own launches, on its own memory.
         let begun = unsafe { self.session.begin(&calls, Patience { short: settings.wait, unknown }) };
-        drop(self.launches.take());
+        drop(self.device.launches.take());
         begun?;
         self.is_dirty = true;
         self.launched_at = Instant::now();
@@ -385,11 +439,14 @@ impl Recorder {
         Ok(())
     }
 
-    fn finish(self, state: &State) {
-        let Self { mut session, path, kernels, .. } = self;
+    /// Ends the trace; answers the device, unless launches still run.
+    fn finish(self, state: &State) -> Option<ForeignDevice> {
+        let Self { mut session, device, path, kernels, .. } = self;
         // What fails here, fails below.
         let _ = session.wait(PATIENCE);
-        let line = match session.finish() {
+        let finished = session.finish();
+        let is_free = finished.is_ok();
+        let line = match finished {
             Ok((file, _, report)) => match file.into_inner() {
                 Ok(_) => described(&report, kernels.len()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
@@ -397,6 +454,7 @@ impl Recorder {
             Err(error) => format!("it ends early: {error}"),
         };
         lock(&state.summary).trace(&path, line);
+        is_free.then_some(device)
     }
 }
 
@@ -414,7 +472,29 @@ fn reason_of(error: &SessionError) -> String {
     }
 }
 
-/// Starts the thread that looks for launches that have ended.
+/// While this lives, the thread gets no signals, nor do threads that it starts, ever.
+struct Signals(libc::sigset_t);
+
+impl Signals {
+    fn block() -> Self {
+        // SAFETY: both sets are the system's own type, which it fills.
+        unsafe {
+            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the mask that the thread had.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Starts the thread that looks for launches that have ended, and ends all traces when the process ends.
 fn watch(state: &'static State) -> bool {
     let look = || {
         let Some(_inside) = Inside::enter() else { return };
@@ -431,7 +511,10 @@ fn watch(state: &'static State) -> bool {
                     state.launched.wait(traces).unwrap_or_else(PoisonError::into_inner)
                 };
             }
+            traces.finish_all(state);
         });
+        lock(&state.traces).is_finished = true;
+        state.finished.notify_all();
     };
     std::thread::Builder::new().name("warptrace".to_owned()).spawn(look).is_ok()
 }
@@ -459,15 +542,25 @@ extern "C" fn at_exit() {
     let _ = guarded(|| {
         let Some(state) = state() else { return };
         let started = Instant::now();
-        loop {
-            if let Ok(mut traces) = state.traces.try_lock() {
-                traces.end_all(state);
-                break;
+        let traces = loop {
+            match state.traces.try_lock() {
+                Ok(traces) => break Some(traces),
+                Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if started.elapsed() > PATIENCE => break None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
             }
-            if started.elapsed() > PATIENCE {
-                break;
+        };
+        if let Some(mut traces) = traces {
+            traces.closed = true;
+            if traces.is_watched {
+                // This thread has lost its own variables, which libraries need: the other one ends the traces.
+                state.launched.notify_one();
+                while !traces.is_finished {
+                    traces = state.finished.wait(traces).unwrap_or_else(PoisonError::into_inner);
+                }
+            } else {
+                traces.finish_all(state);
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
         lock(&state.summary).write();
     });

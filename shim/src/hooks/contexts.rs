@@ -22,7 +22,7 @@ fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
 
 fn end(context: Handle) {
     guarded(|| {
-        let _current = driver::Current::keep();
+        let (_current, _relaxed) = (driver::Current::keep(), driver::Relaxed::enter());
         state().map(|state| lock(&state.traces).end(state, context))
     });
 }

@@ -1,7 +1,9 @@
 //! Graphs: each of their launches is recorded as launches of the kernels in them.
 
+use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use cudarc::driver::sys::CUDA_KERNEL_NODE_PARAMS as NodeParameters;
 use warptrace_format::log::LaunchLogs;
@@ -33,6 +35,7 @@ unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: 
             lock(&state.summary).note("graphs that kernels launch run untraced");
             return None;
         }
+        let _relaxed = Relaxed::enter();
         // SAFETY: the driver has written the handle.
         let (handle, found) = unsafe { (*exec, Executable::read(state, graph)) };
         lock(&state.graphs).add(handle, graph, found);
@@ -130,15 +133,18 @@ unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
         let state = state()?;
         let executable = lock(&state.graphs).executable(launch.exec)?;
         let _relaxed = Relaxed::enter();
-        if driver::is_capturing(stream) {
-            return None;
-        }
         let mut executable = lock(&executable);
         // SAFETY: the caller's promise.
         unsafe {
-            recorded(state, &mut executable, launch, stream, known);
-            if issued.answer().is_none() {
-                executable.restore(launch.exec, |_| true);
+            // A graph of which this becomes a part has the program's own kernels.
+            if !driver::is_capturing(stream) {
+                recorded(state, &mut executable, launch, stream, known);
+            }
+            if issued.answer().is_none() && !executable.restore(launch.exec, |_| true) {
+                // Its kernels write where their logs were.
+                let context = driver::current_context()?;
+                let why = "a graph could not be given its own kernels again";
+                lock(&state.traces).abandon(state, context, why);
             }
         }
         Some(())
@@ -171,13 +177,16 @@ unsafe fn recorded(
             lock(&state.summary).untraced(kernel, reason);
         }
     };
-    for (kernel, reason) in &executable.skipped {
+    for (kernel, reason) in executable.skipped.values() {
         untraced(kernel, reason);
     }
-    let (mut places, mut chosen) = (Vec::new(), Vec::new());
-    for (at, node) in executable.nodes.iter().enumerate().filter(|(_, node)| node.is_enabled) {
-        match choose(state, node) {
+    let Some(context) = driver::current_context() else { return };
+    let (mut places, mut chosen, mut counts) = (Vec::new(), Vec::<Chosen>::new(), HashMap::new());
+    for (at, node) in executable.enabled() {
+        let before = counts.entry(Arc::clone(&node.function.name)).or_insert(0);
+        match choose(state, context, node, *before) {
             Ok(found) => {
+                *before += 1;
                 places.push(at);
                 chosen.push(found);
             }
@@ -185,11 +194,10 @@ unsafe fn recorded(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
-    if chosen.is_empty() {
+    let are_own = unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
+    if chosen.is_empty() || !are_own {
         return;
     }
-    let Some(context) = driver::current_context() else { return };
     let kernels: Vec<(Node, LaunchShape)> =
         chosen.iter().map(|chosen| (chosen.node.clone(), chosen.shape)).collect();
     let items = kernels.iter().filter_map(|(node, shape)| {
@@ -217,10 +225,14 @@ unsafe fn recorded(
     }
 }
 
-/// Tells how a node can be launched with logs.
-fn choose(state: &State, node: &Node) -> Result<Chosen, String> {
+/// Tells how a node can be launched with logs, behind so many others of its kernel in the same graph.
+fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Chosen, String> {
     let kernel: &Kernel = node.function.kernel()?;
-    node.function.check_launches(state.settings.launches)?;
+    node.function.check_launches(state.settings.launches, before)?;
+    let own_context: Handle = node.own.0.ctx.cast();
+    if !own_context.is_null() && own_context != context {
+        return Err("its node is of another context than the one in which the graph is launched".to_owned());
+    }
     let traced = node.function.traced(kernel).ok_or("its traced copy is not in the module")?;
     if kernel.is_deep {
         driver::grow_stack();
@@ -260,6 +272,7 @@ fn changed(answer: Answer, exec: Handle, change: impl FnOnce(&State, &mut Execut
         guarded(|| {
             let state = state()?;
             let executable = lock(&state.graphs).executable(exec)?;
+            let _relaxed = Relaxed::enter();
             change(state, &mut lock(&executable));
             Some(())
         });
@@ -369,17 +382,36 @@ pub(super) unsafe fn update_v2(
 }
 
 pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, exec: Handle) -> Answer {
+    // Before, since the driver may give its handle to another one at once.
+    let kept = guarded(|| lock(&state()?.graphs).remove(exec)).flatten();
     // SAFETY: the program's own call.
     let answer = unsafe { real(exec) };
-    if answer == SUCCESS {
-        guarded(|| {
-            let kept = lock(&state()?.graphs).remove(exec)?;
-            // SAFETY: the program has destroyed it, and nothing needs it any more.
-            unsafe { cudarc::driver::sys::cuGraphDestroy(kept.cast()) };
-            Some(())
-        });
+    if let Some(kept) = kept {
+        // SAFETY: the program has destroyed it, and nothing needs it any more.
+        guarded(|| unsafe { cudarc::driver::sys::cuGraphDestroy(kept.cast()) });
     }
     answer
+}
+
+/// Removes a node of a graph: what was made of the graph before keeps its kernel, and can no longer be told of it.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn destroy_node(real: unsafe extern "C" fn(Handle) -> Answer, node: Handle) -> Answer {
+    guarded(|| {
+        let state = state()?;
+        let _relaxed = Relaxed::enter();
+        let all = lock(&state.graphs).of_node(node);
+        for (handle, executable) in all {
+            let mut executable = lock(&executable);
+            // SAFETY: this graph, whose node is still there.
+            unsafe { executable.restore(handle, |_| true) };
+            executable.changed(Some(node));
+        }
+        Some(())
+    });
+    // SAFETY: the caller's promise.
+    unsafe { real(node) }
 }
 
 /// Destroys a graph, or keeps it until what was made of it is destroyed.

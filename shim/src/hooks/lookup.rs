@@ -79,7 +79,7 @@ fn loaded(answer: Answer, function: Handle) -> Answer {
         guarded(|| {
             let state = state()?;
             let function = lock(&state.registry).function(function as usize).cloned()?;
-            if function.is_loaded() {
+            if function.is_loaded(driver::current_context()?) {
                 return None;
             }
             let _relaxed = Relaxed::enter();
@@ -113,7 +113,10 @@ pub(super) unsafe fn kernel_attribute(
     device: c_int,
 ) -> Answer {
     // SAFETY: the program's own call.
-    unsafe { loaded(real(value, attribute, kernel, device), kernel) }
+    let answer = unsafe { real(value, attribute, kernel, device) };
+    // It is loaded on that device.
+    let is_here = guarded(|| driver::current_device()) == Some(Some(device));
+    if answer == SUCCESS && is_here { loaded(answer, kernel) } else { answer }
 }
 
 type Count = unsafe extern "C" fn(*mut c_uint, Handle) -> Answer;

@@ -148,6 +148,9 @@ unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
             1 => CodecSpec::Ecl(DEVICE_ECL),
             _ => CodecSpec::Predict(DEVICE_PREDICT),
         };
+        if table == 0 {
+            return 0;
+        }
         let rows = std::slice::from_raw_parts(table as *const [u32; 12], count as usize);
         let launches: Vec<LoggedLaunch> = rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect();
         match native::encode(&pool, &launches, codec, Order::Sequential) {

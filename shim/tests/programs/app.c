@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, list, parts (only the second of two launches).
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, list, parts (only the later ones of three launches).
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -197,11 +197,11 @@ int main(int count, char **words)
     const int has_extra = has(count, words, "extra");
     void *stream = has(count, words, "capture") ? (void *)0x77 : NULL;
     Function launch = find("cuLaunchKernel", "cuLaunchKernel");
-    const int launches = has(count, words, "twice") || has(count, words, "parts") ? 2 : 1;
+    const int launches = has(count, words, "parts") ? 3 : has(count, words, "twice") ? 2 : 1;
     for (int round = 0; round < launches; round++) {
         if (has(count, words, "parts")) {
-            // The second one into a file of its own.
-            const int answer = round == 0 ? warptrace_end() : warptrace_begin(getenv("OWN_TRACE"));
+            // The second one into a file of its own, and the third one into that of all.
+            const int answer = round == 0 ? warptrace_end() : warptrace_begin(round == 1 ? getenv("OWN_TRACE") : NULL);
             fprintf(stderr, "told %d\n", answer);
         }
         check(launch(function, 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),

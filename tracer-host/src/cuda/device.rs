@@ -167,7 +167,9 @@ impl Device for CudaDevice {
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         self.prepare_drains(recording)?;
         if self.is_foreign() {
-            return foreign_choosing(chooses);
+            foreign_choosing(chooses)?;
+            // Later, kernels of the program may be running that wait for it.
+            return encoding::warm_up(self, recording);
         }
         self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
     }
@@ -182,7 +184,9 @@ impl Device for CudaDevice {
         self.enter()?;
         self.prepare_drains(recording)?;
         if self.is_foreign() {
-            return foreign_choosing(chooses);
+            foreign_choosing(chooses)?;
+            // Later, kernels of the program may be running that wait for it.
+            return encoding::warm_up(self, recording);
         }
         self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
     }

@@ -72,9 +72,19 @@ pub(super) struct Foreign {
     next: ForeignLaunches,
     /// Pairs of events that nobody uses.
     events: Vec<[sys::CUevent; 2]>,
-    /// Launches that have begun: their events, and the name of the first kernel.
-    running: HashMap<u64, ([sys::CUevent; 2], String)>,
+    /// Launches that have begun.
+    running: HashMap<u64, Running>,
     begun: u64,
+}
+
+/// Launches that have begun together.
+#[derive(Debug)]
+struct Running {
+    events: [sys::CUevent; 2],
+    /// The first kernel.
+    kernel: String,
+    /// Whether the event behind them is in the stream.
+    marked: bool,
 }
 
 impl Foreign {
@@ -83,7 +93,7 @@ impl Foreign {
     /// # Safety
     /// The context is current.
     pub(super) unsafe fn unload(&mut self) {
-        let running = self.running.drain().map(|(_, (events, _))| events);
+        let running = self.running.drain().map(|(_, running)| running.events);
         for event in self.events.drain(..).chain(running).flatten() {
             // Errors have nowhere to go. SAFETY: made here, and used by nobody else.
             let _ = unsafe { result::event::destroy(event) };
@@ -132,11 +142,14 @@ impl CudaDevice {
         let foreign = self.foreign.as_mut().ok_or(DeviceError::NoDeviceCode)?;
         let ForeignLaunch { stream, launch } = foreign.next.take().ok_or(DeviceError::NoDeviceCode)?;
         let kernel = launches.first().map_or("", |first| first.call.name());
+        let not_launched = |code| DeviceError::NotLaunched { kernel: kernel.to_owned(), code };
         let [start, end] = match foreign.events.pop() {
             Some(events) => events,
             None => {
-                let event =
-                    || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).called("cuEventCreate");
+                let event = || {
+                    result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
+                        .map_err(|error| not_launched(error.0 as u32))
+                };
                 [event()?, event()?]
             }
         };
@@ -150,19 +163,31 @@ impl CudaDevice {
         };
         if answer != 0 {
             foreign.events.push([start, end]);
-            return Err(DeviceError::NotLaunched { kernel: kernel.to_owned(), code: answer });
+            return Err(not_launched(answer));
         }
-        // SAFETY: as above.
-        unsafe { result::event::record(end, stream.cast()) }.called_for("cuEventRecord", kernel)?;
+        // SAFETY: as above. What is on its way counts as running, even if nobody can tell when it ends.
+        let marked = unsafe { sys::cuEventRecord(end, stream.cast()) } as u32 == 0;
         foreign.begun += 1;
-        foreign.running.insert(foreign.begun, ([start, end], kernel.to_owned()));
+        foreign
+            .running
+            .insert(foreign.begun, Running { events: [start, end], kernel: kernel.to_owned(), marked });
         Ok(foreign.begun)
     }
 
     /// Tells whether launches have ended, as [`Device::ended`](crate::Device::ended) says.
     pub(super) fn ended_foreign(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
         let Some(foreign) = &mut self.foreign else { return Ok(None) };
-        let Some(([start, end], kernel)) = foreign.running.get(&begun) else { return Ok(None) };
+        let Some(Running { events: [start, end], kernel, marked }) = foreign.running.get(&begun) else {
+            return Ok(None);
+        };
+        if !marked {
+            // The context may have failed with the kernel.
+            // SAFETY: the event is alive.
+            return match unsafe { sys::cuEventQuery(*start) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => Ok(None),
+                answer => answer.result().called_for("cuEventQuery", kernel).map(|()| None),
+            };
+        }
         // SAFETY: the events are alive.
         let milliseconds = unsafe {
             match sys::cuEventQuery(*end) {
@@ -171,8 +196,8 @@ impl CudaDevice {
             }
             result::event::elapsed(*start, *end).called_for("cuEventElapsedTime", kernel)?
         };
-        if let Some((events, _)) = foreign.running.remove(&begun) {
-            foreign.events.push(events);
+        if let Some(running) = foreign.running.remove(&begun) {
+            foreign.events.push(running.events);
         }
         Ok(Some(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3)))
     }

@@ -132,8 +132,14 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
             Room::Unknown => patience.unknown,
             Room::Short => patience.short,
         };
-        if self.wait_for_running(patience)? && self.has_room(&recorded) != Room::Enough {
-            self.drain()?;
+        // Nobody waits once more for launches that were waited for in vain, before one of them has ended.
+        let waits = self.in_vain.is_none_or(|waited| waited < patience);
+        if self.wait_for_running(if waits { patience } else { Duration::ZERO })? {
+            if self.has_room(&recorded) != Room::Enough {
+                self.drain()?;
+            }
+        } else if waits {
+            self.in_vain = Some(patience);
         }
         Ok(patience)
     }
@@ -155,10 +161,12 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
 
     fn look_at_running(&mut self) -> Result<bool, SessionError> {
         let (mut still, mut kernels) = (Vec::new(), Vec::new());
-        for running in std::mem::take(&mut self.running) {
+        let mut all = std::mem::take(&mut self.running).into_iter();
+        while let Some(running) = all.next() {
             match self.device.ended(running.begun) {
                 Ok(None) => still.push(running),
                 Ok(Some(time)) => {
+                    self.in_vain = None;
                     self.total.kernel += time;
                     self.total.launches += running.launches.len() as u64;
                     let recorded = running.launches.iter().filter(|info| info.is_recorded());
@@ -169,6 +177,8 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
                 }
                 Err(error) => {
                     let error = SessionError::from(error);
+                    self.running = still;
+                    self.running.extend(all);
                     // What ended before may still be there.
                     let _ = self.drain();
                     if let Some(info) = running.launches.first() {

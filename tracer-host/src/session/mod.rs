@@ -89,6 +89,8 @@ pub struct Session<'d, W: Write + Send + 'static> {
     running: Vec<Running>,
     /// Whether there may be such.
     overlap: bool,
+    /// How long launches were waited for in vain that still run, all of them.
+    in_vain: Option<Duration>,
     failed: bool,
     interrupt: Option<Interrupt<'d>>,
     total: LaunchReport,
@@ -219,6 +221,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             pending: Vec::new(),
             running: Vec::new(),
             overlap: options.overlap,
+            in_vain: None,
             failed: false,
             interrupt: None,
         })
@@ -316,13 +319,16 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?)
     }
 
-    /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
+    /// Writes why a launch failed, ends the file, and gives the memory back, unless others still write into it:
+    /// nothing more can be recorded.
     ///
     /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
     /// ended already.
     fn end_failed(&mut self, info: LaunchInfo, error: &SessionError) {
         self.end_early(info, error);
-        let _ = self.logs.free(self.device);
+        if self.running.is_empty() {
+            let _ = self.logs.free(self.device);
+        }
     }
 
     /// Writes why a launch did not run to its end, and ends the file.

@@ -178,6 +178,8 @@ impl Pool {
         for info in infos {
             let streams = self.streams_of(info);
             self.is_exclusive |= self.logged.is_empty() && !is_running && self.is_large(streams);
+            // Beside a launch that has all, there is nothing.
+            let is_beside = is_running && self.is_exclusive;
             let mut place = self.place(streams, is_running);
             place.from = fixed_end.unwrap_or(place.from);
             let wanted = self.wanted_first_entries(streams, place);
@@ -185,7 +187,8 @@ impl Pool {
                 first <= wanted && Fixed::place(place.from, streams, first).end <= place.end
             });
             let fixed = Fixed::place(place.from, streams, first_entries);
-            let has_place = fixed.end <= place.end && self.logged.len() < self.division.launches();
+            let has_place =
+                !is_beside && fixed.end <= place.end && self.logged.len() < self.division.launches();
             if !has_place || self.accounts_used + self.account_bytes(info) > self.accounts.bytes {
                 let Division { limit, chunk_bytes, min_first_entries, .. } = self.division;
                 let needed = Division::least(streams, chunk_bytes, min_first_entries);

@@ -14,7 +14,7 @@ use crate::LaunchShape;
 use crate::session::{Patience, Policy, Session, SessionError, SessionOptions};
 
 /// As long as a launch waits for others here.
-const PATIENCE: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_millis(40);
 
 /// A device on which launches overlap, and which of them may end, by bits.
 fn device(scripts: Vec<Script>) -> (FakeDevice, Arc<AtomicU64>) {
@@ -109,7 +109,7 @@ fn without_room_a_launch_is_refused_and_nothing_is_lost() {
     begin(&mut session, "k", &[40]).unwrap();
     let error = begin(&mut session, "k", &[40]).unwrap_err();
     assert!(matches!(error, SessionError::Busy { running: 2, .. }) && error.is_refusal(), "{error}");
-    assert!(error.to_string().contains("launches before it (2) had not ended after 5ms"), "{error}");
+    assert!(error.to_string().contains("launches before it (2) had not ended after 40ms"), "{error}");
     // A graph of two cannot be begun at all.
     let error = begin(&mut session, "k", &[40, 40]).unwrap_err();
     assert!(error.is_refusal(), "{error}");
@@ -142,6 +142,41 @@ fn a_launch_too_large_to_have_others_beside_it_is_alone() {
         fixed(&large)[1] > device.logs(0).claims_end && large.claims_from >= fixed(&large)[1],
         "{large:?}"
     );
+}
+
+#[test]
+fn nothing_begins_beside_a_launch_that_has_all() {
+    let (mut device, may_end) = device((0..2).map(|_| script(&[(0, 0, 1)])).collect());
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
+    begin(&mut session, "k", &[220]).unwrap();
+    let error = begin(&mut session, "k", &[2]).unwrap_err();
+    assert!(matches!(error, SessionError::Busy { running: 1, .. }), "{error}");
+    may_end.store(u64::MAX, Ordering::Relaxed);
+    begin(&mut session, "k", &[2]).unwrap();
+    session.wait(PATIENCE).unwrap();
+    session.finish().unwrap();
+    assert_eq!(file.contents().0, [(0, 0, 0, event(1)), (1, 0, 0, event(1))]);
+}
+
+#[test]
+fn launches_that_were_waited_for_in_vain_are_not_waited_for_again() {
+    let (mut device, may_end) = device((0..6).map(|_| script(&[(0, 0, 1)])).collect());
+    let mut session =
+        Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), Shared::default()).unwrap();
+    let started = std::time::Instant::now();
+    for _ in 0..5 {
+        begin(&mut session, "k", &[2]).unwrap();
+    }
+    let (once, waited) = (PATIENCE / 2, started.elapsed());
+    assert!(waited >= once && waited < 4 * once, "{waited:?}");
+    may_end.store(0b10, Ordering::Relaxed);
+    assert!(!session.look().unwrap());
+    // One has ended since: what the others need is known now.
+    begin(&mut session, "k", &[2]).unwrap();
+    may_end.store(u64::MAX, Ordering::Relaxed);
+    session.wait(PATIENCE).unwrap();
+    session.finish().unwrap();
 }
 
 #[test]
