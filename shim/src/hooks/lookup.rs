@@ -115,7 +115,7 @@ pub(super) unsafe fn kernel_attribute(
     // SAFETY: the program's own call.
     let answer = unsafe { real(value, attribute, kernel, device) };
     // It is loaded on that device.
-    let is_here = guarded(|| driver::current_device()) == Some(Some(device));
+    let is_here = guarded(driver::current_device) == Some(Some(device));
     if answer == SUCCESS && is_here { loaded(answer, kernel) } else { answer }
 }
 
