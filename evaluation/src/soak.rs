@@ -9,6 +9,7 @@ use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, Session, Sessio
 
 use crate::arguments::{RepeatedPolicy, Soak};
 use crate::machine::{self, Machine};
+use crate::memory;
 use crate::record::needed_memory;
 use crate::subject::Subject;
 use crate::subjects::{self, Selection};
@@ -81,8 +82,18 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         .iter()
         .map(|case| case.make().map(|subject| (case.name(), subject)))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let headings =
-        ["policy", "minutes", "sessions", "launches", "recorded", "lost", "memory then", "at the end"];
+    let headings = [
+        "policy",
+        "minutes",
+        "sessions",
+        "launches",
+        "recorded",
+        "lost",
+        "memory then",
+        "at the end",
+        "allocated then",
+        "at the end",
+    ];
     let mut table = Table::new(1, headings);
     std::fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot make the folder {}", arguments.out.display()))?;
@@ -92,16 +103,16 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
             RepeatedPolicy::Ring => ("ring", Policy::Ring),
             RepeatedPolicy::Stream => ("stream", Policy::Stream { stall: Policy::STALL, open_runs: false }),
         };
-        let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), 0);
+        let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), None);
         let limit = Duration::from_secs_f64(60.0 * arguments.minutes);
         while started.elapsed() < limit {
             for (case, subject) in &subjects {
-                let MemorySize(memory) = arguments.memory;
+                let MemorySize(bytes) = arguments.memory;
                 let mut options = SessionOptions {
                     policy,
                     dual: sum.sessions % 2 == 1,
                     // Little, and four times as much, in turns.
-                    memory_bytes: Some(memory << (sum.sessions % 3)),
+                    memory_bytes: Some(bytes << (sum.sessions % 3)),
                     ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
                 };
                 let mut result = record(&mut *device, &**subject, &options, &mut sum);
@@ -111,22 +122,30 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
                 }
                 result.with_context(|| format!("{case}, policy {name}, session {}", sum.sessions))?;
             }
-            if started.elapsed() > limit.mul_f64(WARM_UP) && warm == 0 {
-                warm = resident();
+            if started.elapsed() > limit.mul_f64(WARM_UP) && warm.is_none() {
+                warm = Some((resident(), memory::in_use()));
             }
         }
         let Sum { sessions, launches, recorded, lost } = sum;
         let minutes = format!("{:.1}", started.elapsed().as_secs_f64() / 60.0);
         let numbers = [sessions, launches, recorded, lost].map(|number| number.to_string());
-        let memory = [warm, resident()].map(|bytes| MemorySize(bytes >> 20 << 20).to_string());
-        let row = [name.to_owned(), minutes].into_iter().chain(numbers).chain(memory);
+        let warm = warm.unwrap_or_else(|| (resident(), memory::in_use()));
+        let resident = [warm.0, resident()].map(|bytes| MemorySize(bytes >> 20 << 20).to_string());
+        let allocated = [warm.1, memory::in_use()].map(|bytes| {
+            bytes.map_or_else(
+                || "-".to_owned(),
+                |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+            )
+        });
+        let row = [name.to_owned(), minutes].into_iter().chain(numbers).chain(resident).chain(allocated);
         let row: Vec<String> = row.collect();
         println!("{}", row.join(", "));
         table.row(row);
     }
     let text = format!(
         "# Repeated recordings\n\n{}, commit {}. Sessions of {RUNS} runs of each program in turn, each second one beside raw, with {} of device memory, two and four times as \
-         much. Each result, count and file was checked. Memory of the process after a fifth of the time, and at the end.\n\n{}",
+         much. Each result, count and file was checked. Memory of the process after a fifth of the time, and at the end: \
+         what it has of the system, and what of that is allocated and not freed.\n\n{}",
         machine.name,
         arguments.commit,
         arguments.memory,

@@ -4,6 +4,7 @@
 //! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each
 //! test says so.
 
+mod after;
 mod assembled;
 mod chosen;
 mod machine_code;

@@ -212,7 +212,8 @@ impl Streams {
 
     /// Divides the memory anew, and fills the queue. Nothing is in use.
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
-        let partition = Partition::new(self.memory.bytes - self.area.bytes, needs)?;
+        let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
+        let partition = partition.map_err(|error| self.of_whole_limit(error))?;
         // No entry has tag 0, and no slot lap 0; and nothing that was written where segments lay differently is
         // taken for a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
@@ -225,6 +226,21 @@ impl Streams {
         self.partition = Some(partition);
         self.give(device.live()?)?;
         Ok(partition)
+    }
+
+    /// Makes an error about the memory without that for rounds one about all of it.
+    fn of_whole_limit(&self, error: SessionError) -> SessionError {
+        let SessionError::Memory { streams, needed: Some(beside), .. } = error else { return error };
+        // With so much more there may be rounds where there are none now, unless the device wants none.
+        let may_have_rounds = match self.pool {
+            PoolMemory::Device => !self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none(),
+            PoolMemory::Host => false,
+        };
+        let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
+        let remains = |limit: u64| limit - area(limit).unwrap_or(0);
+        let limits = (0..1 << 24).map(|mib| beside + (mib << 20));
+        let needed = limits.into_iter().find(|limit| remains(*limit) >= beside);
+        SessionError::Memory { streams, needed, limit: self.memory.bytes }
     }
 
     /// The memory of each thread that does rounds.

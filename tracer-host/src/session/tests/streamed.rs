@@ -160,6 +160,28 @@ fn device() -> SimDevice {
 }
 
 #[test]
+fn what_a_refused_launch_is_said_to_need_is_enough() {
+    let recorded = |lanes: u64, memory: u64| {
+        let mut device = device();
+        let options = options(Duration::from_secs(100), memory);
+        let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default())?;
+        // SAFETY: no memory among the arguments.
+        unsafe { session.record(&scatters(3), &LaunchShape::linear(lanes, 64)) }?;
+        session.finish().map(|(_, _, report)| report)
+    };
+    for lanes in [1 << 12, 1 << 14, 50_000] {
+        // Of each of these a part is for rounds.
+        for memory in [1 << 19, 1 << 20, 3 << 19] {
+            let Err(error) = recorded(lanes, memory) else { continue };
+            let SessionError::Memory { needed: Some(needed), limit, .. } = error else { panic!("{error}") };
+            assert!(limit == memory && needed > memory, "{lanes} lanes: {error}");
+            assert_eq!(recorded(lanes, needed).unwrap().lost, 0, "{lanes} lanes in {needed} bytes");
+        }
+    }
+    assert!(recorded(50_000, 3 << 19).is_err(), "or this shows little");
+}
+
+#[test]
 fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
     let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
     let told = Arc::new(Mutex::new(None));
