@@ -51,7 +51,7 @@ pub(crate) struct Run {
     pub(crate) wait: u64,
 
     /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails, more of
-    /// what came before is kept
+    /// what came before is kept. Kernels that wait for each other hang
     #[arg(long)]
     pub(crate) sync: bool,
 

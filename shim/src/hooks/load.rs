@@ -69,8 +69,8 @@ fn timed(module: &TracedModule, load: impl FnOnce() -> Answer) -> Answer {
     if took >= LONG_LOAD {
         guarded(|| {
             lock(&state()?.summary).note(format!(
-                "the driver took {:.1} s to load {} kernels with trace points, which took {:.0} ms to make: it keeps what \
-                 it compiles; --kernel names fewer",
+                "the driver took {:.1} s to load a module of which {} kernels have trace points, which took {:.0} ms to \
+                 make: it keeps what it compiles; --kernel names fewer",
                 took.as_secs_f64(),
                 module.kernels().len(),
                 module.made_in.as_secs_f64() * 1e3
