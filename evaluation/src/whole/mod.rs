@@ -3,6 +3,7 @@
 //! What ran before in the same process decides how long a program takes: which memory the allocator keeps,
 //! which of the driver's tables are filled, what is in caches. A user's program finds none of that.
 
+pub(crate) mod arguments;
 mod child;
 mod children;
 mod policies;
