@@ -4,48 +4,26 @@
 //! and drains what they recorded while nothing is launched. Only a launch that finds no room waits for those before
 //! it, and not forever: a kernel may wait for what the program does next.
 
-use std::collections::{HashMap, HashSet};
+mod recorder;
+mod watch;
+
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use warptrace_device::KernelCall;
-use warptrace_host::{
-    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, Launching, MemorySize, Patience,
-    Session, SessionError, SessionOptions, TracedProgram,
-};
+use warptrace_host::{LaunchShape, Launching, SessionError};
 
+use self::recorder::{ForeignDevice, Recorder, described, reason_of};
+use self::watch::{Signals, at_exit, watch};
 use crate::driver::{self, Answer, Current, Relaxed};
 use crate::exchange::{Kernel, NOT_ASKED};
-use crate::inside::{Inside, guarded};
-use crate::settings::Settings;
-use crate::state::{Code, State, lock, state};
+use crate::state::{Code, State, lock};
 
-/// What was recorded is written after so many times as long as writing it took the last time, and no sooner than
-/// this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and writing
-/// takes little of the program's time.
-const WRITTEN_AFTER: u32 = 25;
-const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
-/// Without a launch for so long, the program is taken to do something else,
-const QUIET: Duration = Duration::from_millis(5);
-/// and what was recorded is written then, or after so long.
-const LONGEST_WITHOUT: Duration = Duration::from_millis(250);
-/// What was drained in less time is so little that the program waits until it is written.
-const WORTH_WAITING: Duration = Duration::from_millis(50);
-/// Where nothing is said, a session takes this part of the memory that is free when it begins,
-const MEMORY_SHARE: u64 = 8;
-/// and at most this much.
-const MAX_MEMORY_BYTES: u64 = 16 << 30;
 /// How long the end of a process, or of a context, waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
-const OTHER_STREAM: Duration = Duration::from_millis(200);
-/// How often launches are looked at that have not ended.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The reason of launches that are not recorded where the process's report says it for all.
 pub(crate) const SAID: &str = "nothing was traced";
@@ -111,57 +89,11 @@ pub(crate) struct Traces {
     is_finished: bool,
 }
 
-/// The tracer's view of a context. It lives until that ends, or the process.
-struct ForeignDevice {
-    device: *mut CudaDevice,
-    launches: ForeignLaunches,
-}
-
-// SAFETY: it has one user at a time, behind the lock of `Traces`.
-unsafe impl Send for ForeignDevice {}
-
-impl ForeignDevice {
-    /// Takes a context of the program.
-    fn open(context: *mut c_void) -> Result<Self, String> {
-        // SAFETY: the program's context; what is made here is closed before it ends.
-        let (device, launches) =
-            unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
-        Ok(Self { device: Box::into_raw(Box::new(device)), launches })
-    }
-
-    /// Gives back what it has of the driver's.
-    fn close(self) {
-        // SAFETY: made by `open`, and no session has it.
-        drop(unsafe { Box::from_raw(self.device) });
-    }
-}
-
 /// A context, while it records or when it does no more.
 enum Context {
     Recording(Box<Recorder>),
     Ended(String),
 }
-
-struct Recorder {
-    session: Session<'static, BufWriter<File>>,
-    device: ForeignDevice,
-    path: PathBuf,
-    /// Numbers of the modules that the file knows.
-    told: HashSet<usize>,
-    kernels: HashSet<&'static str>,
-    /// Streams of the launches that may still run.
-    streams: HashSet<usize>,
-    /// Whether something may have been recorded that is not written.
-    is_dirty: bool,
-    /// When something was launched the last time.
-    launched_at: Instant,
-    /// When what was recorded is written next.
-    write_at: Instant,
-}
-
-// SAFETY: a session has one user at a time, behind the lock of `Traces`; its device makes its context the
-// thread's own.
-unsafe impl Send for Recorder {}
 
 impl Traces {
     /// Makes a launch that is recorded.
@@ -322,246 +254,4 @@ impl Traces {
             }
         }
     }
-}
-
-impl Recorder {
-    fn start(
-        state: &State,
-        context: *mut c_void,
-        known: Option<ForeignDevice>,
-        path: PathBuf,
-    ) -> Result<Self, String> {
-        let settings = &state.settings;
-        let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
-        let mut options = SessionOptions::new(settings.codec);
-        options.counted = true;
-        options.policy = settings.policy;
-        options.overlap = true;
-        options.memory_bytes = settings
-            .memory
-            .or_else(|| driver::free_memory().map(|free| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES)));
-        let arguments: Vec<String> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        options.properties.push(("program".to_owned(), arguments.join(" ")));
-        options.properties.push(("points".to_owned(), settings.points.to_string()));
-        let file =
-            File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-        let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
-        let file = BufWriter::with_capacity(1 << 20, file);
-        // SAFETY: nobody else has it until the session has ended.
-        let used = unsafe { &mut *device.device };
-        let session = Session::start(used, &program, &options, file).map_err(|error| error.to_string())?;
-        let (told, kernels) = (HashSet::new(), HashSet::new());
-        Ok(Self {
-            session,
-            device,
-            path,
-            told,
-            kernels,
-            streams: HashSet::new(),
-            is_dirty: false,
-            launched_at: Instant::now(),
-            write_at: Instant::now(),
-        })
-    }
-
-    fn record(&mut self, request: Request<'_>, settings: &Settings) -> Result<(), SessionError> {
-        let Request { stream, items, launch, .. } = request;
-        for item in &items {
-            self.tell(item.code)?;
-        }
-        let next = ForeignLaunch::new(stream, launch);
-        // SAFETY: the launch is of copies that were spliced for this session's way of recording.
-        unsafe { self.device.launches.next(next) };
-        let calls: Vec<(KernelCall, LaunchShape)> = items
-            .iter()
-            .map(|item| (KernelCall::new(item.kernel.readable, Vec::new(), || {}), item.shape))
-            .collect();
-        // What is behind a kernel in its stream does not keep that from its end; what is in another one may.
-        let is_behind = self.streams.iter().all(|other| *other == stream as usize);
-        let unknown = if is_behind { settings.wait } else { settings.wait.min(OTHER_STREAM) };
-        // SAFETY: the program's own launches, on its own memory.
-        let begun = unsafe { self.session.begin(&calls, Patience { short: settings.wait, unknown }) };
-        drop(self.device.launches.take());
-        begun?;
-        self.is_dirty = true;
-        self.launched_at = Instant::now();
-        self.streams.insert(stream as usize);
-        self.kernels.extend(items.iter().map(|item| item.kernel.readable));
-        if settings.sync {
-            self.session.wait(Duration::MAX)?;
-            self.launched_at -= QUIET;
-            self.look()?;
-        }
-        Ok(())
-    }
-
-    /// Looks for launches that have ended, and writes what they have recorded if it is time; tells whether there
-    /// is more to do.
-    fn look(&mut self) -> Result<bool, SessionError> {
-        if !self.is_dirty {
-            return Ok(false);
-        }
-        let started = Instant::now();
-        if !self.session.look()? {
-            return Ok(true);
-        }
-        self.streams.clear();
-        // While kernels follow each other, draining would keep the next one waiting.
-        let is_quiet = started >= self.launched_at + QUIET || started >= self.write_at + LONGEST_WITHOUT;
-        if started < self.write_at || !is_quiet {
-            return Ok(true);
-        }
-        self.session.drain_now()?;
-        // Who has much to write, waits for it at the end only.
-        if started.elapsed() < WORTH_WAITING {
-            self.session.flush()?;
-        }
-        let ended = Instant::now();
-        self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
-        self.is_dirty = false;
-        Ok(false)
-    }
-
-    /// Tells the file of a module's kernels and locations, once.
-    fn tell(&mut self, code: &Code) -> Result<(), SessionError> {
-        if let Ok(module) = &code.traced
-            && !self.told.contains(&code.number)
-        {
-            let kernels: Vec<(&str, &str)> =
-                module.kernels().iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
-            self.session.add_kernels(&kernels, module.locations.clone())?;
-            if let Some((name, ptx)) = &module.kept {
-                self.session.keep_text(name, ptx)?;
-            }
-            self.told.insert(code.number);
-        }
-        Ok(())
-    }
-
-    /// Ends the trace; answers the device, unless launches still run.
-    fn finish(self, state: &State) -> Option<ForeignDevice> {
-        let Self { mut session, device, path, kernels, .. } = self;
-        // What fails here, fails below.
-        let _ = session.wait(PATIENCE);
-        let finished = session.finish();
-        let is_free = finished.is_ok();
-        let line = match finished {
-            Ok((file, _, report)) => match file.into_inner() {
-                Ok(_) => described(&report, kernels.len()),
-                Err(error) => format!("cannot be finished: {}", error.error()),
-            },
-            Err(error) => format!("it ends early: {error}"),
-        };
-        lock(&state.summary).trace(&path, line);
-        is_free.then_some(device)
-    }
-}
-
-/// Why a launch is not recorded, in words.
-fn reason_of(error: &SessionError) -> String {
-    match error {
-        SessionError::Memory { streams, needed: Some(needed), .. } => {
-            format!(
-                "{streams} warps need more memory: --memory {}",
-                MemorySize(needed.next_multiple_of(1 << 20))
-            )
-        }
-        SessionError::Busy { .. } => format!("{error}: --memory; --wait says how long"),
-        _ => error.to_string(),
-    }
-}
-
-/// While this lives, the thread gets no signals, nor do threads that it starts, ever.
-struct Signals(libc::sigset_t);
-
-impl Signals {
-    fn block() -> Self {
-        // SAFETY: both sets are the system's own type, which it fills.
-        unsafe {
-            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            Self(before)
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        // SAFETY: the mask that the thread had.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
-    }
-}
-
-/// Starts the thread that looks for launches that have ended, and ends all traces when the process ends.
-fn watch(state: &'static State) -> bool {
-    let look = || {
-        let Some(_inside) = Inside::enter() else { return };
-        let _ = guarded(|| {
-            let _relaxed = Relaxed::enter();
-            let mut traces = lock(&state.traces);
-            while !traces.closed {
-                traces = if traces.look(state) {
-                    // Not woken by each launch: they need the lock.
-                    drop(traces);
-                    std::thread::sleep(LOOK_EVERY);
-                    lock(&state.traces)
-                } else {
-                    state.launched.wait(traces).unwrap_or_else(PoisonError::into_inner)
-                };
-            }
-            traces.finish_all(state);
-        });
-        lock(&state.traces).is_finished = true;
-        state.finished.notify_all();
-    };
-    std::thread::Builder::new().name("warptrace".to_owned()).spawn(look).is_ok()
-}
-
-/// What a trace holds, in words.
-fn described(report: &LaunchReport, kernels: usize) -> String {
-    let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let launches = counted(report.recorded_launches, "launch").replace("launchs", "launches");
-    let mut words =
-        format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
-    words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
-    if report.lost > 0 {
-        words.push_str(&format!(
-            "; {} lost for want of memory: --memory, now {}",
-            counted(report.lost, "event"),
-            MemorySize(report.memory.limit)
-        ));
-    }
-    words
-}
-
-/// Ends all traces of the process.
-extern "C" fn at_exit() {
-    let Some(_inside) = Inside::enter() else { return };
-    let _ = guarded(|| {
-        let Some(state) = state() else { return };
-        let started = Instant::now();
-        let traces = loop {
-            match state.traces.try_lock() {
-                Ok(traces) => break Some(traces),
-                Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if started.elapsed() > PATIENCE => break None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        if let Some(mut traces) = traces {
-            traces.closed = true;
-            if traces.is_watched {
-                // This thread has lost its own variables, which libraries need: the other one ends the traces.
-                state.launched.notify_one();
-                while !traces.is_finished {
-                    traces = state.finished.wait(traces).unwrap_or_else(PoisonError::into_inner);
-                }
-            } else {
-                traces.finish_all(state);
-            }
-        }
-        lock(&state.summary).write();
-    });
 }
