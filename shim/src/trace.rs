@@ -17,6 +17,7 @@ use std::time::Duration;
 use warptrace_host::{LaunchShape, Launching, SessionError};
 
 use self::recorder::{ForeignDevice, Recorder, described, reason_of};
+pub(crate) use self::watch::end;
 use self::watch::{Signals, at_exit, watch};
 use crate::driver::{self, Answer, Current, Relaxed};
 use crate::exchange::{Kernel, NOT_ASKED};
@@ -85,6 +86,8 @@ pub(crate) struct Traces {
     closed: bool,
     /// Whether a thread looks for what has ended.
     is_watched: bool,
+    /// Contexts whose traces that thread is to end.
+    ending: Vec<usize>,
     /// Whether that thread has ended all traces, because the process ends.
     is_finished: bool,
 }
@@ -207,9 +210,8 @@ impl Traces {
         Ok(recorder)
     }
 
-    /// Ends the trace of a context that is about to end.
-    pub(crate) fn end(&mut self, state: &State, context: *mut c_void) {
-        let key = context as usize;
+    /// Ends the trace of a context, if it has one.
+    fn end(&mut self, state: &State, key: usize) {
         if let Some(Context::Recording(recorder)) = self.contexts.remove(&key)
             && let Some(device) = recorder.finish(state)
         {

@@ -419,7 +419,11 @@ fn a_process_that_ends_without_a_word_leaves_its_frames() {
         let trace = traced.trace();
         assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
     }
-    // The context's end is the trace's.
+    // The context's end is the trace's, also where a destructor ends it.
+    let Some(built) = built() else { return };
+    let words = ["proc", &data("kernels.ptx"), "parts", "late-reset"];
+    let traced = run(built, true, &words, &[]);
+    assert_eq!(launches(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
     let Some(traced) = both(&["proc", &data("kernels.ptx"), "reset", "abort"]) else { return };
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
 }

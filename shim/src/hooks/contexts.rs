@@ -8,6 +8,7 @@ use super::Handle;
 use crate::driver::{self, Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::{lock, state};
+use crate::trace;
 
 /// How often each device's primary context is retained: it ends with the last release.
 static RETAINED: Mutex<Option<HashMap<c_int, u64>>> = Mutex::new(None);
@@ -23,7 +24,7 @@ fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
 fn end(context: Handle) {
     guarded(|| {
         let (_current, _relaxed) = (driver::Current::keep(), driver::Relaxed::enter());
-        state().map(|state| lock(&state.traces).end(state, context))
+        state().map(|state| trace::end(state, context))
     });
 }
 

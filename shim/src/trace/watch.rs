@@ -1,5 +1,6 @@
 //! The thread that looks for launches that have ended, and the end of the process.
 
+use std::ffi::c_void;
 use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,10 @@ pub(super) fn watch(state: &'static State) -> bool {
             let _relaxed = Relaxed::enter();
             let mut traces = lock(&state.traces);
             while !traces.closed {
+                for context in std::mem::take(&mut traces.ending) {
+                    traces.end(state, context);
+                }
+                state.finished.notify_all();
                 traces = if traces.look(state) {
                     // Not woken by each launch: they need the lock.
                     drop(traces);
@@ -58,7 +63,22 @@ pub(super) fn watch(state: &'static State) -> bool {
     std::thread::Builder::new().name("warptrace".to_owned()).spawn(look).is_ok()
 }
 
-/// Ends all traces of the process.
+/// Ends the trace of a context that is about to end.
+pub(crate) fn end(state: &State, context: *mut c_void) {
+    let (mut traces, key) = (lock(&state.traces), context as usize);
+    if traces.is_watched && !traces.is_finished {
+        // As below: it may be a destructor that ends the context.
+        traces.ending.push(key);
+        state.launched.notify_one();
+        while traces.ending.contains(&key) && !traces.is_finished {
+            traces = state.finished.wait(traces).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+    traces.end(state, key);
+}
+
+/// Ends all traces of the process. The thread in which the process ends has lost its own variables, which libraries
+/// need: so another one ends the traces.
 pub(super) extern "C" fn at_exit() {
     let Some(_inside) = Inside::enter() else { return };
     let _ = guarded(|| {
@@ -74,15 +94,12 @@ pub(super) extern "C" fn at_exit() {
         };
         if let Some(mut traces) = traces {
             traces.closed = true;
-            if traces.is_watched {
-                // This thread has lost its own variables, which libraries need: the other one ends the traces.
-                state.launched.notify_one();
-                while !traces.is_finished {
-                    traces = state.finished.wait(traces).unwrap_or_else(PoisonError::into_inner);
-                }
-            } else {
-                traces.finish_all(state);
+            state.launched.notify_one();
+            while traces.is_watched && !traces.is_finished {
+                traces = state.finished.wait(traces).unwrap_or_else(PoisonError::into_inner);
             }
+            // If there was no other thread, or it has failed.
+            traces.finish_all(state);
         }
         lock(&state.summary).write();
     });

@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, list, parts (only the later ones of three launches).
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches).
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -83,6 +83,13 @@ static int has(int count, char **words, const char *word)
         }
     }
     return 0;
+}
+
+static int (*late_reset)();
+
+static void reset_late(void)
+{
+    late_reset(0);
 }
 
 enum { THREADS = 96 };
@@ -253,6 +260,11 @@ int main(int count, char **words)
         printf("%u ", out[at]);
     }
     printf("\nsum %u\n", total);
+    if (has(count, words, "late-reset")) {
+        // After the variables of this thread are gone.
+        late_reset = find("cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset");
+        atexit(reset_late);
+    }
     if (has(count, words, "reset")) {
         check(find("cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset")(device), "reset");
     }
