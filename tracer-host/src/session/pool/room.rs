@@ -25,8 +25,9 @@ const FIRST_SHARE: u64 = 4;
 const LONG_FIRST_SHARE: u64 = 64;
 /// Entries of a first segment from which on it is long.
 const LONG_FIRST_ENTRIES: u32 = 64;
-/// So many launches of a size should find room in the reserve.
-const IN_RESERVE: u64 = 4;
+/// The same parts of the reserve, in which many launches should find room.
+const RESERVE_SHARE: u64 = 16;
+const LONG_RESERVE_SHARE: u64 = 256;
 /// Each lane may leave this part of its share of log memory unused, in its last segment.
 const SEGMENT_SHARE: u64 = 4;
 
@@ -137,12 +138,13 @@ impl Pool {
             if self.ring {
                 return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
             }
-            let segments = streams * u64::from(LANES * first);
-            if place.in_reserve {
-                return segments <= (place.end - u64::from(self.reserve)) / IN_RESERVE;
-            }
-            let share = if first < LONG_FIRST_ENTRIES { FIRST_SHARE } else { LONG_FIRST_SHARE };
-            segments <= end / share
+            let (all, [share, long_share]) = if place.in_reserve {
+                (place.end - u64::from(self.reserve), [RESERVE_SHARE, LONG_RESERVE_SHARE])
+            } else {
+                (end, [FIRST_SHARE, LONG_FIRST_SHARE])
+            };
+            let share = if first < LONG_FIRST_ENTRIES { share } else { long_share };
+            streams * u64::from(LANES * first) <= all / share
         })
     }
 

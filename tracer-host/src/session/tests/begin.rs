@@ -145,6 +145,24 @@ fn a_launch_too_large_to_have_others_beside_it_is_alone() {
 }
 
 #[test]
+fn of_many_launches_all_are_seen_to_end() {
+    let (mut device, may_end) = device((0..40).map(|_| script(&[(0, 0, 1)])).collect());
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(32 << 10), file.clone()).unwrap();
+    may_end.store(0b10, Ordering::Relaxed);
+    for _ in 0..40 {
+        begin(&mut session, "k", &[1]).unwrap();
+        session.look().unwrap();
+    }
+    may_end.store(u64::MAX << 30, Ordering::Relaxed);
+    assert!(!session.look().unwrap(), "the first ones run");
+    may_end.store(u64::MAX, Ordering::Relaxed);
+    assert!(session.look().unwrap());
+    session.finish().unwrap();
+    assert_eq!(file.contents().0.len(), 40);
+}
+
+#[test]
 fn nothing_begins_beside_a_launch_that_has_all() {
     let (mut device, may_end) = device((0..2).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();

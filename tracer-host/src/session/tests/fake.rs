@@ -167,7 +167,8 @@ impl FakeDevice {
         assert!(next.is_multiple_of(u64::from(logs.segment_entries)), "a segment begins at {next}");
         let entries = segments * logs.segment_entries;
         self.taken = next + u64::from(entries);
-        self.logs_end = self.logs_end.max(if in_reserve { fixed_end as u32 } else { logs.claims_end });
+        let place_end = (fixed_end as u32).next_multiple_of(MAX_SEGMENT_ENTRIES);
+        self.logs_end = self.logs_end.max(if in_reserve { place_end } else { logs.claims_end });
         self.taken = self.taken.max(if in_reserve { fixed_end } else { 0 });
         self.bytes(logs.logs, logs.claims_end as usize * ENTRY_BYTES as usize);
         let accounts = (u64::from(logs.warps * tracks) * ACCOUNT) as usize;
