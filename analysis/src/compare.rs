@@ -14,7 +14,8 @@ use crate::path::rename;
 use crate::points::Points;
 use crate::selection::Selection;
 
-/// A location in two traces: the same name, and the same line, or the same turn among the locations of that name.
+/// A location in two traces: the same name, and the same line, or the same turn among the locations of that
+/// name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LocationChange {
     /// The location in the first trace; `None` if that has none like it.

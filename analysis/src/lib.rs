@@ -1,4 +1,5 @@
-//! What did my warps do? Figures of `.wtrc` traces, computed from runs and cycles, never from expanded events.
+//! What did my warps do? Figures of `.wtrc` traces, computed from runs and cycles, never from expanded
+//! events.
 //!
 //! ```text
 //! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle lane slots, splits, trips

@@ -8,9 +8,9 @@
 //! each loop's body the heads are those trace points, and nested loops begin anew in each trip of the outer.
 //!
 //! The stacks of all lanes are one list of entries, the oldest first: a location and the lanes that were put
-//! there by one event and have it still. A lane's stack is the entries that it is in. So an event adds at most
-//! one entry for all of its lanes, and lanes that come back go down the list from its end, out of each entry
-//! that they pass, up to that of the location.
+//! there by one event and have it still. A lane's stack is the entries that it is in. So an event adds at
+//! most one entry for all of its lanes, and lanes that come back go down the list from its end, out of each
+//! entry that they pass, up to that of the location.
 //!
 //! A cycle is gone through twice: what its second time takes off, each later time does, too, and only the
 //! count of the location lowest in the stack that the body comes to grows on.

@@ -150,7 +150,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the analysis.
+    /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the
+    /// analysis.
     pub(crate) fn take(&mut self, found: WarpItem<'_>) -> ControlFlow<()> {
         // Not moved: copied at once, what the decoder has just written in parts is waited for.
         let (warp, item) = (found.warp, &found.item);
@@ -168,7 +169,8 @@ impl<'a> Tally<'a> {
         }
         let Some(current) = &mut self.current else { return ControlFlow::Continue(()) };
         let (focus, locations) = (self.context.selection.focus, &mut self.sums.locations);
-        // Each kind by itself: to read what only the other has would be to wait for the decoder's writes, too.
+        // Each kind by itself: to read what only the other has would be to wait for the decoder's writes,
+        // too.
         match item {
             Item::Run { event, times } => current.count(*event, (*times).into(), focus, locations),
             Item::Cycle { body, times } => {

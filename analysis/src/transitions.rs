@@ -62,8 +62,8 @@ pub(crate) struct Transitions {
     /// In the order of their events. Those whose lanes have all gone on have none.
     groups: Vec<Group>,
     edges: FxHashMap<u32, Steps>,
-    /// Edges that were counted lately and are not in `edges` yet, each at the one entry that it can have; empty
-    /// entries have no visits.
+    /// Edges that were counted lately and are not in `edges` yet, each at the one entry that it can have;
+    /// empty entries have no visits.
     recent: Vec<(u32, Steps)>,
     /// Events whose lanes went to different locations, by location.
     splits: Vec<u64>,

@@ -1,7 +1,8 @@
-//! How often lanes came to one location, as long as it is on their stacks, and the trips of those that left it.
+//! How often lanes came to one location, as long as it is on their stacks, and the trips of those that left
+//! it.
 //!
-//! The counts of the 32 lanes are kept as binary digits: digit `k` of all lanes is one number. So one addition counts
-//! for all lanes of an event.
+//! The counts of the 32 lanes are kept as binary digits: digit `k` of all lanes is one number. So one
+//! addition counts for all lanes of an event.
 
 use crate::distribution::Distribution;
 
@@ -89,7 +90,8 @@ impl Visited {
         }
     }
 
-    /// Takes the location off the stacks of lanes that have it: their counts are trips, of which each stands for
+    /// Takes the location off the stacks of lanes that have it: their counts are trips, of which each stands
+    /// for
     /// `weight`.
     #[inline]
     pub(crate) fn take_off(&mut self, lanes: u32, weight: u64) {

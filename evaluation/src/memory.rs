@@ -45,8 +45,8 @@ pub(crate) fn in_use() -> Option<u64> {
     None
 }
 
-/// What is in use by what `malloc_info` writes: after its heaps, all that was asked of the system, less what is
-/// free in it, and what has mappings of its own.
+/// What is in use by what `malloc_info` writes: after its heaps, all that was asked of the system, less what
+/// is free in it, and what has mappings of its own.
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), allow(dead_code))]
 fn of_malloc_info(text: &str) -> Option<u64> {
     let (_, totals) = text.rsplit_once("</heap>")?;

@@ -36,7 +36,8 @@ pub(crate) struct Bench {
 /// How long a run took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// From the session's start until the program can begin: splicing, loading code, allocating device memory.
+    /// From the session's start until the program can begin: splicing, loading code, allocating device
+    /// memory.
     pub(crate) setup: Duration,
     /// Giving device memory back.
     pub(crate) end: Duration,

@@ -1,7 +1,8 @@
 //! Asks in SQL, without the tool: to measure what a query takes.
 //!
 //! ```text
-//! cargo run --release -p warptrace-query --example ask -- "SELECT location, count(*) FROM events GROUP BY location" run.wtrc
+//! cargo run --release -p warptrace-query --example ask -- "SELECT location, count(*) FROM events GROUP BY
+//! location" run.wtrc
 //! ```
 
 use std::io::{Write, stdout};

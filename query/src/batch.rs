@@ -177,8 +177,8 @@ impl Batch {
         if flow.is_continue() { self.flush(sink) } else { Ok(flow) }
     }
 
-    /// Decodes warps and gives rows to `sink` that stand for many events each: of a location, if masks do not matter,
-    /// and otherwise of an item.
+    /// Decodes warps and gives rows to `sink` that stand for many events each: of a location, if masks do not
+    /// matter, and otherwise of an item.
     fn sum(
         &mut self,
         named: &Named,

@@ -58,8 +58,8 @@ impl Stop {
 }
 
 impl Database {
-    /// Makes tables of traces, each with the text that the column `trace` has for it. Sorting and grouping take at
-    /// most `memory` bytes.
+    /// Makes tables of traces, each with the text that the column `trace` has for it. Sorting and grouping
+    /// take at most `memory` bytes.
     ///
     /// # Errors
     /// The system gives no threads, or no memory.
@@ -98,8 +98,8 @@ impl Database {
         self.made.masks.load(Ordering::Relaxed)
     }
 
-    /// Begins to answer a query. Only queries are answered: nothing can be made or changed, and no other file is
-    /// read.
+    /// Begins to answer a query. Only queries are answered: nothing can be made or changed, and no other file
+    /// is read.
     ///
     /// # Errors
     /// The text is no SQL, or names what is not there.

@@ -161,8 +161,8 @@ fn warp_column(named: &Named, warps: &[WarpFigures], column: usize) -> ArrayRef 
     }
 }
 
-/// The table of locations, and those that it does not have but warps came to. Events are counted only if a column
-/// asks for that.
+/// The table of locations, and those that it does not have but warps came to. Events are counted only if a
+/// column asks for that.
 fn locations(named: &Named, columns: &[usize]) -> Result<(usize, Vec<ArrayRef>)> {
     let table = &named.trace.metadata().locations;
     let mut ids: Vec<u16> = table.iter().map(|info| info.id).collect();

@@ -1,5 +1,5 @@
-//! What the conditions of a query say of single columns, so that launches and warps that cannot matter are not
-//! decoded.
+//! What the conditions of a query say of single columns, so that launches and warps that cannot matter are
+//! not decoded.
 //!
 //! The bounds only leave out what no condition lets through; DataFusion tests every row once more.
 

@@ -11,9 +11,9 @@
 //! `docs/users/query.md` describes the tables.
 //!
 //! # Memory
-//! A query holds what [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order) holds, once for
-//! each of at most [`MAX_PARTITIONS`] threads, a few batches of rows, and what DataFusion sorts or groups, which has
-//! a limit of its own; beyond it goes to files, or ends the query with an error.
+//! A query holds what [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order) holds, once
+//! for each of at most [`MAX_PARTITIONS`] threads, a few batches of rows, and what DataFusion sorts or
+//! groups, which has a limit of its own; beyond it goes to files, or ends the query with an error.
 
 mod batch;
 mod database;

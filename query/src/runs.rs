@@ -31,8 +31,8 @@ pub(crate) enum Kind {
     Runs,
     /// An event.
     Events,
-    /// Any number of events with the same values in the columns that are asked for. Has the columns of `runs`; queries
-    /// that only sum events up get it in place of `events`.
+    /// Any number of events with the same values in the columns that are asked for. Has the columns of
+    /// `runs`; queries that only sum events up get it in place of `events`.
     Sums,
 }
 

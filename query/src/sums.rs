@@ -1,5 +1,5 @@
-//! Sums over events are computed over fewer rows: a query that only counts and sums asks the table of sums, whose rows
-//! stand for many events each.
+//! Sums over events are computed over fewer rows: a query that only counts and sums asks the table of sums,
+//! whose rows stand for many events each.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -94,8 +94,8 @@ fn weighted(expression: &Expr, schema: &DFSchema, count: &Column) -> Result<Opti
     })
 }
 
-/// The same plan over the table of sums, with its column of counts; `None` if it is not one over `events`, or asks for
-/// the numbers of events.
+/// The same plan over the table of sums, with its column of counts; `None` if it is not one over `events`, or
+/// asks for the numbers of events.
 fn with_count(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => scan_sums(scan)?,

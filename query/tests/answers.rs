@@ -1,5 +1,5 @@
-//! Answers are those of the analysis and of the decoded events, for traces of several programs and for the files of
-//! earlier versions.
+//! Answers are those of the analysis and of the decoded events, for traces of several programs and for the
+//! files of earlier versions.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;

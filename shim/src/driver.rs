@@ -78,8 +78,8 @@ pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
     (!context.is_null()).then_some(context.cast())
 }
 
-/// The architecture for which code is chosen, 90 for `sm_90`: that of the current context's device, or the lowest
-/// of all devices where a library may run on any. 0 if the driver does not say.
+/// The architecture for which code is chosen, 90 for `sm_90`: that of the current context's device, or the
+/// lowest of all devices where a library may run on any. 0 if the driver does not say.
 pub(crate) fn architecture() -> u32 {
     use sys::CUdevice_attribute as A;
     let of = |device: c_int| {
@@ -117,8 +117,8 @@ static STACKS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Makes the stacks of the current context's threads larger than the program asked for, if they are not yet.
 ///
-/// How much stack a kernel needs whose functions call themselves, nobody can tell: the driver gives it as much as
-/// the context's limit says, and the program has chosen that for functions that record nothing.
+/// How much stack a kernel needs whose functions call themselves, nobody can tell: the driver gives it as
+/// much as the context's limit says, and the program has chosen that for functions that record nothing.
 pub(crate) fn grow_stack() {
     const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
     let Some(context) = current_context() else { return };

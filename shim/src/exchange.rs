@@ -1,4 +1,5 @@
-//! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside it.
+//! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -217,8 +218,8 @@ fn marked(
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
-/// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call themselves, or
-/// through registers.
+/// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call
+/// themselves, or through registers.
 fn deep_kernels(ptx: &str) -> HashSet<String> {
     if !ptx.contains("call") {
         return HashSet::new();

@@ -1,8 +1,8 @@
 //! Graphs of launches that the program has made ready to run, and the kernels in them.
 //!
-//! A launch of a graph is recorded by giving each kernel node its traced copy, with logs of its own, just before. The
-//! driver takes such changes by the nodes of the graph from which the executable one was made: so that graph is kept
-//! while the other is there, even if the program destroys it.
+//! A launch of a graph is recorded by giving each kernel node its traced copy, with logs of its own, just
+//! before. The driver takes such changes by the nodes of the graph from which the executable one was made: so
+//! that graph is kept while the other is there, even if the program destroys it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::c_void;
@@ -207,8 +207,8 @@ impl Executable {
         }
     }
 
-    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Tells whether all
-    /// have them.
+    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Tells whether
+    /// all have them.
     ///
     /// # Safety
     /// It is this executable graph.
@@ -264,8 +264,8 @@ impl Node {
         })
     }
 
-    /// Gives the node of an executable graph its traced copy with logs and so much shared memory, or the program's
-    /// own kernel.
+    /// Gives the node of an executable graph its traced copy with logs and so much shared memory, or the
+    /// program's own kernel.
     ///
     /// # Safety
     /// The node is one of the graph that this one was made of; the copy is that of its kernel.
@@ -299,7 +299,8 @@ impl Node {
 /// A kernel node.
 unsafe fn has_attribute(node: Handle, attribute: sys::CUlaunchAttributeID) -> bool {
     let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-    // SAFETY: the caller's promise; the value is a union as large as the driver writes, and all bits are valid.
+    // SAFETY: the caller's promise; the value is a union as large as the driver writes, and all bits are
+    // valid.
     unsafe {
         let answer = sys::cuGraphKernelNodeGetAttribute(node.cast(), attribute, value.as_mut_ptr());
         answer as u32 == SUCCESS && value.assume_init().cooperative != 0

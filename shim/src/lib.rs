@@ -1,5 +1,5 @@
-//! What `warptrace run` loads into a CUDA program: a library that records the kernels of the program, which need
-//! not know of it.
+//! What `warptrace run` loads into a CUDA program: a library that records the kernels of the program, which
+//! need not know of it.
 //!
 //! ```text
 //!  program ── dlsym, cuGetProcAddress ──▶ shim: our functions instead of the driver's

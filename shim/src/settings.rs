@@ -67,8 +67,8 @@ impl Settings {
         })
     }
 
-    /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`. `asked` is what the
-    /// program says itself.
+    /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`. `asked` is
+    /// what the program says itself.
     pub(crate) fn file(&self, asked: Option<&Path>, process: u32, number: usize) -> PathBuf {
         let bytes = asked.unwrap_or(&self.file).as_os_str().as_bytes();
         let mut name = Vec::with_capacity(bytes.len());

@@ -218,7 +218,8 @@ impl Registry {
         }
     }
 
-    /// Takes note of whose code it is. What had the same handle before has gone with its context, without a word.
+    /// Takes note of whose code it is. What had the same handle before has gone with its context, without a
+    /// word.
     fn owned(&mut self, owner: Owner, code: &Arc<Code>) {
         let before = self.owners.insert(owner, Arc::clone(code));
         if before.is_some_and(|before| !Arc::ptr_eq(&before, code)) {

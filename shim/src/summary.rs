@@ -1,4 +1,5 @@
-//! What `warptrace run` says of a process when it has ended: a file of lines, written as they come to be known.
+//! What `warptrace run` says of a process when it has ended: a file of lines, written as they come to be
+//! known.
 
 use std::fs;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! Records launches: a session for each context of the program, begun by its first traced launch.
 //!
-//! A launch goes to the driver with its logs, and the program goes on. A thread looks for launches that have ended,
-//! and drains what they recorded while nothing is launched. Only a launch that finds no room waits for those before
-//! it, and not forever: a kernel may wait for what the program does next.
+//! A launch goes to the driver with its logs, and the program goes on. A thread looks for launches that have
+//! ended, and drains what they recorded while nothing is launched. Only a launch that finds no room waits for
+//! those before it, and not forever: a kernel may wait for what the program does next.
 
 mod recorder;
 mod watch;
@@ -171,8 +171,8 @@ impl Traces {
         reason
     }
 
-    /// Looks for launches that have ended, and writes what is worth it. Tells whether it should be called again,
-    /// even if nothing is launched meanwhile.
+    /// Looks for launches that have ended, and writes what is worth it. Tells whether it should be called
+    /// again, even if nothing is launched meanwhile.
     fn look(&mut self, state: &State) -> bool {
         let (mut again, mut failed) = (false, Vec::new());
         for (key, context) in &mut self.contexts {
@@ -230,7 +230,8 @@ impl Traces {
     /// Ends all traces; what is launched from now on is recorded into others, of the name that is asked for.
     pub(crate) fn begin_anew(&mut self, state: &State, asked: Option<PathBuf>) {
         self.finish_all(state);
-        // A name that the program gives itself is written anew; traces of the one that was asked for are numbered.
+        // A name that the program gives itself is written anew; traces of the one that was asked for are
+        // numbered.
         if self.asked.is_none() {
             self.begun_unasked = self.begun;
         }

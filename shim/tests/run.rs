@@ -1,5 +1,5 @@
-//! Programs that use a driver, run with the shim in them: the same output and exit code as without, and traces that
-//! are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
+//! Programs that use a driver, run with the shim in them: the same output and exit code as without, and
+//! traces that are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::path::{Path, PathBuf};

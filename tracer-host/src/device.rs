@@ -153,8 +153,8 @@ pub trait Device {
     }
 
     /// Threads of a launch whose logs are streamed that can be on the device at once, as
-    /// [`launch_streamed`](Self::launch_streamed) runs it: at most [`resident_threads`](Self::resident_threads).
-    /// Of the fields of `streaming` the logs mean nothing.
+    /// [`launch_streamed`](Self::launch_streamed) runs it: at most
+    /// [`resident_threads`](Self::resident_threads). Of the fields of `streaming` the logs mean nothing.
     ///
     /// # Errors
     /// If the device has no code for it.
@@ -177,9 +177,9 @@ pub trait Device {
     /// [`DeviceError::OutOfMemory`] when there is not enough.
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError>;
 
-    /// Allocates memory of the host that kernels can use, for what [`live`](Self::live) reads and writes. What
-    /// a kernel has written there can still be read by way of that when the kernel has failed and taken the
-    /// device's own memory with it.
+    /// Allocates memory of the host that kernels can use, for what [`live`](Self::live) reads and writes.
+    /// What a kernel has written there can still be read by way of that when the kernel has failed and taken
+    /// the device's own memory with it.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] when there is not enough, or if the device has none.
@@ -318,8 +318,8 @@ pub trait Device {
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// Begins kernels in one go, and does not wait for them: those of one launch, or of a graph. Answers a number
-    /// for [`ended`](Self::ended).
+    /// Begins kernels in one go, and does not wait for them: those of one launch, or of a graph. Answers a
+    /// number for [`ended`](Self::ended).
     ///
     /// # Safety
     /// As [`launch`](Self::launch) says, of each; until they have ended.
@@ -331,8 +331,8 @@ pub trait Device {
         Err(DeviceError::Unsupported { problem })
     }
 
-    /// Tells how long what was [begun](Self::begin) took, once that has ended; `None` while it runs. The number is
-    /// used up then.
+    /// Tells how long what was [begun](Self::begin) took, once that has ended; `None` while it runs. The
+    /// number is used up then.
     ///
     /// # Errors
     /// If one of the kernels has failed.

@@ -58,8 +58,8 @@ fn ways(file: &TraceFile, track: u32) -> BTreeMap<(u32, u32), Way> {
     ways
 }
 
-/// What remains of the ways of a whole trace. A lane's event is recorded if the lane is, or another one of the
-/// event; so the ways are followed event by event, each as soon as all of its lanes have come to it.
+/// What remains of the ways of a whole trace. A lane's event is recorded if the lane is, or another one of
+/// the event; so the ways are followed event by event, each as soon as all of its lanes have come to it.
 fn end_of(whole: &BTreeMap<(u32, u32), Way>, after: After) -> BTreeMap<(u32, u32), Way> {
     let mut ends = BTreeMap::new();
     let warps: BTreeSet<u32> = whole.keys().map(|(warp, _)| *warp).collect();

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use crate::steps::Steps;
 use crate::{process, workspace};
 
-/// The library, and the tool with the feature that has it. The same in each step: with other packages, other features
-/// of shared crates would be on, and DataFusion would be built once more.
+/// The library, and the tool with the feature that has it. The same in each step: with other packages, other
+/// features of shared crates would be on, and DataFusion would be built once more.
 const QUERY: [&str; 6] =
     ["-p", "warptrace-query", "-p", "warptrace-cli", "--features", "warptrace-cli/query"];
 

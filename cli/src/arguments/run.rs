@@ -45,17 +45,18 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) policy: RunPolicy,
 
-    /// How many seconds a launch that finds no room for its records waits for those before it. Then it runs with what
-    /// room there is, or untraced
+    /// How many seconds a launch that finds no room for its records waits for those before it. Then it runs
+    /// with what room there is, or untraced
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) wait: u64,
 
-    /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails, more of
-    /// what came before is kept. Kernels that wait for each other hang
+    /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails,
+    /// more of what came before is kept. Kernels that wait for each other hang
     #[arg(long)]
     pub(crate) sync: bool,
 
-    /// Record nothing before the program says so: `warptrace_begin` of warptrace.h, or `warptrace.trace` in Python
+    /// Record nothing before the program says so: `warptrace_begin` of warptrace.h, or `warptrace.trace` in
+    /// Python
     #[arg(long)]
     pub(crate) manual: bool,
 

@@ -30,9 +30,9 @@ pub(crate) struct Chosen {
     #[arg(long, value_name = "RANGE", default_value = "..", hide_default_value = true)]
     warps: NumberRange,
 
-    /// In each launch, what lanes do from the COUNTth visit of a location on. LOCATION is a name or id, as `info`
-    /// lists them, or FILE:LINE. Each lane counts its own visits; one that meets a lane that is recorded is
-    /// recorded from then on, too
+    /// In each launch, what lanes do from the COUNTth visit of a location on. LOCATION is a name or id, as
+    /// `info` lists them, or FILE:LINE. Each lane counts its own visits; one that meets a lane that is
+    /// recorded is recorded from then on, too
     #[arg(long, value_name = "LOCATION:COUNT", value_parser = visits)]
     after: Option<Visits>,
 

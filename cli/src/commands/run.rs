@@ -22,8 +22,8 @@ const SHIM: &str = "libwarptrace_shim.so";
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
-/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps machine code
-/// of earlier runs otherwise.
+/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps
+/// machine code of earlier runs otherwise.
 const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CACHE_IN_MEMORY", "1")];
 
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {

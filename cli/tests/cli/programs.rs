@@ -164,8 +164,8 @@ fn events_are_as_many_as_the_formulas_say() {
     // Eight warps, each with ENTER, 16 steps, and four quadrants that are stored: 128^2 / 2048 * (128 / 8 +
     // 9).
     assert_eq!(events_of(&folder, "matmul", &["--size", "128"]), "200");
-    // Four warps, each with ENTER; of 200 elements 128 are each lane's first, and 72 lanes of three warps have
-    // a second.
+    // Four warps, each with ENTER; of 200 elements 128 are each lane's first, and 72 lanes of three warps
+    // have a second.
     assert_eq!(events_of(&folder, "triad", &["--elements", "200", "--grid", "2x64"]), "11");
     // One block of four warps, three of them with bodies and two with lanes without: 2 * 4 + 2 * 2 + 3 * (9 +
     // 2).

@@ -143,7 +143,8 @@ fn keys_go_through_a_trace() {
     terminal.wait_for_restored();
 }
 
-/// The screens of `docs/users/tui.md`. With `WARPTRACE_OVERWRITE_PAGE=1` they are written instead of compared.
+/// The screens of `docs/users/tui.md`. With `WARPTRACE_OVERWRITE_PAGE=1` they are written instead of
+/// compared.
 #[test]
 fn the_pages_screens_are_those_of_a_terminal() {
     let folder = Folder::new();

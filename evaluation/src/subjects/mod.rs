@@ -61,8 +61,8 @@ pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     selected(lists, selection.programs)
 }
 
-/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are compared
-/// on.
+/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are
+/// compared on.
 pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     let first = |cases: Vec<Case>| cases.into_iter().take(1).collect();
     let quick = selection.quick;

@@ -61,8 +61,8 @@ pub(crate) struct Policies {
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: MemorySize,
 
-    /// Rounds, in each of which every program runs once untraced and once with each codec (`raw` and `predict`,
-    /// if none is named with --codec) under each policy; one untraced run goes before them
+    /// Rounds, in each of which every program runs once untraced and once with each codec (`raw` and
+    /// `predict`, if none is named with --codec) under each policy; one untraced run goes before them
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
 

@@ -393,7 +393,8 @@ pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, 
     answer
 }
 
-/// Removes a node of a graph: what was made of the graph before keeps its kernel, and can no longer be told of it.
+/// Removes a node of a graph: what was made of the graph before keeps its kernel, and can no longer be told
+/// of it.
 ///
 /// # Safety
 /// The program's own call.

@@ -72,8 +72,8 @@ pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Ha
     }
 }
 
-/// Loads the traced copy of a function that the driver has loaded. It loads functions when they are first used, and
-/// waits for all kernels that run: a program whose kernels wait for each other loads them before.
+/// Loads the traced copy of a function that the driver has loaded. It loads functions when they are first
+/// used, and waits for all kernels that run: a program whose kernels wait for each other loads them before.
 fn loaded(answer: Answer, function: Handle) -> Answer {
     if answer == SUCCESS {
         guarded(|| {

@@ -1,8 +1,8 @@
 //! The functions of the driver and of NVRTC that this library stands in for, by name.
 //!
 //! Each hook asks for the driver's own function, goes straight to it where the call comes from inside of the
-//! tracer, and else to what the files of this folder make of it. None of them may keep the program from what it
-//! would do without: whatever goes wrong on our side, the driver gets the program's own call.
+//! tracer, and else to what the files of this folder make of it. None of them may keep the program from what
+//! it would do without: whatever goes wrong on our side, the driver gets the program's own call.
 
 mod attributes;
 mod call;

@@ -18,9 +18,9 @@ use crate::driver;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
-/// What was recorded is written after so many times as long as writing it took the last time, and no sooner than
-/// this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and writing
-/// takes little of the program's time.
+/// What was recorded is written after so many times as long as writing it took the last time, and no sooner
+/// than this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and
+/// writing takes little of the program's time.
 const WRITTEN_AFTER: u32 = 25;
 const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
 /// Without a launch for so long, the program is taken to do something else,
@@ -154,8 +154,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Looks for launches that have ended, and writes what they have recorded if it is time; tells whether there
-    /// is more to do.
+    /// Looks for launches that have ended, and writes what they have recorded if it is time; tells whether
+    /// there is more to do.
     pub(super) fn look(&mut self) -> Result<bool, SessionError> {
         if !self.is_dirty {
             return Ok(false);

@@ -77,8 +77,8 @@ pub(crate) fn end(state: &State, context: *mut c_void) {
     traces.end(state, key);
 }
 
-/// Ends all traces of the process. The thread in which the process ends has lost its own variables, which libraries
-/// need: so another one ends the traces.
+/// Ends all traces of the process. The thread in which the process ends has lost its own variables, which
+/// libraries need: so another one ends the traces.
 pub(super) extern "C" fn at_exit() {
     let Some(_inside) = Inside::enter() else { return };
     let _ = guarded(|| {

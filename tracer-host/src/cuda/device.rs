@@ -25,8 +25,8 @@ use crate::{
     Placement, Recording, Serve, Streaming, Tracing,
 };
 
-/// With less memory the warps that a card holds fill it before they leave: then it is better used for their logs
-/// than for encoding on the card.
+/// With less memory the warps that a card holds fill it before they leave: then it is better used for their
+/// logs than for encoding on the card.
 const WORTH_ROUNDS_BYTES: u64 = 512 << 20;
 
 /// Whether compiled kernels encode so.

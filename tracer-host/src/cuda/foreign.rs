@@ -1,6 +1,6 @@
-//! Kernels that another program has loaded and launches itself: the device brackets what the program gives the
-//! driver with its events, and the program's own call runs in between, on the program's stream and with its
-//! attributes. Nobody waits for it.
+//! Kernels that another program has loaded and launches itself: the device brackets what the program gives
+//! the driver with its events, and the program's own call runs in between, on the program's stream and with
+//! its attributes. Nobody waits for it.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,9 +15,9 @@ use super::encoding::stream_beside;
 use super::{CudaDevice, check_driver, count_devices};
 use crate::{Begun, DeviceError};
 
-/// Calls the driver, and answers what it said (`CUresult`): 0 if the launches are on their way. For each launch
-/// there are the logs that its traced kernel has as its last parameter, of which a kernel takes as many bytes as
-/// it declares; `None` where the untraced kernel runs.
+/// Calls the driver, and answers what it said (`CUresult`): 0 if the launches are on their way. For each
+/// launch there are the logs that its traced kernel has as its last parameter, of which a kernel takes as
+/// many bytes as it declares; `None` where the untraced kernel runs.
 pub type Launching = Box<dyn FnOnce(&[Option<LaunchLogs>]) -> u32 + Send>;
 
 /// A launch as its program makes it, or launches of a graph.
@@ -53,8 +53,8 @@ impl ForeignLaunches {
     /// Says how the next launch is made.
     ///
     /// # Safety
-    /// Until that launch has been made or [taken back](Self::take): `launch` may be called, the stream is one of
-    /// the device's context, and a kernel that is launched with logs is one that
+    /// Until that launch has been made or [taken back](Self::take): `launch` may be called, the stream is one
+    /// of the device's context, and a kernel that is launched with logs is one that
     /// [`splice`](warptrace_ptx::splice::splice) made, recorded as the session says.
     pub unsafe fn next(&self, launch: ForeignLaunch) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
@@ -102,9 +102,9 @@ impl Foreign {
 }
 
 impl CudaDevice {
-    /// Uses a context of another program, which launches its kernels itself, and loads no code for it. All other
-    /// work of the device is on a stream of its own, which no default stream waits for. From now on devices of
-    /// this process say nothing on standard error, which is the program's.
+    /// Uses a context of another program, which launches its kernels itself, and loads no code for it. All
+    /// other work of the device is on a stream of its own, which no default stream waits for. From now on
+    /// devices of this process say nothing on standard error, which is the program's.
     ///
     /// # Errors
     /// Without a driver, or if the driver fails, as it does for a context that is none.

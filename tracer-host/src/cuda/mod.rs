@@ -187,8 +187,8 @@ impl CudaDevice {
 
     /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
     /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels. `ptx` may be empty; [`Device::add_code`](crate::Device::add_code) gives the device kernels. While the stream is
-    /// captured into a graph, launches are refused.
+    /// given to kernels. `ptx` may be empty; [`Device::add_code`](crate::Device::add_code) gives the device
+    /// kernels. While the stream is captured into a graph, launches are refused.
     ///
     /// # Errors
     /// Without a driver, or if the driver fails, as it does for a context that is none.

@@ -1,9 +1,9 @@
 //! Launches that are begun, and not waited for.
 //!
-//! A launch's logs lie in the pool from its begin on. When launches have ended, the counters of claims tell how
-//! much of the pool they took; when all have, the pool can be drained. Nobody needs to wait for that, unless the
-//! next launch finds no room: it waits for those before it, but not for longer than its caller says. For a kernel
-//! may itself wait for what the program does next.
+//! A launch's logs lie in the pool from its begin on. When launches have ended, the counters of claims tell
+//! how much of the pool they took; when all have, the pool can be drained. Nobody needs to wait for that,
+//! unless the next launch finds no room: it waits for those before it, but not for longer than its caller
+//! says. For a kernel may itself wait for what the program does next.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ use crate::{Begun, LaunchShape, Tracing};
 const WITHOUT_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// When so many launches have not ended, those behind them are not asked for: a program may begin hundreds, and most
-/// end in the order in which they began.
+/// When so many launches have not ended, those behind them are not asked for: a program may begin hundreds,
+/// and most end in the order in which they began.
 const LOOKED_AT: usize = 16;
 
 /// How long a launch waits for launches that run.
@@ -39,12 +39,13 @@ pub(super) struct Running {
 }
 
 impl<W: std::io::Write + Send + 'static> Session<'_, W> {
-    /// Begins launches in one go, and does not wait for them: one, or all of a graph, in an order in which they may
-    /// run. If there may be no room for their logs, launches that were begun before are waited for, at most for
+    /// Begins launches in one go, and does not wait for them: one, or all of a graph, in an order in which
+    /// they may run. If there may be no room for their logs, launches that were begun before are waited for,
+    /// at most for
     /// `patience`, and drained.
     ///
-    /// If they are [refused](SessionError::is_refusal), the session is as it was: nothing has run, the file says
-    /// nothing of it, and the caller may run the kernels untraced.
+    /// If they are [refused](SessionError::is_refusal), the session is as it was: nothing has run, the file
+    /// says nothing of it, and the caller may run the kernels untraced.
     ///
     /// # Safety
     /// As [`record`](Self::record), until the kernels have ended.
@@ -126,8 +127,8 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
         }
     }
 
-    /// Waits, drains, or neither, until launches should find room; or until those that run have not ended for too
-    /// long. Answers how long that would be.
+    /// Waits, drains, or neither, until launches should find room; or until those that run have not ended for
+    /// too long. Answers how long that would be.
     fn make_room(&mut self, infos: &[LaunchInfo], patience: Patience) -> Result<Duration, SessionError> {
         let recorded: Vec<LaunchInfo> = infos.iter().filter(|info| info.is_recorded()).copied().collect();
         self.look_at_running()?;

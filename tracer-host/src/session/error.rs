@@ -142,8 +142,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Tells whether a launch was refused before anything had run: for want of memory, for its shape, or by the
-    /// driver.
+    /// Tells whether a launch was refused before anything had run: for want of memory, for its shape, or by
+    /// the driver.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,

@@ -15,8 +15,8 @@
 //! one of them may be almost all there is, and must fit once more when it is merged: half.
 //!
 //! Rings are as long as fits into that part if no other launch has logs: all that a launch has is there from
-//! the start. So most launches are drained before the next one; of small ones, whose rings are as long as they
-//! can be, several fit.
+//! the start. So most launches are drained before the next one; of small ones, whose rings are as long as
+//! they can be, several fit.
 
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::log::{
@@ -45,7 +45,8 @@ const CHUNK_SHARE: u64 = 8;
 /// Parts of log memory, and those of them that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
-/// Part of what launches' logs may take, for heads and first segments of launches that begin while others run.
+/// Part of what launches' logs may take, for heads and first segments of launches that begin while others
+/// run.
 const RESERVE_SHARE: u32 = 4;
 /// Streams of a launch whose logs may take half.
 const FEW_STREAMS: u64 = 8;

@@ -136,8 +136,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Self::start_modules(device, &[module], options, output)
     }
 
-    /// Like [`start_module`](Self::start_module), for the kernels of several modules, whose locations have ids of
-    /// their own.
+    /// Like [`start_module`](Self::start_module), for the kernels of several modules, whose locations have
+    /// ids of their own.
     ///
     /// # Errors
     /// As `start_module`; also if two of the modules have a location of the same id.
@@ -319,8 +319,8 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?)
     }
 
-    /// Writes why a launch failed, ends the file, and gives the memory back, unless others still write into it:
-    /// nothing more can be recorded.
+    /// Writes why a launch failed, ends the file, and gives the memory back, unless others still write into
+    /// it: nothing more can be recorded.
     ///
     /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
     /// ended already.
@@ -472,9 +472,9 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Writes what is left and the index, and ends the file.
     ///
     /// # Errors
-    /// If the device fails, the file cannot be written, or an earlier call failed;
-    /// [`SessionError::Running`] if launches still run that were [begun](Self::begin): the file says so, and the
-    /// device keeps the memory in which they write.
+    /// If the device fails, the file cannot be written, or an earlier call failed; [`SessionError::Running`]
+    /// if launches still run that were [begun](Self::begin): the file says so, and the device keeps the
+    /// memory in which they write.
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|session| session.drain())?;
         if let Some(still) = self.running.first() {

@@ -63,8 +63,8 @@ pub enum PoolMemory {
     /// The device's own.
     #[default]
     Device,
-    /// The host's, which kernels write by way of the link between them. It stays when a kernel fails: all that
-    /// was recorded up to then is in the trace. It is slower by far.
+    /// The host's, which kernels write by way of the link between them. It stays when a kernel fails: all
+    /// that was recorded up to then is in the trace. It is slower by far.
     Host,
 }
 
@@ -89,8 +89,8 @@ pub struct SessionOptions {
     pub memory_bytes: Option<u64>,
     /// What happens where events do not fit into device memory.
     pub policy: Policy,
-    /// Launches may run at the same time: [`Session::begin`](super::Session::begin) begins them. A part of the
-    /// memory is set aside for the logs that each of them has from its start.
+    /// Launches may run at the same time: [`Session::begin`](super::Session::begin) begins them. A part of
+    /// the memory is set aside for the logs that each of them has from its start.
     pub overlap: bool,
     /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
     pub pool: PoolMemory,

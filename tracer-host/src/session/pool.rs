@@ -37,8 +37,8 @@ pub(super) struct Pool {
     tracks: u32,
     /// Whether logs are rings.
     ring: bool,
-    /// Where the reserve begins: heads and first segments of launches that are begun while others run, and claim.
-    /// 0 if each launch has ended before the next one begins, or nothing is claimed.
+    /// Where the reserve begins: heads and first segments of launches that are begun while others run, and
+    /// claim. 0 if each launch has ended before the next one begins, or nothing is claimed.
     reserve: u32,
     /// The first entry of the reserve that is free.
     reserve_next: u32,
@@ -129,8 +129,8 @@ impl Pool {
         u64::from(self.reserved_entries) + self.claimed_entries
     }
 
-    /// Takes note of launches of these kernels that have ended since the last call, after which the counters of
-    /// claims are so.
+    /// Takes note of launches of these kernels that have ended since the last call, after which the counters
+    /// of claims are so.
     pub(super) fn ended(&mut self, kernels: &[u32], claims: Claims) {
         let claimed = claims.log_entries.saturating_sub(self.claimed_entries);
         self.claimed_entries = self.claimed_entries.max(claims.log_entries);

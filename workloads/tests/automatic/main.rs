@@ -1,5 +1,5 @@
-//! Kernels with automatic trace points beside the same kernels with those placed by hand: same results, and each
-//! lane takes the same decisions in the same order.
+//! Kernels with automatic trace points beside the same kernels with those placed by hand: same results, and
+//! each lane takes the same decisions in the same order.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod mapping;

@@ -1,5 +1,5 @@
-//! Holds the automatic trace points of the programs against the branches that the compiler sees: its own MIR, before
-//! it is optimised.
+//! Holds the automatic trace points of the programs against the branches that the compiler sees: its own MIR,
+//! before it is optimised.
 //!
 //! The rules are in `decisions.rs`. What is left out has no trace point by design:
 //!

@@ -1,7 +1,7 @@
 //! `cargo xtask package`: makes the packages for a registry, and builds and runs the examples from them.
 //!
-//! In a folder under `target` the packages are unpacked, and a patch in its settings has all that is built below
-//! it take them where a registry is asked for.
+//! In a folder under `target` the packages are unpacked, and a patch in its settings has all that is built
+//! below it take them where a registry is asked for.
 
 mod archives;
 
@@ -18,7 +18,8 @@ use crate::{process, workspace};
 /// Packages of the workspace that are not for a registry.
 const UNPUBLISHED: [&str; 2] = ["xtask", "warptrace-evaluation"];
 
-/// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds its source.
+/// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds
+/// its source.
 const BUILDS_LONG: &str = "warptrace-query";
 
 /// A choice of cudarc's features that a user's own package may make, against which ours must build too.
@@ -100,7 +101,8 @@ fn write_patch(root: &Path, packages: &[archives::Package]) -> anyhow::Result<()
     write(&root.join(".cargo/config.toml"), &text)
 }
 
-/// Checks all packages. They are a workspace with the profile of this one, and share the outputs of its lints.
+/// Checks all packages. They are a workspace with the profile of this one, and share the outputs of its
+/// lints.
 fn check_all(folders: &Folders, packages: &[archives::Package]) -> anyhow::Result<()> {
     let members: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let workspace = read(&workspace::root().join("Cargo.toml"))?;
@@ -172,7 +174,8 @@ fn run_example(folders: &Folders, example: &Path, name: &str) -> anyhow::Result<
     check_device_code(folders, name)
 }
 
-/// Checks that the kernels were compiled for GPUs with all their trace points, where there is a device compiler.
+/// Checks that the kernels were compiled for GPUs with all their trace points, where there is a device
+/// compiler.
 fn check_device_code(folders: &Folders, name: &str) -> anyhow::Result<()> {
     let skips =
         std::env::var_os("WARPTRACE_NO_DEVICE_CODE").is_some_and(|value| !value.is_empty() && value != "0");

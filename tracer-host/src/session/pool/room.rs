@@ -5,8 +5,8 @@
 //!              launches that began when none ran          that began when others ran
 //! ```
 //! What a launch has from its start, heads and first segments, is fixed. What it claims is known when it has
-//! ended: so a launch that begins when none runs has its place behind those before it. Launches that run at the
-//! same time claim from the same entries. One that begins meanwhile has what is fixed in the reserve.
+//! ended: so a launch that begins when none runs has its place behind those before it. Launches that run at
+//! the same time claim from the same entries. One that begins meanwhile has what is fixed in the reserve.
 
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::log::{
@@ -52,9 +52,9 @@ struct Place {
 }
 
 impl Pool {
-    /// Whether launches should find room beside those before them, of which `running` still run, named by their
-    /// kernels. (How much a launch needs is known only afterwards; launches of the same kernel are taken to
-    /// need up to twice as much as one before.)
+    /// Whether launches should find room beside those before them, of which `running` still run, named by
+    /// their kernels. (How much a launch needs is known only afterwards; launches of the same kernel are
+    /// taken to need up to twice as much as one before.)
     pub(in crate::session) fn has_room(&self, infos: &[LaunchInfo], running: &[u32]) -> Room {
         // What running launches need is not known before one of their kernel has ended. Rings claim nothing.
         let most = |kernel: &u32| self.most_claimed(*kernel).map(|most| 2 * most);

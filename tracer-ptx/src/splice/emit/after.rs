@@ -1,8 +1,8 @@
 //! From where on lanes are recorded (`warptrace_format::chosen::After`).
 //!
-//! A lane that is not recorded yet is in a run of no lanes and no events, and has in that record, in the place
-//! of the time, how many visits are still to come. So it takes no register that others do not take, and no
-//! event repeats its run.
+//! A lane that is not recorded yet is in a run of no lanes and no events, and has in that record, in the
+//! place of the time, how many visits are still to come. So it takes no register that others do not take, and
+//! no event repeats its run.
 
 use std::fmt::Write;
 
@@ -22,9 +22,9 @@ impl Emitter {
         }
     }
 
-    /// Goes to `done` with `count` events that are not recorded: none of their lanes is recorded yet, or has no
-    /// visit to come before it is. Their lanes are in `%wt_a`, their records' masks in `%wt_m`. All lanes of
-    /// the event answer the same, so those that go on are recorded from now on.
+    /// Goes to `done` with `count` events that are not recorded: none of their lanes is recorded yet, or has
+    /// no visit to come before it is. Their lanes are in `%wt_a`, their records' masks in `%wt_m`. All lanes
+    /// of the event answer the same, so those that go on are recorded from now on.
     pub(super) fn leave_unless_recorded(&mut self, location: u16, count: u32, done: &str) {
         let Some(after) = self.style.after else { return };
         emit!(self, "setp.ne.u32 %wt_p0, %wt_m, 0;");
