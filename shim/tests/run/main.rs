@@ -2,6 +2,9 @@
 //! traces that are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod graphs;
+mod parts;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -271,77 +274,6 @@ fn launches(path: &Path) -> usize {
 }
 
 #[test]
-fn a_program_says_which_part_of_it_is_recorded() {
-    let Some(built) = built() else { return };
-    let words = ["proc", &data("kernels.ptx"), "parts"];
-    let told = |run: &Run| String::from_utf8_lossy(&run.output.stderr).into_owned();
-    let plain = run(built, false, &words, &[]);
-    assert_eq!(told(&plain), "told 1\n".repeat(3));
-    let folder = tempfile::tempdir().expect("a folder");
-    let own = folder.path().join("own.wtrc");
-    let own_text = own.to_str().expect("a plain name");
-    for manual in ["0", "1"] {
-        let variables = [("OWN_TRACE", own_text), ("WARPTRACE_RUN_MANUAL", manual)];
-        let traced = run(built, true, &words, &variables);
-        if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
-            eprintln!("skipped: built without a device compiler");
-            return;
-        }
-        assert_eq!((traced.stdout(), told(&traced)), (plain.stdout(), "told 0\n".repeat(3)));
-        assert_eq!(launches(&own), 1, "{:?}", traced.report());
-        assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-        std::fs::remove_file(&own).expect("it was made");
-    }
-    // Without a name of its own, into the one that was asked for, and the next one of that name.
-    let traced = run(built, true, &words, &[]);
-    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-    assert_eq!(launches(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
-    // What cannot be written is said, and the program runs on.
-    let traced = run(built, true, &words, &[("OWN_TRACE", "/nowhere/own.wtrc")]);
-    assert_eq!(traced.stdout(), plain.stdout());
-    assert!(
-        traced.report().iter().any(|line| line.contains("cannot create /nowhere/own.wtrc")),
-        "{:?}",
-        traced.report()
-    );
-}
-
-/// Runs a Python program that uses the package, with the shim if `traced`.
-fn python(built: &Built, traced: bool, text: &str) -> Option<Output> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new("python3");
-    command
-        .args(["-W", "error", "-c", text])
-        .env("PYTHONPATH", format!("{}/../python/src", env!("CARGO_MANIFEST_DIR")))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env_remove("LD_PRELOAD");
-    if traced {
-        command.env("LD_PRELOAD", &built.shim).env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
-    }
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: there is no `python3`");
-        return None;
-    };
-    Some(output)
-}
-
-#[test]
-fn the_python_package_says_whether_anything_is_recorded() {
-    let Some(built) = built() else { return };
-    let text = "import warptrace\nprint(warptrace.is_traced(), warptrace.begin(), warptrace.end())\n\
-        with warptrace.trace('t.wtrc'): print('inside')\n";
-    let Some(output) = python(built, true, text) else { return };
-    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(words(&output.stdout), "True True True\ninside\n", "{}", words(&output.stderr));
-    let Some(output) = python(built, false, text) else { return };
-    assert_eq!(words(&output.stdout), "False False False\n");
-    assert!(words(&output.stderr).contains("RuntimeWarning: nothing is recorded: start the program with"));
-    let wrong = "import warptrace\nwarptrace.begin('')";
-    let Some(output) = python(built, true, wrong) else { return };
-    assert!(words(&output.stderr).contains("ValueError: '' is no name of a file"));
-}
-
-#[test]
 fn launches_are_not_waited_for() {
     // Each kernel takes so long that all are launched before the first one has ended.
     let words = ["proc", &data("kernels.ptx"), "twice"];
@@ -359,48 +291,6 @@ fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
     let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
     assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
     assert_eq!(traced.trace().launches().count(), 1);
-}
-
-#[test]
-fn a_launch_into_a_graph_is_the_programs_own() {
-    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "capture"]) else { return };
-    assert!(traced.log().contains("launch walk [") && !traced.log().contains("launch walk$traced"));
-}
-
-#[test]
-fn launches_of_graphs_are_recorded_kernel_by_kernel() {
-    for (change, blocks) in [("", &[3; 5][..]), ("change", &[3, 3, 3, 3, 3, 3, 1])] {
-        for (way, kind) in [("proc", "module"), ("dlsym", "library")] {
-            let words = [way, &data("kernels.ptx"), "graph", change, kind];
-            let Some(traced) = both(&words) else { return };
-            // One launch by itself, and each of the graph's of two kernels.
-            assert_eq!(traced.verified().0, blocks.len() as u64, "{:?}", traced.report());
-            let (log, trace) = (traced.log(), traced.trace());
-            assert!(!log.contains("launch walk ["), "{log}");
-            let found: Vec<u32> = trace.launches().map(|launch| launch.grid()[0]).collect();
-            assert_eq!(found, blocks);
-            // What was made of it is destroyed before.
-            assert!(log.contains("graph destroyed"), "{log}");
-        }
-    }
-}
-
-#[test]
-fn a_graph_for_which_there_is_no_room_runs_as_it_is() {
-    let Some(built) = built() else { return };
-    let words = ["proc", &data("kernels.ptx"), "graph"];
-    let plain = run(built, false, &words, &[]);
-    let variables = [
-        ("TEST_DRIVER_MILLISECONDS", "2000"),
-        ("WARPTRACE_RUN_WAIT", "0"),
-        ("WARPTRACE_RUN_MEMORY", "256KiB"),
-    ];
-    let traced = run(built, true, &words, &variables);
-    assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
-    let log = traced.log();
-    assert!(log.contains("launch walk [") && log.contains("launch walk$traced"), "{log}");
-    assert!(traced.report().iter().any(|line| line.contains("not traced")), "{:?}", traced.report());
-    assert!(traced.verified().0 >= 1);
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! Programs that say themselves which part of them is recorded.
+
+use std::process::{Command, Output};
+
+use super::{Built, Run, built, data, launches, run};
+
+#[test]
+fn a_program_says_which_part_of_it_is_recorded() {
+    let Some(built) = built() else { return };
+    let words = ["proc", &data("kernels.ptx"), "parts"];
+    let told = |run: &Run| String::from_utf8_lossy(&run.output.stderr).into_owned();
+    let plain = run(built, false, &words, &[]);
+    assert_eq!(told(&plain), "told 1\n".repeat(3));
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = folder.path().join("own.wtrc");
+    let own_text = own.to_str().expect("a plain name");
+    for manual in ["0", "1"] {
+        let variables = [("OWN_TRACE", own_text), ("WARPTRACE_RUN_MANUAL", manual)];
+        let traced = run(built, true, &words, &variables);
+        if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+            eprintln!("skipped: built without a device compiler");
+            return;
+        }
+        assert_eq!((traced.stdout(), told(&traced)), (plain.stdout(), "told 0\n".repeat(3)));
+        assert_eq!(launches(&own), 1, "{:?}", traced.report());
+        assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+        std::fs::remove_file(&own).expect("it was made");
+    }
+    // Without a name of its own, into the one that was asked for, and the next one of that name.
+    let traced = run(built, true, &words, &[]);
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+    assert_eq!(launches(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
+    // What cannot be written is said, and the program runs on.
+    let traced = run(built, true, &words, &[("OWN_TRACE", "/nowhere/own.wtrc")]);
+    assert_eq!(traced.stdout(), plain.stdout());
+    assert!(
+        traced.report().iter().any(|line| line.contains("cannot create /nowhere/own.wtrc")),
+        "{:?}",
+        traced.report()
+    );
+}
+
+/// Runs a Python program that uses the package, with the shim if `traced`.
+fn python(built: &Built, traced: bool, text: &str) -> Option<Output> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new("python3");
+    command
+        .args(["-W", "error", "-c", text])
+        .env("PYTHONPATH", format!("{}/../python/src", env!("CARGO_MANIFEST_DIR")))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env_remove("LD_PRELOAD");
+    if traced {
+        command.env("LD_PRELOAD", &built.shim).env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
+    }
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: there is no `python3`");
+        return None;
+    };
+    Some(output)
+}
+
+#[test]
+fn the_python_package_says_whether_anything_is_recorded() {
+    let Some(built) = built() else { return };
+    let text = "import warptrace\nprint(warptrace.is_traced(), warptrace.begin(), warptrace.end())\n\
+        with warptrace.trace('t.wtrc'): print('inside')\n";
+    let Some(output) = python(built, true, text) else { return };
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(words(&output.stdout), "True True True\ninside\n", "{}", words(&output.stderr));
+    let Some(output) = python(built, false, text) else { return };
+    assert_eq!(words(&output.stdout), "False False False\n");
+    assert!(words(&output.stderr).contains("RuntimeWarning: nothing is recorded: start the program with"));
+    let wrong = "import warptrace\nwarptrace.begin('')";
+    let Some(output) = python(built, true, wrong) else { return };
+    assert!(words(&output.stderr).contains("ValueError: '' is no name of a file"));
+}
