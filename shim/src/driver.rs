@@ -62,6 +62,14 @@ impl Drop for Current {
     }
 }
 
+/// The context of a green context.
+pub(crate) fn context_of_green(green: *mut c_void) -> Option<*mut c_void> {
+    let mut context = null_mut();
+    // SAFETY: the program's green context.
+    let answer = unsafe { sys::cuCtxFromGreenCtx(&raw mut context, green.cast()) };
+    (ok(answer) && !context.is_null()).then_some(context.cast())
+}
+
 /// The primary context of a device, if there is one.
 pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
     let (mut flags, mut active, mut context) = (0, 0, null_mut());

@@ -34,6 +34,18 @@ pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, conte
     unsafe { real(context) }
 }
 
+/// Ends the trace of a context that has a part of a device, and the context.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn destroy_green(real: unsafe extern "C" fn(Handle) -> Answer, green: Handle) -> Answer {
+    if let Some(Some(context)) = guarded(|| driver::context_of_green(green)) {
+        end(context);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real(green) }
+}
+
 pub(super) unsafe fn retain(
     real: unsafe extern "C" fn(*mut Handle, c_int) -> Answer,
     context: *mut Handle,

@@ -159,6 +159,7 @@ hooks! {
     cuGraphDestroy = graph::destroy, (graph: Handle);
     cuGraphDestroyNode = graph::destroy_node, (node: Handle);
     cuCtxDestroy_v2 = contexts::destroy, (context: Handle);
+    cuGreenCtxDestroy = contexts::destroy_green, (green: Handle);
     cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
     cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);
     cuDevicePrimaryCtxReset_v2 = contexts::reset, (device: c_int);
