@@ -30,6 +30,8 @@ pub(crate) struct Graphs {
     executable: HashMap<usize, Arc<Mutex<Executable>>>,
     /// How many executable graphs each graph has, and whether the program has destroyed it.
     made_of: HashMap<usize, (usize, bool)>,
+    /// Graphs that belong to nodes of others.
+    children: HashSet<usize>,
 }
 
 /// A graph that can be launched.
@@ -69,6 +71,16 @@ impl Graphs {
         self.executable.get(&(handle as usize)).cloned()
     }
 
+    /// Takes note that a graph belongs to a node of another.
+    pub(crate) fn add_child(&mut self, graph: Handle) {
+        self.children.insert(graph as usize);
+    }
+
+    /// Tells whether a graph belongs to a node of another, as far as the program has asked for it.
+    pub(crate) fn is_of_node(&self, graph: Handle) -> bool {
+        self.children.contains(&(graph as usize))
+    }
+
     /// All that were made of a graph that has this node, with their handles.
     pub(crate) fn of_node(&self, node: Handle) -> Vec<(Handle, Arc<Mutex<Executable>>)> {
         let all = self.executable.iter();
@@ -87,6 +99,8 @@ impl Graphs {
 
     /// Tells whether a graph that the program destroys is to be kept.
     pub(crate) fn keeps(&mut self, graph: Handle) -> bool {
+        // The handle may be another graph's later.
+        self.children.remove(&(graph as usize));
         match self.made_of.get_mut(&(graph as usize)) {
             Some((_, is_destroyed)) => {
                 *is_destroyed = true;

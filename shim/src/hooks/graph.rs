@@ -35,6 +35,10 @@ unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: 
             lock(&state.summary).note("graphs that kernels launch run untraced");
             return None;
         }
+        if lock(&state.graphs).is_of_node(graph) {
+            lock(&state.summary).note("a graph that was made ready from a node of another runs untraced");
+            return None;
+        }
         let _relaxed = Relaxed::enter();
         // SAFETY: the driver has written the handle.
         let (handle, found) = unsafe { (*exec, Executable::read(state, graph)) };
@@ -391,6 +395,25 @@ pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, 
         guarded(|| unsafe { cudarc::driver::sys::cuGraphDestroy(kept.cast()) });
     }
     answer
+}
+
+/// Takes note of a graph that is a node's: it lives as long as that, which nothing here can lengthen.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn child(
+    real: unsafe extern "C" fn(Handle, *mut Handle) -> Answer,
+    node: Handle,
+    graph: *mut Handle,
+) -> Answer {
+    // SAFETY: the caller's promise; the driver has written the handle if it succeeded.
+    unsafe {
+        let answer = real(node, graph);
+        if answer == SUCCESS && !graph.is_null() {
+            guarded(|| state().map(|state| lock(&state.graphs).add_child(*graph)));
+        }
+        answer
+    }
 }
 
 /// Removes a node of a graph: what was made of the graph before keeps its kernel, and can no longer be told

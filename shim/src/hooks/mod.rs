@@ -157,6 +157,7 @@ hooks! {
     cuGraphExecUpdate_v2 = graph::update_v2, (exec: Handle, graph: Handle, result: *mut c_void);
     cuGraphExecDestroy = graph::destroy_exec, (exec: Handle);
     cuGraphDestroy = graph::destroy, (graph: Handle);
+    cuGraphChildGraphNodeGetGraph = graph::child, (node: Handle, graph: *mut Handle);
     cuGraphDestroyNode = graph::destroy_node, (node: Handle);
     cuCtxDestroy_v2 = contexts::destroy, (context: Handle);
     cuGreenCtxDestroy = contexts::destroy_green, (green: Handle);
