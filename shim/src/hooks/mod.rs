@@ -8,6 +8,7 @@ mod attributes;
 mod call;
 mod contexts;
 mod graph;
+mod graph_changes;
 mod launch;
 mod link;
 mod load;
@@ -148,13 +149,13 @@ hooks! {
         (exec: *mut Handle, graph: Handle, parameters: *mut u64);
     cuGraphLaunch = graph::launch, (exec: Handle, stream: Handle);
     cuGraphLaunch_ptsz = graph::launch_per_thread, (exec: Handle, stream: Handle);
-    cuGraphExecKernelNodeSetParams = graph::set_parameters, (exec: Handle, node: Handle, parameters: *const c_void);
-    cuGraphExecKernelNodeSetParams_v2 = graph::set_parameters_v2,
+    cuGraphExecKernelNodeSetParams = graph_changes::set_parameters, (exec: Handle, node: Handle, parameters: *const c_void);
+    cuGraphExecKernelNodeSetParams_v2 = graph_changes::set_parameters_v2,
         (exec: Handle, node: Handle, parameters: *const c_void);
-    cuGraphExecNodeSetParams = graph::set_any_parameters, (exec: Handle, node: Handle, parameters: *mut c_void);
-    cuGraphNodeSetEnabled = graph::set_enabled, (exec: Handle, node: Handle, enabled: c_uint);
-    cuGraphExecUpdate = graph::update, (exec: Handle, graph: Handle, node: *mut Handle, result: *mut c_int);
-    cuGraphExecUpdate_v2 = graph::update_v2, (exec: Handle, graph: Handle, result: *mut c_void);
+    cuGraphExecNodeSetParams = graph_changes::set_any_parameters, (exec: Handle, node: Handle, parameters: *mut c_void);
+    cuGraphNodeSetEnabled = graph_changes::set_enabled, (exec: Handle, node: Handle, enabled: c_uint);
+    cuGraphExecUpdate = graph_changes::update, (exec: Handle, graph: Handle, node: *mut Handle, result: *mut c_int);
+    cuGraphExecUpdate_v2 = graph_changes::update_v2, (exec: Handle, graph: Handle, result: *mut c_void);
     cuGraphExecDestroy = graph::destroy_exec, (exec: Handle);
     cuGraphDestroy = graph::destroy, (graph: Handle);
     cuGraphChildGraphNodeGetGraph = graph::child, (node: Handle, graph: *mut Handle);
