@@ -1,14 +1,12 @@
 //! `policies`: what each policy keeps of a trace in one amount of device memory, and what it takes.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use serde::Serialize;
 use warptrace_host::MemorySize;
 
 use super::children::Children;
-use super::report::{Row, differing, rows};
+use super::report::{Row, differing, rows, write_files};
 use super::{CaseRuns, Sample, Way, WayRuns};
 use crate::arguments::{Inputs, Policies};
 use crate::machine::{self, Machine};
@@ -142,11 +140,5 @@ fn write(arguments: &Policies, machine: &Machine, cases: &[CaseRuns]) -> anyhow:
         memory: memory.0,
         rows: rows(cases),
     };
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let write = |name: &str, text: &str| {
-        let path = out.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    write("policies.md", &text)?;
-    write("policies.json", &serde_json::to_string_pretty(&document)?)
+    write_files(out, "policies", &text, &document)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -186,11 +187,20 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         warm: *warm,
         rows: rows(cases),
     };
+    write_files(out, "whole", &text, &document)
+}
+
+/// Writes `STEM.md` and `STEM.json` into a folder, which is made if it is not there.
+pub(super) fn write_files(
+    out: &Path,
+    stem: &str,
+    text: &str,
+    document: &impl Serialize,
+) -> anyhow::Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let write = |name: &str, text: &str| {
-        let path = out.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    write("whole.md", &text)?;
-    write("whole.json", &serde_json::to_string_pretty(&document)?)
+    for (ending, text) in [("md", text), ("json", &serde_json::to_string_pretty(document)?)] {
+        let path = out.join(format!("{stem}.{ending}"));
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
