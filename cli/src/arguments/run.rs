@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use warptrace_host::MemorySize;
 
-use super::recording::Codec;
+use warptrace_cli::recording::Codec;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use anyhow::Context;
 use warptrace_host::{MemorySize, Policy, SessionOptions};
 
 use crate::codecs::{CODECS, Codec, UNTRACED};
-use crate::record;
+use crate::runs;
 
 /// One way to run a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ impl Way {
     /// not given.
     pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<SessionOptions> {
         let (codec, policy) = self.traced?;
-        let mut options = record::session_options(codec, false, u64::MAX);
+        let mut options = runs::session_options(codec, false, u64::MAX);
         options.policy = policy;
         options.memory_bytes = memory.map(|MemorySize(bytes)| bytes);
         Some(options)

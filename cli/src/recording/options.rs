@@ -8,94 +8,91 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
 use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, PoolMemory, SessionOptions, SimOptions};
 
-use super::parse_numbers;
+use super::Chosen;
+use crate::numbers::parse_numbers;
 
 /// How to record.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Recording")]
-pub(crate) struct Recording {
+pub struct Recording {
+    /// What of the program.
+    #[command(flatten)]
+    pub chosen: Chosen,
+
     /// Where to write the trace
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    pub output: PathBuf,
 
     /// Where to run: `auto` takes the first GPU, or the simulator where there is none
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
-    pub(crate) device: DeviceChoice,
-
-    /// Take the program's automatic trace points, at every decision, instead of those placed by hand
-    #[arg(long)]
-    pub(crate) automatic: bool,
+    pub device: DeviceChoice,
 
     /// How the kernel writes its events
     #[arg(long, value_enum, default_value = "ecl")]
-    pub(crate) codec: Codec,
+    pub codec: Codec,
 
     /// Parameters of `ecl`: hash bits, shift, window bits (other than the default: simulator only)
     #[arg(long, value_name = "L,S,W", value_parser = parse_ecl_params)]
-    pub(crate) ecl: Option<EclParams>,
+    pub ecl: Option<EclParams>,
 
     /// Parameter of `predict`: the number of its slots is 2^BITS (other than the default: simulator only)
     #[arg(long, value_name = "BITS", value_parser = parse_predict_params)]
-    pub(crate) predict: Option<PredictParams>,
+    pub predict: Option<PredictParams>,
 
     /// Record every event raw as well, so that `verify` can compare the two
     #[arg(long)]
-    pub(crate) dual: bool,
+    pub dual: bool,
 
     /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the
     /// same events, for less time
     #[arg(long)]
-    pub(crate) counted: bool,
+    pub counted: bool,
 
     /// Where a traced kernel keeps each lane's record, on a GPU
     #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) records: Records,
+    pub records: Records,
 
     /// Device memory that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
     /// [default: 1GiB, or a quarter of the device's memory if that is less]
     #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<MemorySize>,
+    pub memory: Option<MemorySize>,
 
     /// What happens where events do not fit into device memory
     #[arg(long, value_enum, default_value = "stop")]
-    pub(crate) policy: Memory,
+    pub policy: Memory,
 
     /// With `--policy stream`: how many seconds a warp waits for memory before it loses what it would have
     /// recorded
     #[arg(long, value_name = "SECONDS", default_value_t = Policy::STALL.as_secs_f64())]
-    pub(crate) stall_limit: f64,
+    pub stall_limit: f64,
 
     /// With --policy stream: write runs of events when they begin, too, not only when they end. When a kernel
     /// that hangs is interrupted, the tool then says where each warp is, and at least how often it came
     /// there, and the trace has these events. Costs a store for each run. (Counted loops are known when they
     /// end only.)
     #[arg(long)]
-    pub(crate) open_runs: bool,
+    pub open_runs: bool,
 
     /// With --policy stream: in whose memory the logs are
     #[arg(long, value_enum, default_value = "device")]
-    pub(crate) pool: Pool,
+    pub pool: Pool,
 
     /// Bytes of a chunk: a power of two from 512 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = warptrace_format::chunk::DEFAULT_CHUNK_BYTES)]
-    pub(crate) chunk_bytes: u32,
+    pub chunk_bytes: u32,
 
     /// zstd level of the file, 0 for no compression
     #[arg(long, value_name = "0..19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(0..=19))]
-    pub(crate) zstd: i32,
+    pub zstd: i32,
 
     /// Seed of the order in which the simulator runs blocks and warps
     #[arg(long, value_name = "SEED", default_value_t = 0)]
-    pub(crate) sim_seed: u64,
-
-    /// Leave out the check of the program's result, which takes the CPU long for large inputs
-    #[arg(long)]
-    pub(crate) no_check: bool,
+    pub sim_seed: u64,
 }
 
 /// The codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Codec {
+pub enum Codec {
     /// Six bytes an event, nothing compressed
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis
@@ -106,7 +103,7 @@ pub(crate) enum Codec {
 
 /// What happens where events do not fit into device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Memory {
+pub enum Memory {
     /// They are lost and counted; of each warp a beginning is kept. Kernels never wait
     Stop,
     /// The oldest ones are lost and counted; of each warp the end is kept. Kernels never wait
@@ -117,7 +114,7 @@ pub(crate) enum Memory {
 
 /// In whose memory logs are that the host empties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Pool {
+pub enum Pool {
     /// The device's
     Device,
     /// The host's: slow, but if the kernel fails, the trace has everything up to then. Implies --open-runs
@@ -126,7 +123,7 @@ pub(crate) enum Pool {
 
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Records {
+pub enum Records {
     /// What suits the kernel
     Auto,
     /// Registers
@@ -178,8 +175,11 @@ impl Recording {
         }
     }
 
-    /// Converts it to options of a session.
-    pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
+    /// Converts it to options of a session, without the window.
+    ///
+    /// # Errors
+    /// If options contradict each other.
+    pub fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
         let mut options = SessionOptions::new(self.codec()?);
         options.dual = self.dual;
         options.counted = self.counted;
@@ -205,7 +205,7 @@ impl Recording {
     }
 
     /// How the simulator runs, if it is taken.
-    pub(crate) fn simulator(&self) -> SimOptions {
+    pub fn simulator(&self) -> SimOptions {
         SimOptions { seed: self.sim_seed, ..SimOptions::default() }
     }
 }

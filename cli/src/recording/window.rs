@@ -13,7 +13,7 @@ use warptrace_host::{BlockChoice, NumberRange, Window};
 #[command(
     next_help_heading = "What to record (by default everything; ranges as in Rust: 3, 3..7, 3..=7, 3.., ..7)"
 )]
-pub(crate) struct Chosen {
+pub struct Chosen {
     /// Only this kernel; `*` stands for any characters; may be given more than once
     #[arg(long = "kernel", value_name = "NAME")]
     kernels: Vec<String>,
@@ -47,7 +47,7 @@ impl Chosen {
     ///
     /// # Errors
     /// If it names a location that is not one of these, or several.
-    pub(crate) fn window(&self, locations: &[LocationInfo]) -> anyhow::Result<Window> {
+    pub fn window(&self, locations: &[LocationInfo]) -> anyhow::Result<Window> {
         let Self { kernels, launches, blocks, warps, after, max_events } = self;
         let (launches, blocks, warps) = (*launches, *blocks, *warps);
         let after = after.as_ref().map(|after| after.among(locations)).transpose()?;
