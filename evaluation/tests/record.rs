@@ -104,7 +104,10 @@ fn every_program_is_recorded_checked_and_verified() {
             }
             let trace = verified(&path);
             let from_here = |file: &str| file.contains(&format!("workloads/kernels/src/{program}"));
-            assert!(trace.metadata().kernels.iter().all(|kernel| from_here(&kernel.source_file)), "{program}");
+            assert!(
+                trace.metadata().kernels.iter().all(|kernel| from_here(&kernel.source_file)),
+                "{program}"
+            );
         }
     }
 }

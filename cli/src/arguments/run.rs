@@ -60,7 +60,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) manual: bool,
 
-    /// The library that is loaded into the program, if it is not beside this tool
+    /// The library that is loaded into the program, instead of the one that this tool carries
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,
 

@@ -397,9 +397,8 @@ mod tests {
         };
         let mut bench = Bench::open(&target).unwrap();
         let options = FractalOptions::new(32, 40);
-        let case = Case::new(&fractal::PROGRAM, "", move || {
-            Ok(Faulty { options, fault, runs: AtomicU8::new(0) })
-        });
+        let case =
+            Case::new(&fractal::PROGRAM, "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
         let mut report = Report::new(deadline);
         check(&mut bench, &case, &codecs::chosen(&[]).unwrap(), &mut report).unwrap();
         assert_eq!(report.all_passed(), report.failures().is_empty());
