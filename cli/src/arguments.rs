@@ -8,7 +8,6 @@ mod query;
 mod recording;
 #[cfg(unix)]
 mod run;
-mod window;
 
 use std::path::PathBuf;
 
@@ -28,7 +27,6 @@ pub(crate) use self::query::{Query, QueryFormat};
 pub(crate) use self::recording::Recording;
 #[cfg(unix)]
 pub(crate) use self::run::Run;
-use self::window::Chosen;
 use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress, Triad};
 
 /// What did my warps actually do?
@@ -186,9 +184,6 @@ pub(crate) enum Program {
 pub(crate) struct Recorded<P: Args> {
     #[command(flatten)]
     pub(crate) program: P,
-
-    #[command(flatten)]
-    pub(crate) chosen: Chosen,
 
     #[command(flatten)]
     pub(crate) recording: Recording,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Session, SessionOptions, Window};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, RecordingSpec, Session, Window};
 
 use crate::shared::{Handle, Shared};
 use crate::{Error, LaunchConfig};
@@ -44,7 +44,7 @@ impl Codec {
 pub struct TraceBuilder {
     shared: Rc<Shared>,
     path: PathBuf,
-    options: SessionOptions,
+    options: RecordingSpec,
 }
 
 impl fmt::Debug for TraceBuilder {
@@ -55,7 +55,7 @@ impl fmt::Debug for TraceBuilder {
 
 impl TraceBuilder {
     pub(crate) fn new(shared: Rc<Shared>, path: PathBuf) -> Self {
-        let options = SessionOptions { counted: true, ..SessionOptions::new(Codec::default().spec()) };
+        let options = RecordingSpec::default();
         Self { shared, path, options }
     }
 
@@ -68,13 +68,13 @@ impl TraceBuilder {
     /// Sets how many bytes of device memory the trace may take; 1 GiB, or a quarter of the device's memory if
     /// that is less, if not asked for.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.options.memory_bytes = Some(bytes);
+        self.options.memory = Some(MemorySize(bytes));
         self
     }
 
     /// Has warps wait for memory rather than lose events, each up to `stall` at a time.
     pub fn streamed(mut self, stall: Duration) -> Self {
-        self.options.policy = Policy::Stream { stall, open_runs: false };
+        (self.options.policy, self.options.stall_limit) = (Policy::Stream, Some(stall));
         self
     }
 

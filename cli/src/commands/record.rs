@@ -9,7 +9,7 @@ use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions,
+    Device, DeviceChoice, LaunchReport, MemorySize, Policy, RecordingSpec, Session, SimOptions,
 };
 use warptrace_workloads::{Automatic, ProgramInfo, ptx};
 
@@ -36,24 +36,19 @@ pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
 
 /// Runs a program under a session, checks its result, and says what was recorded.
 fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> {
-    let Recorded { program, chosen, recording } = command;
-    let properties = program.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
-    let mut options = recording.session(properties.collect())?;
+    let Recorded { program, recording } = command;
+    let mut spec = recording.spec.clone();
+    spec.properties.extend(program.properties().into_iter().map(|(name, value)| (name.to_owned(), value)));
     let info = chosen_points(program.info(), recording)?;
-    let window = chosen.window(&info.traced().locations())?;
     if recording.automatic {
-        options.properties.push(("points".to_owned(), "automatic".to_owned()));
-    }
-    if !window.is_all() {
-        options.properties.push(("window".to_owned(), window.to_string()));
-        options.window = window;
+        spec.properties.push(("points".to_owned(), "automatic".to_owned()));
     }
     let input = program.input()?;
     let (bar, hook) = progress::blocks();
     let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
     let mut device = open(recording.device, simulator)?;
     let name = device.info().name;
-    let (outcome, made) = trace((program, info), &input, recording, &options, &mut *device)?;
+    let (outcome, made) = trace((program, info), &input, recording, &spec, &mut *device)?;
     bar.finish_and_clear();
     let checked = (!recording.no_check).then(|| program.check(&input, &outcome)).transpose();
     let written = program.write(&outcome)?;
@@ -62,7 +57,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     if lost > 0 {
         let (lost, attempted) = (output::count(lost), output::count(attempted));
         let limit = MemorySize(memory.limit);
-        match options.policy {
+        match spec.policy {
             Policy::Stop => eprintln!(
                 "warning: {lost} of {attempted} events found no room in device memory; \
                  allow more with --memory (now {limit}), or record with --policy stream"
@@ -71,10 +66,10 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
                 "note: the trace has the last {} of {attempted} events, of each warp an end; for more allow more with --memory (now {limit})",
                 output::count(made.report.recorded)
             ),
-            Policy::Stream { stall, .. } => eprintln!(
+            Policy::Stream => eprintln!(
                 "warning: {lost} of {attempted} events were lost, because lanes waited for memory in vain; \
                  let them wait longer with --stall-limit (now {} s), or allow more with --memory (now {limit})",
-                stall.as_secs_f64()
+                spec.stall().as_secs_f64()
             ),
         }
     }
@@ -82,7 +77,7 @@ fn record<P: Program + Args>(command: &Recorded<P>) -> anyhow::Result<ExitCode> 
     let points = if recording.automatic { ", automatic trace points" } else { "" };
     say!("recorded   {} on {name}{points}", info.name)?;
     say!("input      {}", program.describe(&input))?;
-    made.describe(&options)?;
+    made.describe(&spec)?;
     if let Some(words) = result {
         say!("result     {words}")?;
     }
@@ -128,7 +123,7 @@ fn trace<P: Program>(
     (program, info): (&P, &'static ProgramInfo),
     input: &P::Input,
     recording: &Recording,
-    options: &SessionOptions,
+    spec: &RecordingSpec,
     device: &mut dyn Device,
 ) -> anyhow::Result<(P::Outcome, Made)> {
     let path = &recording.output;
@@ -136,13 +131,13 @@ fn trace<P: Program>(
     let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
     let started = Instant::now();
     let file = BufWriter::with_capacity(1 << 20, file);
-    let mut session = Session::start(device, &info.traced(), options, file).inspect_err(|_| {
+    let mut session = Session::start(device, &info.traced(), spec, file).inspect_err(|_| {
         if is_new {
             // Nothing was recorded; an empty file would only be in the way.
             let _ = std::fs::remove_file(path);
         }
     })?;
-    if let Policy::Stream { .. } = options.policy {
+    if spec.policy == Policy::Stream {
         let asked = interrupt::watch().context("cannot watch for signals")?;
         let (traced, name) = (info.traced(), path.display().to_string());
         session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &traced, &name));
@@ -158,16 +153,16 @@ fn trace<P: Program>(
 }
 
 impl Made {
-    fn describe(&self, options: &SessionOptions) -> std::io::Result<()> {
+    fn describe(&self, spec: &RecordingSpec) -> std::io::Result<()> {
         let Self { summary, report, whole } = self;
-        if !options.window.is_all() {
+        if !spec.window.is_all() {
             let (recorded, all) = (report.recorded_launches, report.launches);
             let launches = format!("{} of {} launches", output::count(recorded), output::count(all));
-            say!("window     {}; {launches} recorded", options.window)?;
+            say!("window     {}; {launches} recorded", spec.window)?;
         }
         say!("events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
-        let compared = match options.codec {
+        let compared = match spec.codec {
             CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };

@@ -26,7 +26,7 @@ fn record(path: &str, how: &[&str]) -> (i32, String) {
 fn in_the_hosts_memory_everything_is_there() {
     let folder = Folder::new();
     let path = folder.at("trace");
-    let (code, error) = record(text(&path), &["--policy", "stream", "--pool", "host"]);
+    let (code, error) = record(text(&path), &["--policy", "stream", "--post-mortem"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
     let (_, decoded, _) = run(&["decode", text(&path), "--warp", "1"]);
@@ -53,7 +53,7 @@ fn what_the_simulator_cannot_do_is_said() {
 fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
     let folder = Folder::new();
     let path = folder.at("trace");
-    let (code, error) = record(text(&path), &["--pool", "host"]);
+    let (code, error) = record(text(&path), &["--post-mortem"]);
     assert_eq!(code, 1);
     assert!(error.contains("use it with --policy stream"), "{error}");
     let (code, error) = record(text(&path), &["--how", "nothing"]);

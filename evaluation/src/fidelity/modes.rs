@@ -33,7 +33,7 @@ impl Mode {
 
     /// Whether loops are counted.
     pub(crate) fn is_counted(&self) -> bool {
-        self.codec.is_some_and(|codec| codec.counted)
+        self.codec.is_some_and(|codec| codec.recording.counted)
     }
 
     /// Tracks of its traces.
