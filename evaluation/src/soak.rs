@@ -10,9 +10,9 @@ use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, RecordingSpec, 
 use crate::arguments::{RepeatedPolicy, Soak};
 use crate::machine::{self, Machine};
 use crate::memory;
-use crate::record::needed_memory;
+use crate::programs::{self, Selection};
+use crate::runs::needed_memory;
 use crate::subject::Subject;
-use crate::subjects::{self, Selection};
 use crate::table::Table;
 
 /// Runs of a program in one session.
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let machine = Machine::of(&*device);
     let selection =
         Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
-    let subjects = subjects::measured(&selection)?
+    let subjects = programs::measured(&selection)?
         .iter()
         .map(|case| case.make().map(|subject| (case.name(), subject)))
         .collect::<anyhow::Result<Vec<_>>>()?;

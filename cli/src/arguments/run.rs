@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use warptrace_host::MemorySize;
-
 use warptrace_format::codec::CodecSpec;
+use warptrace_host::MemorySize;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

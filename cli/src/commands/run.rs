@@ -28,7 +28,9 @@ const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CA
 
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!("`run` is for Linux on x86-64: elsewhere, trace kernels of your own with `record`");
+        bail!(
+            "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
+        );
     }
     let shim = find_shim(command.shim.as_deref())?;
     let report =

@@ -81,11 +81,11 @@ pub(crate) fn named(case: &Case, name: &str) -> anyhow::Result<Mode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects;
+    use crate::programs;
 
     #[test]
     fn every_way_is_found_by_its_name() {
-        for case in subjects::fidelity(&[]).unwrap() {
+        for case in programs::fidelity(&[]).unwrap() {
             let modes = recordings(&case);
             assert_eq!(modes.len(), if case.program == "stress" { 7 } else { 6 }, "{}", case.name());
             for mode in modes {
@@ -95,7 +95,7 @@ mod tests {
             }
             assert_eq!(named(&case, UNTRACED).unwrap().tracks(), 0);
         }
-        let case = &subjects::fidelity(&[]).unwrap()[0];
+        let case = &programs::fidelity(&[]).unwrap()[0];
         let error = named(case, "slow").unwrap_err().to_string();
         assert!(
             error.starts_with("there is no way to run called `slow`; there are `untraced`, `predict`"),

@@ -4,7 +4,7 @@ use anyhow::Context;
 use warptrace_host::{MemorySize, Policy, RecordingSpec};
 
 use crate::codecs::{CODECS, Codec, UNTRACED};
-use crate::record;
+use crate::runs;
 
 /// One way to run a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl Way {
     /// not given.
     pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<RecordingSpec> {
         let (codec, policy) = self.traced?;
-        let mut options = record::session_options(codec, false, u64::MAX);
+        let mut options = runs::session_options(codec, false, u64::MAX);
         options.policy = policy;
         options.memory = memory;
         Some(options)

@@ -128,7 +128,7 @@ pub struct RecordingSpec {
     pub chunk_bytes: u32,
 
     /// zstd level of the file, 0 for no compression [default: a quick search that suits what codecs leave]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "0..19"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "0..19", value_parser = clap::value_parser!(i32).range(0..=i64::from(MAX_ZSTD))))]
     pub zstd: Option<i32>,
 
     /// A pair of your own for the file, such as an argument of the program; may be given more than once

@@ -10,7 +10,7 @@ use super::driver::{self, Called};
 use crate::{Choosing, DeviceError, LaunchShape, Recording};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
-/// kernels that are loaded. `warptrace-evaluation fidelity` sets it.
+/// kernels that are loaded. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
 /// The least that a traced kernel may have: a multiprocessor then holds 32 warps.

@@ -1,13 +1,13 @@
-//! `warptrace record`.
+//! `warptrace demo`.
 
 use crate::support::{Folder, run, text};
 
 #[test]
 fn records_and_says_what_it_did() {
     let folder = Folder::new();
-    let (path, (code, output, errors)) = folder.record("a.wtrc", &[]);
+    let (path, (code, output, errors)) = folder.demo("a.wtrc", &[]);
     assert_eq!((code, errors.as_str()), (0, ""));
-    assert!(output.starts_with("recorded   fractal on "), "{output}");
+    assert!(output.starts_with("recorded   mandelbrot on "), "{output}");
     let lines: Vec<&str> = output.lines().map(|line| line.split("  ").next().unwrap()).collect();
     assert_eq!(
         lines,
@@ -38,20 +38,19 @@ fn every_way_to_record_verifies() {
     for (name, more) in [
         ("raw", &["--codec", "raw"][..]),
         ("ecl", &["--codec", "ecl"]),
-        ("parameters", &["--ecl", "6,3,7"]),
+        ("parameters", &["--codec", "ecl:6,3,7"]),
         ("predict", &["--codec", "predict"]),
         ("predict beside raw", &["--codec", "predict", "--dual"]),
-        ("four slots", &["--codec", "predict", "--predict", "2"]),
+        ("four slots", &["--codec", "predict:2"]),
         ("counted", &["--codec", "predict", "--counted"]),
         ("counted beside raw", &["--codec", "predict", "--counted", "--dual"]),
-        ("records in shared memory", &["--records", "shared"]),
-        ("records in local memory", &["--records", "local"]),
         ("dual", &["--dual"]),
         ("small chunks", &["--chunk-bytes", "512"]),
         ("not compressed", &["--zstd", "0"]),
         ("seed", &["--sim-seed", "7"]),
     ] {
-        let path = folder.recorded(name, more);
+        let (path, (code, _, errors)) = folder.demo(name, more);
+        assert_eq!((code, errors.as_str()), (0, ""), "{name}");
         let (code, output, errors) = run(&["verify", text(&path)]);
         assert_eq!((code, errors.as_str()), (0, ""), "{name}: {output}");
         assert!(output.contains("no problem found"), "{name}: {output}");
@@ -62,7 +61,8 @@ fn every_way_to_record_verifies() {
 fn the_same_seed_gives_the_same_events() {
     let folder = Folder::new();
     let decoded = |name: &str, more: &[&str]| {
-        let path = folder.recorded(name, more);
+        let (path, (code, _, errors)) = folder.demo(name, more);
+        assert_eq!((code, errors.as_str()), (0, ""), "{name}");
         run(&["decode", text(&path), "--format", "csv"]).1
     };
     let first = decoded("a.wtrc", &["--sim-seed", "1"]);
@@ -76,7 +76,7 @@ fn the_same_seed_gives_the_same_events() {
 fn raw_is_not_compared_with_itself() {
     let folder = Folder::new();
     let device_line = |codec: &str| {
-        let (_, (code, output, _)) = folder.record("a.wtrc", &["--codec", codec]);
+        let (_, (code, output, _)) = folder.demo("a.wtrc", &["--codec", codec]);
         assert_eq!(code, 0);
         output.lines().find(|line| line.starts_with("on device")).unwrap().to_owned()
     };
@@ -85,30 +85,9 @@ fn raw_is_not_compared_with_itself() {
 }
 
 #[test]
-fn the_check_can_be_left_out() {
-    let folder = Folder::new();
-    let (_, (code, output, _)) = folder.record("a.wtrc", &["--no-check"]);
-    assert_eq!(code, 0);
-    assert!(!output.contains("result"), "{output}");
-}
-
-#[test]
-fn tracing_leaves_the_picture_alone() {
-    let folder = Folder::new();
-    let picture = |name: &str, more: &[&str]| {
-        let png = folder.at(&format!("{name}.png"));
-        folder.recorded(name, &[more, &["--picture", text(&png)]].concat());
-        std::fs::read(png).unwrap()
-    };
-    let compressed = picture("ecl", &[]);
-    assert_eq!(compressed[..4], *b"\x89PNG");
-    assert!(compressed == picture("raw", &["--codec", "raw"]), "the pictures differ");
-}
-
-#[test]
 fn a_folder_that_does_not_exist_is_named() {
     let folder = Folder::new();
-    let (_, (code, output, errors)) = folder.record("no/such/folder/a.wtrc", &[]);
+    let (_, (code, output, errors)) = folder.demo("no/such/folder/a.wtrc", &[]);
     assert_eq!((code, output.as_str()), (1, ""));
     assert!(errors.starts_with("error: cannot create "), "{errors}");
     assert!(errors.contains("no/such/folder/a.wtrc"), "{errors}");

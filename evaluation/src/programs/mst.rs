@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use clap::Args;
 use warptrace_host::Launcher;
-use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mst::{self, MstOptions};
+use warptrace_workloads::{Grid, ProgramInfo};
 
-use super::{SEED, Selection, graphs};
+use super::graphs::{self, GraphInput};
+use super::{SEED, Selection};
 use crate::subject::{Case, Run, RunResult, Subject, in_words};
-
-pub(super) const NAME: &str = "mst";
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
@@ -44,7 +44,38 @@ fn case(
     make: impl Fn() -> anyhow::Result<Graph> + Send + Sync + 'static,
 ) -> Case {
     let options = MstOptions { grid: selection.grid };
-    Case::new(NAME, selection.name(input), move || Ok(Mst { graph: make()?, options }))
+    Case::new(&mst::PROGRAM, selection.name(input), move || Ok(Mst { graph: make()?, options }))
+}
+
+/// Options of `record mst`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    input: GraphInput,
+
+    /// Give each edge a random weight from 1 to 1,000, by the seed, instead of its own; without weights all
+    /// weigh 1
+    #[arg(long)]
+    random_weights: bool,
+
+    /// Blocks and threads of a block, as in 192x256; a grid that fills the device if not given
+    #[arg(long, value_name = "BLOCKSxTHREADS")]
+    grid: Option<Grid>,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let (input, weights, options) =
+            (self.input.clone(), self.random_weights, MstOptions { grid: self.grid });
+        let case = Case::new(&mst::PROGRAM, self.input.to_string(), move || {
+            let graph = input.graph()?;
+            Ok(Mst { graph: if weights { input.with_random_weights(graph)? } else { graph }, options })
+        });
+        let case = self.input.named(case);
+        let case = if weights { case.with(&[("weights", &"random")]) } else { case };
+        case.on_grid(self.grid)
+    }
 }
 
 struct Mst {
@@ -55,6 +86,11 @@ struct Mst {
 impl Subject for Mst {
     fn program(&self) -> &'static ProgramInfo {
         &mst::PROGRAM
+    }
+
+    fn size(&self) -> Option<String> {
+        let weights = if self.graph.weights().is_some() { "weighted" } else { "all edges weigh 1" };
+        Some(format!("{}, {weights}", graphs::size(&self.graph)))
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {

@@ -1,12 +1,51 @@
-//! `warptrace record` of each program.
+//! `record` of each program.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
-use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use crate::support::{Folder, run, text};
+use warptrace_decoder::TraceFile;
+
+/// A folder that goes away with its files.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Records a program on the simulator; returns the trace's path, and exit code, output and errors.
+    fn record(&self, program: &str, name: &str, more: &[&str]) -> (PathBuf, (u8, String, String)) {
+        let path = self.at(name);
+        let words = ["record", program, "--device", "sim", "--memory", "64MiB", "-o", text(&path)];
+        let answer = run(&[&words, more].concat());
+        (path, answer)
+    }
+}
+
+/// Runs the program in this process; returns exit code, output and errors.
+fn run(words: &[&str]) -> (u8, String, String) {
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
+    let words = ["warptrace-bench"].iter().chain(words).map(OsString::from);
+    let code = warptrace_bench::run(words, &mut out, &mut errors);
+    (code, String::from_utf8(out).unwrap(), String::from_utf8(errors).unwrap())
+}
+
+/// A path as an argument.
+fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary folders have plain names")
+}
+
+/// A small picture.
+const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
 
 /// Each program on a small input, and what it says of input and result.
 const PROGRAMS: [(&str, &[&str], &str, &str); 10] = [
-    ("fractal", &["--width", "32", "--depth", "20"], "32 x 32 pixels, depth 20", "every pixel as on the CPU"),
+    ("fractal", &SMALL, "32 x 32, depth 20", "every pixel as on the CPU"),
     (
         "nbody",
         &["--bodies", "100", "--steps", "3"],
@@ -27,21 +66,23 @@ const PROGRAMS: [(&str, &[&str], &str, &str); 10] = [
         "70 bodies x 9 sources, 2 steps",
         "from double precision: positions",
     ),
-    ("matmul", &["--size", "72"], "matrices of 72 x 72", "exact, by Freivalds' check (5,184 elements)"),
+    ("matmul", &["--size", "72"], "72 x 72", "exact, by Freivalds' check (5,184 elements)"),
     ("triad", &["--elements", "700", "--grid", "2x64"], "700 elements, 1 pass", "exact: 700 elements"),
     (
         "stress",
         &["--walks", "70", "--rounds", "4", "--block", "64"],
-        "70 walks of up to 4 rounds, seed 1",
+        "70 walks, 4 rounds",
         "every walk as on the CPU",
     ),
     ("dmr", &["--points", "40"], "random: 40 points, 75 triangles", "conforming and Delaunay"),
 ];
 
-fn verify(path: &str) -> String {
-    let (code, output, errors) = run(&["verify", path]);
-    assert_eq!((code, errors.as_str()), (0, ""), "{output}");
-    output
+/// Opens a trace, and reads all of it for problems.
+fn verified(path: &Path) -> TraceFile {
+    let trace = TraceFile::open(path).unwrap();
+    let report = trace.verify();
+    assert!(report.is_ok(), "{report}");
+    trace
 }
 
 #[test]
@@ -55,15 +96,18 @@ fn every_program_is_recorded_checked_and_verified() {
             &["--codec", "predict", "--counted", "--dual"],
         ] {
             let arguments = [arguments, codec].concat();
-            let (path, (code, output, errors)) = folder.record_program(program, "a.wtrc", &arguments);
+            let (path, (code, output, errors)) = folder.record(program, "a.wtrc", &arguments);
             assert_eq!((code, errors.as_str()), (0, ""), "{program} {arguments:?}");
             assert!(output.starts_with(&format!("recorded   {program} on ")), "{output}");
             for part in [input, result] {
                 assert!(output.contains(part), "{program}: no `{part}` in\n{output}");
             }
-            assert!(verify(text(&path)).contains("no problem found"));
-            let (_, output, _) = run(&["info", text(&path)]);
-            assert!(output.contains(&format!("workloads/kernels/src/{program}")), "{output}");
+            let trace = verified(&path);
+            let from_here = |file: &str| file.contains(&format!("workloads/kernels/src/{program}"));
+            assert!(
+                trace.metadata().kernels.iter().all(|kernel| from_here(&kernel.source_file)),
+                "{program}"
+            );
         }
     }
 }
@@ -72,12 +116,11 @@ fn every_program_is_recorded_checked_and_verified() {
 fn options_are_in_the_trace() {
     let folder = Folder::new();
     let property = |program: &str, more: &[&str], name: &str| {
-        let (path, (code, _, errors)) = folder.record_program(program, "a.wtrc", more);
+        let (path, (code, _, errors)) = folder.record(program, "a.wtrc", more);
         assert_eq!((code, errors.as_str()), (0, ""));
-        let info: Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
-        let pairs = info["metadata"]["properties"].as_array().unwrap().clone();
-        let found = pairs.iter().find(|pair| pair[0] == name).map(|pair| pair[1].clone());
-        found.map(|value| value.as_str().unwrap().to_owned())
+        let trace = verified(&path);
+        let pairs = &trace.metadata().properties;
+        pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
     assert_eq!(property("nbody", &["--bodies", "33"], "bodies").as_deref(), Some("33"));
     assert_eq!(property("nbody", &["--bodies", "3", "--seed", "9"], "seed").as_deref(), Some("9"));
@@ -97,15 +140,11 @@ fn options_are_in_the_trace() {
 fn a_grid_is_the_one_of_the_launches() {
     let folder = Folder::new();
     for program in ["mis", "mst", "dmr"] {
-        let (path, (code, ..)) = folder.record_program(program, "a.wtrc", &["--grid", "3x64"]);
+        let (path, (code, ..)) = folder.record(program, "a.wtrc", &["--grid", "3x64"]);
         assert_eq!(code, 0);
-        let info: Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
-        let launches = info["launches"].as_array().unwrap();
-        assert!(launches.len() > 1);
-        assert!(
-            launches.iter().any(|launch| launch["grid"][0] == 3 && launch["block"][0] == 64),
-            "{program}"
-        );
+        let trace = verified(&path);
+        assert!(trace.launches().len() > 1);
+        assert!(trace.launches().any(|launch| (launch.grid()[0], launch.block()[0]) == (3, 64)), "{program}");
     }
 }
 
@@ -117,7 +156,7 @@ fn graphs_and_meshes_come_from_files() {
     std::fs::write(mesh.with_extension("node"), "4 2 0 0\n1 0 0\n2 9 0\n3 9 9\n4 0 9\n").unwrap();
     std::fs::write(mesh.with_extension("ele"), "2 3 0\n1 1 2 3\n2 1 3 4\n").unwrap();
     let output = |program: &str, more: &[&str]| {
-        let (_, (code, output, errors)) = folder.record_program(program, "a.wtrc", more);
+        let (_, (code, output, errors)) = folder.record(program, "a.wtrc", more);
         assert_eq!((code, errors.as_str()), (0, ""));
         output
     };
@@ -140,7 +179,7 @@ fn what_cannot_be_loaded_is_named_and_leaves_nothing() {
         ("matmul", ["--size", "12"], ["size is 12", "a multiple of 8"]),
         ("dmr", ["--angle", "60"], ["angle is 60", "at most 34"]),
     ] {
-        let (path, (code, output, errors)) = folder.record_program(program, "none.wtrc", &arguments);
+        let (path, (code, output, errors)) = folder.record(program, "none.wtrc", &arguments);
         assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}");
         for part in parts {
             assert!(errors.contains(part), "{arguments:?}: no `{part}` in {errors}");
@@ -151,9 +190,9 @@ fn what_cannot_be_loaded_is_named_and_leaves_nothing() {
 
 /// What a recording says of its events, and what `verify` says of the trace.
 fn events_of(folder: &Folder, program: &str, more: &[&str]) -> String {
-    let (path, (code, output, errors)) = folder.record_program(program, "a.wtrc", more);
+    let (path, (code, output, errors)) = folder.record(program, "a.wtrc", more);
     assert_eq!((code, errors.as_str()), (0, ""));
-    verify(text(&path));
+    verified(&path);
     let line = output.lines().find_map(|line| line.strip_prefix("events")).unwrap();
     line.trim().to_owned()
 }
@@ -177,11 +216,63 @@ fn walks_are_checked_only_if_asked_for() {
     let folder = Folder::new();
     let walks = ["--walks", "40", "--rounds", "3"];
     let output = |more: &[&str]| {
-        let (_, (code, output, errors)) =
-            folder.record_program("stress", "a.wtrc", &[&walks[..], more].concat());
+        let (_, (code, output, errors)) = folder.record("stress", "a.wtrc", &[&walks[..], more].concat());
         assert_eq!((code, errors.as_str()), (0, ""));
         output
     };
     assert!(output(&[]).contains("lanes at trace points)"));
     assert!(!output(&["--no-check"]).contains("result"));
+}
+
+#[test]
+fn the_check_can_be_left_out() {
+    let folder = Folder::new();
+    let (_, (code, output, _)) = folder.record("fractal", "a.wtrc", &[&SMALL[..], &["--no-check"]].concat());
+    assert_eq!(code, 0);
+    assert!(!output.contains("result"), "{output}");
+}
+
+#[test]
+fn tracing_leaves_the_picture_alone() {
+    let folder = Folder::new();
+    let picture = |name: &str, more: &[&str]| {
+        let png = folder.at(&format!("{name}.png"));
+        let (_, (code, ..)) =
+            folder.record("fractal", name, &[&SMALL[..], more, &["--picture", text(&png)]].concat());
+        assert_eq!(code, 0);
+        std::fs::read(png).unwrap()
+    };
+    let compressed = picture("ecl", &[]);
+    assert_eq!(compressed[..4], *b"\x89PNG");
+    assert!(compressed == picture("raw", &["--codec", "raw"]), "the pictures differ");
+}
+
+#[test]
+fn a_bad_argument_says_what_to_type() {
+    for (arguments, part) in [
+        (&["record"][..], "fractal"),
+        (&["record", "mandelbrot", "-o", "x"], "--help"),
+        (&["record", "fractal", "-o", "x", "--region", "1,2"], "-0.74395,-0.10461,0.00578"),
+        (&["record", "fractal", "-o", "x", "--region", "0,0,-1"], "side above 0"),
+        (&["record", "fractal", "-o", "x", "--region", "0,0,inf"], "three numbers"),
+        (&["record", "nbody", "-o", "x", "--bodies", "0"], "1..="),
+        (&["record", "nbody", "-o", "x", "--steps", "0"], "1.."),
+        (&["record", "nbody", "-o", "x", "--sources", "0"], "1.."),
+        (&["record", "matmul", "-o", "x", "--size", "0"], "8..=16384"),
+        (&["record", "matmul", "-o", "x", "--size", "16392"], "8..=16384"),
+        (&["record", "stress", "-o", "x", "--walks", "0"], "1..=1073741824"),
+        (&["record", "stress", "-o", "x", "--rounds", "0"], "1.."),
+        (&["record", "stress", "-o", "x", "--block", "48"], "a multiple of 32"),
+        (&["record", "stress", "-o", "x", "--block", "2048"], "32 to 1024"),
+        (&["record", "mis", "-o", "x", "--graph", "road"], "as in road:4096"),
+        (&["record", "mis", "-o", "x", "--graph", "amazon:many"], "as in amazon:4096"),
+        (&["record", "mst", "-o", "x", "--grid", "192"], "like 192x256"),
+        (&["record", "mst", "-o", "x", "--grid", "192x48"], "a multiple of 32"),
+        (&["record", "dmr", "-o", "x", "--points", "2"], "3..="),
+        (&["record", "dmr", "-o", "x", "--mesh", "m", "--points", "9"], "cannot be used with"),
+    ] {
+        let (code, output, errors) = run(arguments);
+        assert_eq!((code, output.as_str()), (2, ""), "{arguments:?}: {errors}");
+        assert!(errors.contains(part), "{arguments:?} does not say `{part}`: {errors}");
+    }
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use clap::Args;
 use rayon::prelude::*;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
@@ -12,8 +13,6 @@ use warptrace_workloads::stress::{self, StressOptions, StressResult};
 
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
-
-pub(super) const NAME: &str = "stress";
 
 /// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than
 /// 10^9.
@@ -37,7 +36,53 @@ pub(super) fn fidelity() -> Case {
 
 fn case(options: StressOptions) -> Case {
     let input = format!("{} walks, {} rounds", count(options.walks.into()), options.rounds);
-    Case::new(NAME, input, move || Ok(Stress { options, expected: OnceLock::new(), lanes: OnceLock::new() }))
+    Case::new(&stress::PROGRAM, input, move || {
+        Ok(Stress { options, expected: OnceLock::new(), lanes: OnceLock::new() })
+    })
+}
+
+/// Where nothing else is asked for.
+const DEFAULT: StressOptions = StressOptions::new(4096, 16);
+
+/// Options of `record stress`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Walks, one a thread
+    #[arg(long, default_value_t = DEFAULT.walks,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(stress::MAX_WALKS)))]
+    walks: u32,
+
+    /// Most rounds of a walk
+    #[arg(long, default_value_t = DEFAULT.rounds, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// What the walks are drawn from
+    #[arg(long, default_value_t = DEFAULT.seed)]
+    seed: u32,
+
+    /// Threads of a block, a multiple of 32
+    #[arg(long, value_name = "THREADS", default_value_t = DEFAULT.block, value_parser = parse_threads)]
+    block: u32,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let Self { walks, rounds, seed, block } = *self;
+        case(StressOptions { walks, rounds, seed, block }).with(&[
+            ("walks", &walks),
+            ("rounds", &rounds),
+            ("seed", &seed),
+            ("block", &block),
+        ])
+    }
+}
+
+fn parse_threads(text: &str) -> Result<u32, String> {
+    let threads = text.parse().ok().filter(|threads: &u32| threads.is_multiple_of(32));
+    threads
+        .filter(|threads| (32..=1024).contains(threads))
+        .ok_or_else(|| "a block has 32 to 1024 threads, a multiple of 32".to_owned())
 }
 
 struct Stress {

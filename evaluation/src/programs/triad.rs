@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
+use clap::Args;
 use warptrace_host::Launcher;
 use warptrace_workloads::triad::{self, Arrays, TriadOptions};
 use warptrace_workloads::{Grid, ProgramInfo};
 
 use crate::subject::{Case, Run, RunResult, Subject, in_words};
 use crate::table::count;
-
-pub(super) const NAME: &str = "triad";
 
 /// Arrays of 256 MiB, which no cache holds, or short ones.
 pub(super) fn case(quick: bool) -> Case {
@@ -18,8 +17,40 @@ pub(super) fn case(quick: bool) -> Case {
     } else {
         (1 << 26, TriadOptions { passes: 20, ..TriadOptions::default() })
     };
-    let input = format!("{} elements, {} passes", count(elements.into()), options.passes);
-    Case::new(NAME, input, move || Ok(Triad { arrays: Arrays::new(elements)?, options }))
+    on(elements, options)
+}
+
+fn on(elements: u32, options: TriadOptions) -> Case {
+    let plural = if options.passes == 1 { "" } else { "es" };
+    let input = format!("{} elements, {} pass{plural}", count(elements.into()), options.passes);
+    Case::new(&triad::PROGRAM, input, move || Ok(Triad { arrays: Arrays::new(elements)?, options }))
+}
+
+/// Options of `record triad`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Elements of each array
+    #[arg(long, value_name = "N", default_value_t = triad::DEFAULT_ELEMENTS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(triad::MAX_ELEMENTS)))]
+    elements: u32,
+
+    /// Launches, each of which computes all elements
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    passes: u32,
+
+    /// Blocks and threads of a block, as in 192x256; as many threads as the device holds at once if not given
+    #[arg(long, value_name = "BLOCKSxTHREADS")]
+    grid: Option<Grid>,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let Self { elements, passes, grid } = *self;
+        on(elements, TriadOptions { passes, grid })
+            .with(&[("elements", &elements), ("passes", &passes)])
+            .on_grid(grid)
+    }
 }
 
 struct Triad {

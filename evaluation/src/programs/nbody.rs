@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use clap::Args;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
@@ -10,8 +11,6 @@ use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions
 use super::SEED;
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
-
-pub(crate) const NAME: &str = "nbody";
 
 /// How much is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +78,46 @@ pub(super) fn fidelity() -> Case {
 }
 
 pub(crate) fn case(size: Size) -> Case {
-    Case::new(NAME, size.name(), move || Ok(Nbody::new(size)))
+    Case::new(&nbody::PROGRAM, size.name(), move || Ok(Nbody::new(size, SEED)))
+}
+
+/// Options of `record nbody`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Bodies, in a Plummer sphere
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=nbody::MAX_BODIES as i64))]
+    bodies: u32,
+
+    /// Only so many bodies attract, the first ones; all of them if not given
+    #[arg(long, value_name = "BODIES", value_parser = clap::value_parser!(u32).range(1..))]
+    sources: Option<u32>,
+
+    /// Steps of time
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+
+    /// Seed of the bodies' places
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let Self { bodies, sources, steps, seed } = *self;
+        let size = Size { bodies, sources, steps };
+        let case = Case::new(&nbody::PROGRAM, size.name(), move || {
+            if let Some(sources) = sources.filter(|sources| *sources > bodies) {
+                anyhow::bail!("--sources is {sources}: there are {bodies} bodies, and no more can attract");
+            }
+            Ok(Nbody::new(size, seed))
+        });
+        let case = case.with(&[("bodies", &bodies), ("steps", &steps), ("seed", &seed)]);
+        match &sources {
+            Some(sources) => case.with(&[("sources", sources)]),
+            None => case,
+        }
+    }
 }
 
 struct Nbody {
@@ -102,7 +140,7 @@ struct Lanes {
 }
 
 impl Nbody {
-    fn new(size: Size) -> Self {
+    fn new(size: Size, seed: u64) -> Self {
         let options = size.options();
         let counts = EventCounts::of(size.bodies, &options);
         let without = u64::from(size.bodies);
@@ -115,7 +153,7 @@ impl Nbody {
                 LaneDigest::of(counts.integrate_lane(without)),
             ],
         };
-        Self { bodies: nbody::plummer(size.bodies as usize, SEED), options, counts, lanes }
+        Self { bodies: nbody::plummer(size.bodies as usize, seed), options, counts, lanes }
     }
 }
 
@@ -174,7 +212,7 @@ mod tests {
     #[test]
     fn digests_are_those_of_the_programs_lanes() {
         for size in [Size::all_on_all(70), Size::few_on_all(70, 9)] {
-            let subject = Nbody::new(size);
+            let subject = Nbody::new(size, SEED);
             for thread in [0, 1, 69, 70, 127] {
                 for launch in [0, 2, 4] {
                     let force = LaneDigest::of(subject.counts.force_lane(launch / 2, thread));

@@ -7,7 +7,7 @@ use std::path::Path;
 /// A file that is emptied with its first byte, so that a recording that cannot start leaves an earlier trace
 /// as it is.
 #[derive(Debug)]
-pub(crate) struct TraceOutput {
+pub(super) struct TraceOutput {
     file: File,
     emptied: bool,
 }
@@ -17,7 +17,7 @@ impl TraceOutput {
     ///
     /// # Errors
     /// If it cannot be written, now rather than after the kernel has run.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         // A pipe or a device has no length to set.
         let emptied = !file.metadata()?.is_file();
@@ -25,7 +25,7 @@ impl TraceOutput {
     }
 
     /// Waits until the bytes are on the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(super) fn sync(&self) -> io::Result<()> {
         if self.file.metadata()?.is_file() { self.file.sync_all() } else { Ok(()) }
     }
 }

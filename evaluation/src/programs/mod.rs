@@ -1,14 +1,15 @@
 //! The programs, a file each, and the lists of inputs.
 
-mod dmr;
+pub(crate) mod dmr;
+pub(crate) mod fault;
 pub(crate) mod fractal;
 mod graphs;
 pub(crate) mod matmul;
-mod mis;
-mod mst;
+pub(crate) mod mis;
+pub(crate) mod mst;
 pub(crate) mod nbody;
-mod stress;
-mod triad;
+pub(crate) mod stress;
+pub(crate) mod triad;
 
 use std::path::{Path, PathBuf};
 
@@ -50,13 +51,13 @@ impl<'a> Selection<'a> {
 pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     let quick = selection.quick;
     let lists = vec![
-        (fractal::NAME, fractal::cases(quick)),
-        (nbody::NAME, nbody::cases(quick)),
-        (mis::NAME, mis::cases(selection)),
-        (mst::NAME, mst::cases(selection)),
-        (dmr::NAME, dmr::cases(selection)),
-        (matmul::NAME, matmul::cases(quick)),
-        (stress::NAME, stress::cases(quick)),
+        fractal::cases(quick),
+        nbody::cases(quick),
+        mis::cases(selection),
+        mst::cases(selection),
+        dmr::cases(selection),
+        matmul::cases(quick),
+        stress::cases(quick),
     ];
     selected(lists, selection.programs)
 }
@@ -68,24 +69,24 @@ pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow:
     let quick = selection.quick;
     let lists = match inputs {
         Inputs::Short => vec![
-            (fractal::NAME, first(fractal::cases(quick))),
-            (nbody::NAME, first(nbody::cases(quick))),
-            (mis::NAME, first(mis::cases(selection))),
-            (mst::NAME, first(mst::cases(selection))),
-            (dmr::NAME, first(dmr::cases(selection))),
+            first(fractal::cases(quick)),
+            first(nbody::cases(quick)),
+            first(mis::cases(selection)),
+            first(mst::cases(selection)),
+            first(dmr::cases(selection)),
         ],
         Inputs::Long => vec![
-            (fractal::NAME, vec![fractal::long(quick)]),
-            (nbody::NAME, vec![nbody::long(quick)]),
-            (mis::NAME, vec![mis::long(selection)]),
-            (mst::NAME, vec![mst::long(selection)]),
-            (dmr::NAME, vec![dmr::long(selection)]),
+            vec![fractal::long(quick)],
+            vec![nbody::long(quick)],
+            vec![mis::long(selection)],
+            vec![mst::long(selection)],
+            vec![dmr::long(selection)],
         ],
         Inputs::Policies => vec![
-            (stress::NAME, stress::cases(quick)),
-            (mis::NAME, vec![mis::huge(selection)]),
-            (nbody::NAME, first(nbody::cases(quick))),
-            (triad::NAME, vec![triad::case(quick)]),
+            stress::cases(quick),
+            vec![mis::huge(selection)],
+            first(nbody::cases(quick)),
+            vec![triad::case(quick)],
         ],
     };
     selected(lists, selection.programs)
@@ -95,25 +96,32 @@ pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow:
 /// are small: a profiler runs each kernel twice, and slower.
 pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
     let lists = vec![
-        (fractal::NAME, vec![fractal::case(1024, 512)]),
-        (nbody::NAME, vec![nbody::fidelity()]),
-        (matmul::NAME, vec![matmul::case(512)]),
-        (stress::NAME, vec![stress::fidelity()]),
-        (dmr::NAME, vec![dmr::fidelity()]),
-        (mis::NAME, vec![mis::fidelity()]),
-        (mst::NAME, vec![mst::fidelity()]),
+        vec![fractal::case(1024, 512)],
+        vec![nbody::fidelity()],
+        vec![matmul::case(512)],
+        vec![stress::fidelity()],
+        vec![dmr::fidelity()],
+        vec![mis::fidelity()],
+        vec![mst::fidelity()],
     ];
     selected(lists, programs)
 }
 
 /// The cases of the chosen programs, of all if none is chosen.
-fn selected(lists: Vec<(&'static str, Vec<Case>)>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
-    let known: Vec<&str> = lists.iter().map(|(name, _)| *name).collect();
+fn selected(lists: Vec<Vec<Case>>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
+    let mut cases: Vec<Case> = lists.into_iter().flatten().collect();
+    let mut known: Vec<&str> = cases.iter().map(|case| case.program).collect();
+    known.dedup();
     if let Some(unknown) = programs.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!("there is no program `{unknown}`; the programs are {}", known.join(", "));
     }
-    let is_chosen = |name: &str| programs.is_empty() || programs.iter().any(|program| program == name);
-    Ok(lists.into_iter().filter(|(name, _)| is_chosen(name)).flat_map(|(_, cases)| cases).collect())
+    keep_chosen(&mut cases, programs);
+    Ok(cases)
+}
+
+/// Leaves the cases of the chosen programs, all if none is chosen.
+fn keep_chosen(cases: &mut Vec<Case>, programs: &[String]) {
+    cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
 }
 
 /// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run
@@ -127,7 +135,7 @@ pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
         matmul::twin(quick),
         stress::twin(quick),
     ];
-    cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
+    keep_chosen(&mut cases, programs);
     cases
 }
 

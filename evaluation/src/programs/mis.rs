@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use clap::Args;
 use warptrace_host::Launcher;
-use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::{Graph, generate};
 use warptrace_workloads::mis::{self, MisOptions};
+use warptrace_workloads::{Grid, ProgramInfo};
 
-use super::{SEED, Selection, graphs};
+use super::graphs::{self, GraphInput};
+use super::{SEED, Selection};
 use crate::subject::{Case, Run, RunResult, Subject, in_words};
-
-pub(super) const NAME: &str = "mis";
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
@@ -64,7 +64,28 @@ fn case(
     make: impl Fn() -> anyhow::Result<Graph> + Send + Sync + 'static,
 ) -> Case {
     let options = MisOptions { grid: selection.grid, ..MisOptions::default() };
-    Case::new(NAME, selection.name(input), move || Ok(Mis { graph: make()?, options }))
+    Case::new(&mis::PROGRAM, selection.name(input), move || Ok(Mis { graph: make()?, options }))
+}
+
+/// Options of `record mis`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    input: GraphInput,
+
+    /// Blocks and threads of a block, as in 192x256; a grid that fills the device if not given
+    #[arg(long, value_name = "BLOCKSxTHREADS")]
+    grid: Option<Grid>,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let options = MisOptions { grid: self.grid, ..MisOptions::default() };
+        let input = self.input.clone();
+        let make = move || Ok(Mis { graph: input.graph()?, options });
+        self.input.named(Case::new(&mis::PROGRAM, self.input.to_string(), make)).on_grid(self.grid)
+    }
 }
 
 struct Mis {
@@ -75,6 +96,10 @@ struct Mis {
 impl Subject for Mis {
     fn program(&self) -> &'static ProgramInfo {
         &mis::PROGRAM
+    }
+
+    fn size(&self) -> Option<String> {
+        Some(graphs::size(&self.graph))
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {

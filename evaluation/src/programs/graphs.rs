@@ -1,7 +1,7 @@
-//! The graph of MIS and MST: a file, or one of the generators.
+//! The graphs of MIS and MST: files and generators.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
@@ -9,11 +9,27 @@ use clap::Args;
 use warptrace_workloads::inputs::generate::{self, GenerateError, THESIS_WEIGHTS};
 use warptrace_workloads::inputs::{Graph, LoadOptions, load_graph};
 
-use super::INPUT_SEED;
-use crate::output::count;
+use super::SEED;
+use crate::subject::Case;
+use crate::table::count;
+
+/// The road network of New York in `inputs` or its folder `graphs`, in any of the formats.
+pub(super) fn road_ny_file(inputs: Option<&Path>) -> Option<PathBuf> {
+    super::find(inputs?, "graphs", |name| name.starts_with("USA-road-d.NY") && name.contains(".gr"))
+}
+
+/// The road network with weights; random ones, from 1 to 1,000, if the file has none.
+pub(super) fn road_ny(path: &Path) -> anyhow::Result<Graph> {
+    let (graph, _) = load_graph(path, &LoadOptions::default()).context("cannot load the road network")?;
+    if graph.weights().is_some() {
+        Ok(graph)
+    } else {
+        Ok(generate::random_weights(graph, THESIS_WEIGHTS, SEED)?)
+    }
+}
 
 /// Which graph.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct GraphInput {
     /// A file (.egr, DIMACS or PACE .gr, SNAP edge list, Matrix Market; plain, gzip or xz), or a generated
     /// graph like one of the thesis's: `road:NODES`, `amazon:NODES`, `internet:NODES` or `rmat12`
@@ -21,7 +37,7 @@ pub(crate) struct GraphInput {
     graph: Source,
 
     /// Seed of a generated graph
-    #[arg(long, default_value_t = INPUT_SEED)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
 }
 
@@ -109,18 +125,22 @@ impl GraphInput {
         Ok(generate::random_weights(graph, THESIS_WEIGHTS, self.seed)?)
     }
 
-    /// The graph in a few words.
-    pub(super) fn describe(&self, graph: &Graph) -> String {
-        format!("{}: {} nodes, {} arcs", self.graph, count(graph.nodes().into()), count(graph.arcs().into()))
+    /// Names it among a case's properties.
+    pub(super) fn named(&self, case: Case) -> Case {
+        let case = case.with(&[("graph", &self.graph)]);
+        if matches!(self.graph, Source::File(_)) { case } else { case.with(&[("seed", &self.seed)]) }
     }
+}
 
-    pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
-        let mut properties = vec![("graph", self.graph.to_string())];
-        if !matches!(self.graph, Source::File(_)) {
-            properties.push(("seed", self.seed.to_string()));
-        }
-        properties
+impl fmt::Display for GraphInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph.fmt(f)
     }
+}
+
+/// The size of a graph in a few words.
+pub(super) fn size(graph: &Graph) -> String {
+    format!("{} nodes, {} arcs", count(graph.nodes().into()), count(graph.arcs().into()))
 }
 
 #[cfg(test)]

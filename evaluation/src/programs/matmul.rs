@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use clap::Args;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
@@ -10,8 +11,6 @@ use warptrace_workloads::matmul::{self, Matrices};
 use super::SEED;
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
 use crate::table::count;
-
-pub(crate) const NAME: &str = "matmul";
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![case(size(quick))]
@@ -28,8 +27,32 @@ pub(super) fn twin(quick: bool) -> Case {
 }
 
 pub(crate) fn case(size: u32) -> Case {
+    seeded(size, SEED)
+}
+
+fn seeded(size: u32, seed: u64) -> Case {
     let input = format!("{0} x {0}", count(size.into()));
-    Case::new(NAME, input, move || Ok(Matmul { matrices: Matrices::random(size, SEED)? }))
+    Case::new(&matmul::PROGRAM, input, move || Ok(Matmul { matrices: Matrices::random(size, seed)? }))
+}
+
+/// Options of `record matmul`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Rows of the matrices, a multiple of 8; the default takes the simulator a while
+    #[arg(long, value_name = "ROWS", default_value_t = matmul::DEFAULT_SIZE,
+        value_parser = clap::value_parser!(u32).range(8..=i64::from(matmul::MAX_SIZE)))]
+    size: u32,
+
+    /// Seed of the matrices
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        seeded(self.size, self.seed).with(&[("size", &self.size), ("seed", &self.seed)])
+    }
 }
 
 struct Matmul {

@@ -1,17 +1,21 @@
 //! Fractal.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use anyhow::Context;
+use clap::Args;
+use warptrace_cli::numbers::parse_numbers;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_kernels::fractal::at;
 use warptrace_workloads::ProgramInfo;
-use warptrace_workloads::fractal::{self, FractalOptions, Paths};
+use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
 
 use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
-
-pub(crate) const NAME: &str = "fractal";
 
 /// The thesis's three depths at a width of 2,048.
 const FULL: [(u32, &str); 3] = [
@@ -47,18 +51,66 @@ pub(super) fn twin(quick: bool) -> Case {
 
 pub(crate) fn case(width: u32, depth: u32) -> Case {
     let options = FractalOptions::new(width, depth);
-    Case::new(NAME, format!("{width} x {width}, depth {depth}"), move || Ok(Fractal::new(options)))
+    Case::new(&fractal::PROGRAM, format!("{width} x {width}, depth {depth}"), move || {
+        Ok(Fractal::new(options))
+    })
+}
+
+/// Options of `record fractal`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Pixels of a side
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=i64::from(fractal::MAX_WIDTH)))]
+    width: u32,
+
+    /// Most steps a pixel
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    depth: u32,
+
+    /// The square to compute: left edge, upper edge, side
+    #[arg(long, value_name = "LEFT,TOP,SIDE", value_parser = parse_region, allow_hyphen_values = true,
+        default_value = "-0.74395,-0.10461,0.00578")]
+    region: [f64; 3],
+
+    /// Also write the picture, as PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let Self { width, depth, region: [left, top, side], ref picture } = *self;
+        let options =
+            FractalOptions { region: Region { left, top, side }, ..FractalOptions::new(width, depth) };
+        let region = format!("{left},{top},{side}");
+        let picture = picture.clone();
+        Case::new(&fractal::PROGRAM, format!("{width} x {width}, depth {depth}"), move || {
+            Ok(Fractal { picture: picture.clone(), ..Fractal::new(options) })
+        })
+        .with(&[("width", &width), ("depth", &depth), ("region", &region)])
+    }
+}
+
+fn parse_region(text: &str) -> Result<[f64; 3], String> {
+    parse_numbers(text)
+        .filter(|found: &[f64; 3]| found.iter().all(|number| number.is_finite()) && found[2] > 0.0)
+        .ok_or_else(|| {
+            "three numbers are needed, the side above 0, as in -0.74395,-0.10461,0.00578".to_owned()
+        })
 }
 
 struct Fractal {
     options: FractalOptions,
     /// Every pixel's path on the CPU. At full size that takes ten billion steps, so it is computed once.
     paths: OnceLock<Paths>,
+    /// Where to write the picture, if anywhere.
+    picture: Option<PathBuf>,
 }
 
 impl Fractal {
     fn new(options: FractalOptions) -> Self {
-        Self { options, paths: OnceLock::new() }
+        Self { options, paths: OnceLock::new(), picture: None }
     }
 
     fn paths(&self) -> &Paths {
@@ -107,6 +159,15 @@ impl RunResult for Picture<'_> {
 
     fn expected_events(&self) -> Option<u64> {
         Some(self.subject.paths().expected_events())
+    }
+
+    fn write(&self) -> anyhow::Result<Option<String>> {
+        let Some(path) = &self.subject.picture else { return Ok(None) };
+        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let FractalOptions { width, depth, .. } = self.subject.options;
+        fractal::write_png(BufWriter::with_capacity(1 << 20, file), &self.image, width, depth)
+            .with_context(|| format!("cannot write the picture {}", path.display()))?;
+        Ok(Some(format!("picture    {}", path.display())))
     }
 
     fn expected_rounds(&self) -> Option<(u16, u64)> {
