@@ -1,5 +1,6 @@
 //! The codecs that are checked and measured.
 
+use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy};
 
@@ -14,8 +15,8 @@ pub(crate) struct Codec {
     pub(crate) placement: Option<Placement>,
     /// Whether `check` records a raw twin beside it, and compares the two.
     pub(crate) dual: bool,
-    /// Whether loops are counted, and recorded where they end.
-    pub(crate) counted: bool,
+    /// Which loops are counted, and recorded where they end.
+    pub(crate) counting: Counting,
     /// What happens where device memory is too little.
     pub(crate) policy: Policy,
 }
@@ -23,7 +24,7 @@ pub(crate) struct Codec {
 impl Codec {
     /// With records where they suit the kernel, and each event recorded where it happens.
     const fn new(name: &'static str, spec: CodecSpec) -> Self {
-        Self { name, spec, placement: None, dual: false, counted: false, policy: Policy::Stop }
+        Self { name, spec, placement: None, dual: false, counting: Counting::Never, policy: Policy::Stop }
     }
 
     /// The same with records in a place for all kernels.
@@ -33,7 +34,7 @@ impl Codec {
 
     /// The same with counted loops.
     const fn counting_loops(self) -> Self {
-        Self { counted: true, ..self }
+        Self { counting: Counting::All, ..self }
     }
 
     /// The same, with logs that the host empties while kernels run.

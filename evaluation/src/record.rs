@@ -90,7 +90,7 @@ pub(crate) struct Recorded<'s> {
 /// The options of a recording that may take `memory` bytes of device memory.
 pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> SessionOptions {
     let mut options = SessionOptions::new(codec.spec);
-    (options.dual, options.counted) = (dual, codec.counted);
+    (options.dual, options.counting) = (dual, codec.counting);
     (options.placement, options.policy) = (codec.placement, codec.policy);
     options.memory_bytes = Some(match codec.policy {
         Policy::Stream { .. } => memory.min(STREAMED_BYTES),

@@ -9,6 +9,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::{After, ChosenWarps};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
@@ -207,12 +208,12 @@ impl Window {
     /// are any, or what needs each event and each run where it begins.
     pub(crate) fn check(
         &self,
-        counted: bool,
+        counting: Counting,
         open_runs: bool,
         locations: &[LocationInfo],
     ) -> Result<(), SessionError> {
         let Some(After { location, .. }) = self.after else { return Ok(()) };
-        if counted || open_runs {
+        if counting == Counting::All || open_runs {
             return Err(SessionError::After);
         }
         if locations.is_empty() || locations.iter().any(|known| known.id == location) {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_host::writer::Compression;
 use warptrace_host::{DeviceChoice, MemorySize, Placement, Policy, PoolMemory, SessionOptions, SimOptions};
@@ -42,8 +43,8 @@ pub(crate) struct Recording {
     #[arg(long)]
     pub(crate) dual: bool,
 
-    /// Count the iterations of loops that hold no other trace point, and record them where the loop ends: the
-    /// same events, for less time
+    /// Count the iterations of all loops that hold no other trace point, as if lanes ran them in lock step:
+    /// masks can differ from the kernel's. Without, loops are counted where that is proven to change nothing
     #[arg(long)]
     pub(crate) counted: bool,
 
@@ -182,7 +183,7 @@ impl Recording {
     pub(crate) fn session(&self, properties: Vec<(String, String)>) -> anyhow::Result<SessionOptions> {
         let mut options = SessionOptions::new(self.codec()?);
         options.dual = self.dual;
-        options.counted = self.counted;
+        options.counting = if self.counted { Counting::All } else { Counting::Proven };
         options.placement = match self.records {
             Records::Auto => None,
             Records::Registers => Some(Placement::Registers),

@@ -92,7 +92,6 @@ impl Recorder {
         let settings = &state.settings;
         let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
         let mut options = SessionOptions::new(settings.codec);
-        options.counted = true;
         options.policy = settings.policy;
         options.overlap = true;
         options.memory_bytes = settings

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use warptrace_device::{KernelModule, TracePoints};
+use warptrace_format::Counting;
 use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LocationInfo;
@@ -75,8 +76,8 @@ pub struct SessionOptions {
     pub codec: CodecSpec,
     /// Record every event raw as well, on track 1.
     pub dual: bool,
-    /// Count the iterations of loops, and record them where the loop ends.
-    pub counted: bool,
+    /// Which loops count their iterations, and record them where they end.
+    pub counting: Counting,
     /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
     pub placement: Option<Placement>,
     /// Which part of the program is recorded.
@@ -108,7 +109,7 @@ impl SessionOptions {
         Self {
             codec,
             dual: false,
-            counted: false,
+            counting: Counting::default(),
             placement: None,
             window: Window::default(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,

@@ -75,7 +75,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         options: &SessionOptions,
         output: W,
     ) -> Result<Self, SessionError> {
-        let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
+        let recording = Recording { codec: options.codec, dual: options.dual, counting: options.counting };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         // Of a program that loads its kernels later nobody knows their names.
         let unknown = if kernels.is_empty() { None } else { options.window.unknown_kernel(&kernels) };
@@ -94,7 +94,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         writer::get_ready(&metadata.tracks, &writer_options);
         let tracks = if options.dual { 2 } else { 1 };
         let chooses = options.window.looks_inside();
-        options.window.check(options.counted, options.opens_runs(), &tables.metadata().locations)?;
+        options.window.check(options.counting, options.opens_runs(), &tables.metadata().locations)?;
         let logs = match options.policy {
             Policy::Stop | Policy::Ring if options.pool == PoolMemory::Host => {
                 return Err(SessionError::HostPool);

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use warptrace_format::Counting;
+
 use super::*;
 
 fn range(text: &str) -> NumberRange {
@@ -143,15 +145,15 @@ fn a_visit_is_one_of_a_location_that_the_program_has() {
         let after = Some(After { location, count: NonZeroU32::new(9).unwrap() });
         Window { after, ..Window::default() }
     };
-    let problem = |counted, open_runs, location| {
-        after(location).check(counted, open_runs, &locations).unwrap_err().to_string()
+    let problem = |counting, open_runs, location| {
+        after(location).check(counting, open_runs, &locations).unwrap_err().to_string()
     };
-    assert!(after(3).check(false, false, &locations).is_ok());
+    assert!(after(3).check(Counting::Proven, false, &locations).is_ok());
     // Of a program that loads its kernels later nobody knows.
-    assert!(after(5).check(false, false, &[]).is_ok());
-    assert_eq!(problem(false, false, 5), "no location of this program has the id 5");
-    for (counted, open_runs) in [(true, false), (false, true)] {
-        assert!(problem(counted, open_runs, 3).ends_with("leave counted loops and open runs out"));
-        assert!(Window::default().check(counted, open_runs, &locations).is_ok());
+    assert!(after(5).check(Counting::Proven, false, &[]).is_ok());
+    assert_eq!(problem(Counting::Proven, false, 5), "no location of this program has the id 5");
+    for (counting, open_runs) in [(Counting::All, false), (Counting::Proven, true)] {
+        assert!(problem(counting, open_runs, 3).ends_with("leave counted loops and open runs out"));
+        assert!(Window::default().check(counting, open_runs, &locations).is_ok());
     }
 }
