@@ -1,6 +1,7 @@
 //! The codecs that are checked and measured.
 
 use std::sync::LazyLock;
+use warptrace_format::Counting;
 
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy, RecordingSpec};
@@ -19,7 +20,8 @@ pub(crate) struct Codec {
 impl Codec {
     /// With records where they suit the kernel, and each event recorded where it happens.
     fn new(name: &'static str, codec: CodecSpec) -> Self {
-        Self { name, recording: RecordingSpec::new(codec), dual: false }
+        let recording = RecordingSpec { counting: Counting::Never, ..RecordingSpec::new(codec) };
+        Self { name, recording, dual: false }
     }
 
     /// The same with records in a place for all kernels.
@@ -30,7 +32,7 @@ impl Codec {
 
     /// The same with counted loops.
     fn counting_loops(mut self) -> Self {
-        self.recording.counted = true;
+        self.recording.counting = Counting::All;
         self
     }
 

@@ -24,7 +24,9 @@ mod threads;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{CudaDevice, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers};
+pub use cuda::{
+    CudaDevice, ENCODER_PTX, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
+};
 pub use device::{
     Allocation, Begun, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
     Tracing,

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
+use warptrace_format::Counting;
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, RecordingSpec, Session, Window};
@@ -84,10 +85,10 @@ impl TraceBuilder {
         self
     }
 
-    /// Says whether plain loops count their iterations and record them where they end, which costs the kernel
-    /// less (`true` if not asked for), or record each as it begins.
-    pub fn counted(mut self, counted: bool) -> Self {
-        self.options.counted = counted;
+    /// Says which loops count their iterations and are recorded where they end, which costs the kernel less;
+    /// [`Counting::Proven`] if not asked for.
+    pub fn counting(mut self, counting: Counting) -> Self {
+        self.options.counting = counting;
         self
     }
 

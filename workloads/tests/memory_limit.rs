@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use warptrace_decoder::TraceFile;
 use warptrace_device::KernelCall;
+use warptrace_format::Counting as Loops;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
@@ -248,7 +249,7 @@ fn record_file(
     limit: u64,
     threads: Option<usize>,
 ) -> Result<(TraceFile, u64), WorkloadError> {
-    let Recording { codec, dual, counted } = recording;
+    let Recording { codec, dual, counting } = recording;
     let what = || format!("{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
     let mut device = Counting::new(threads);
     run(&mut Untraced(&mut device))?;
@@ -256,7 +257,7 @@ fn record_file(
 
     let stall_limit = (policy == Policy::Stream).then_some(STALL);
     let memory = Some(MemorySize(limit));
-    let options = RecordingSpec { dual, counted, policy, stall_limit, memory, ..RecordingSpec::new(codec) };
+    let options = RecordingSpec { dual, counting, policy, stall_limit, memory, ..RecordingSpec::new(codec) };
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;
@@ -291,10 +292,10 @@ fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
 const STALL: Duration = Duration::from_secs(600);
 
 const RECORDINGS: [Recording; 4] = [
-    Recording { codec: CodecSpec::Raw, dual: false, counted: false },
-    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counted: false },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counted: false },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counted: true },
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Loops::Never },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Loops::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counting: Loops::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counting: Loops::All },
 ];
 
 #[test]

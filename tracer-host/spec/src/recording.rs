@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use warptrace_format::Counting;
 use warptrace_format::chunk::{DEFAULT_CHUNK_BYTES, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::Compression;
@@ -91,10 +92,24 @@ pub struct RecordingSpec {
     #[serde(with = "crate::text")]
     pub codec: CodecSpec,
 
-    /// Count the iterations of all loops that hold no other trace point, and record them where the loop ends:
-    /// less time, and exact only where the lanes of a warp leave a loop together
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub counted: bool,
+    /// Count the iterations of `all` loops that hold no other trace point, as if lanes ran them in lock step:
+    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven` to
+    /// change nothing; `never`: each event is recorded where it happens
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            id = "counting",
+            long = "counted",
+            value_name = "all|proven|never",
+            num_args = 0..=1,
+            require_equals = true,
+            default_value = "proven",
+            hide_default_value = true,
+            default_missing_value = "all",
+            value_parser = counting_parser()
+        )
+    )]
+    pub counting: Counting,
 
     /// Record every event raw as well, so that `verify` can compare the two
     #[cfg_attr(feature = "clap", arg(long))]
@@ -150,7 +165,7 @@ impl Default for RecordingSpec {
     fn default() -> Self {
         Self {
             codec: CodecSpec::Predict(PredictParams::DEFAULT),
-            counted: false,
+            counting: Counting::default(),
             dual: false,
             policy: Policy::default(),
             stall_limit: None,
@@ -163,6 +178,16 @@ impl Default for RecordingSpec {
             placement: None,
         }
     }
+}
+
+#[cfg(feature = "clap")]
+fn counting_parser() -> impl clap::builder::TypedValueParser<Value = Counting> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(["all", "proven", "never"]).map(|word| match &*word {
+        "all" => Counting::All,
+        "never" => Counting::Never,
+        _ => Counting::Proven,
+    })
 }
 
 impl RecordingSpec {
@@ -191,7 +216,7 @@ impl RecordingSpec {
         {
             return Err(SpecError::NotStreamed { option });
         }
-        let whole = [("counted", self.counted), ("post-mortem", self.post_mortem)];
+        let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
         if let Some((option, _)) = whole.into_iter().find(|(_, asked)| *asked)
             && self.window.after.is_some()
         {

@@ -88,7 +88,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         spec.check()?;
-        let recording = Recording { codec: spec.codec, dual: spec.dual, counted: spec.counted };
+        let recording = Recording { codec: spec.codec, dual: spec.dual, counting: spec.counting };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         // Of a program that loads its kernels later nobody knows their names.
         let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
