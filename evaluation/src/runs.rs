@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    Device, LaunchReport, MemorySize, Policy, Session, SessionError, SessionOptions, Untraced,
+    Device, LaunchReport, MemorySize, Policy, RecordingSpec, Session, SessionError, Untraced,
 };
 use warptrace_workloads::WorkloadError;
 use warptrace_workloads::dmr::DmrError;
@@ -88,15 +88,12 @@ pub(crate) struct Recorded<'s> {
 }
 
 /// The options of a recording that may take `memory` bytes of device memory.
-pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> SessionOptions {
-    let mut options = SessionOptions::new(codec.spec);
-    (options.dual, options.counted) = (dual, codec.counted);
-    (options.placement, options.policy) = (codec.placement, codec.policy);
-    options.memory_bytes = Some(match codec.policy {
-        Policy::Stream { .. } => memory.min(STREAMED_BYTES),
-        _ => memory,
-    });
-    options
+pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> RecordingSpec {
+    let memory = match codec.recording.policy {
+        Policy::Stream => memory.min(STREAMED_BYTES),
+        Policy::Stop | Policy::Ring => memory,
+    };
+    RecordingSpec { dual, memory: Some(MemorySize(memory)), ..codec.recording.clone() }
 }
 
 /// Runs without tracing.
@@ -118,7 +115,7 @@ pub(crate) fn untraced<'s>(
 pub(crate) fn traced<'s>(
     device: &mut dyn Device,
     subject: &'s dyn Subject,
-    options: &SessionOptions,
+    options: &RecordingSpec,
     path: &Path,
 ) -> anyhow::Result<Recorded<'s>> {
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
@@ -160,9 +157,9 @@ impl Bench {
         }
         .context("cannot create a folder for traces; name another with --scratch")?;
         let (first, most) = if machine::is_gpu(&*device) {
-            (8 << 30, device.memory() / 4 * 3)
+            (8 << 30, device.memory().free / 4 * 3)
         } else {
-            (256 << 20, device.memory() / 4)
+            (256 << 20, device.memory().total / 4)
         };
         let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
         Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })

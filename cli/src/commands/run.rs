@@ -76,7 +76,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env("WARPTRACE_RUN_FILE", output)
         .env("WARPTRACE_RUN_REPORT", report)
         .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
-        .env("WARPTRACE_RUN_CODEC", word(command.codec.to_possible_value()))
+        .env("WARPTRACE_RUN_CODEC", command.codec.to_string())
         .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
         .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
         .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })

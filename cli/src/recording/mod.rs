@@ -4,7 +4,6 @@ mod file;
 mod interrupt;
 mod options;
 mod progress;
-mod window;
 
 use std::fmt;
 use std::io::{self, BufWriter};
@@ -15,12 +14,11 @@ use anyhow::Context;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    LaunchReport, Launcher, MemorySize, Policy, Session, SessionOptions, SimOptions, TracedProgram,
+    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SimOptions, TracedProgram,
 };
 
 use self::file::TraceOutput;
-pub use self::options::{Codec, Memory, Pool, Recording, Records};
-pub use self::window::Chosen;
+pub use self::options::Recording;
 use crate::output;
 
 /// What is recorded.
@@ -39,7 +37,7 @@ pub struct Recordable<'a> {
 pub struct Prepared<'a> {
     recording: &'a Recording,
     program: &'a Recordable<'a>,
-    options: SessionOptions,
+    spec: RecordingSpec,
 }
 
 /// What a recording made.
@@ -48,7 +46,7 @@ pub struct Recorded {
     program: String,
     device: String,
     path: PathBuf,
-    options: SessionOptions,
+    spec: RecordingSpec,
     summary: Summary,
     report: LaunchReport,
     /// From the start of the session to the end of the file.
@@ -61,13 +59,13 @@ impl Recording {
     /// # Errors
     /// If options contradict each other, or name what the program has not.
     pub fn prepare<'a>(&'a self, program: &'a Recordable<'a>) -> anyhow::Result<Prepared<'a>> {
-        let mut options = self.session(program.properties.clone())?;
-        let window = self.chosen.window(&program.kernels.locations())?;
-        if !window.is_all() {
-            options.properties.push(("window".to_owned(), window.to_string()));
-            options.window = window;
+        let mut spec = self.spec.clone();
+        spec.properties.extend(program.properties.iter().cloned());
+        spec.check()?;
+        if let Some(visits) = &spec.window.after {
+            visits.among(&program.kernels.locations())?;
         }
-        Ok(Prepared { recording: self, program, options })
+        Ok(Prepared { recording: self, program, spec })
     }
 }
 
@@ -84,7 +82,7 @@ impl Prepared<'_> {
         code: impl FnOnce() -> io::Result<&'static str>,
         run: impl FnOnce(&mut dyn Launcher) -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Recorded)> {
-        let Self { recording, program, options } = self;
+        let Self { recording, program, spec } = self;
         let (bar, hook) = progress::blocks();
         let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
         let opened = recording.device.open(code, simulator)?;
@@ -97,14 +95,13 @@ impl Prepared<'_> {
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
-        let mut session =
-            Session::start(&mut *device, &program.kernels, &options, file).inspect_err(|_| {
-                if is_new {
-                    // Nothing was recorded; an empty file would only be in the way.
-                    let _ = std::fs::remove_file(path);
-                }
-            })?;
-        if let Policy::Stream { .. } = options.policy {
+        let mut session = Session::start(&mut *device, &program.kernels, &spec, file).inspect_err(|_| {
+            if is_new {
+                // Nothing was recorded; an empty file would only be in the way.
+                let _ = std::fs::remove_file(path);
+            }
+        })?;
+        if spec.policy == Policy::Stream {
             let asked = interrupt::watch().context("cannot watch for signals")?;
             let name = path.display().to_string();
             session
@@ -116,7 +113,7 @@ impl Prepared<'_> {
         let whole = started.elapsed();
         bar.finish_and_clear();
         let (program, path, device) = (program.name.to_owned(), path.clone(), device.info().name);
-        Ok((outcome, Recorded { program, device, path, options, summary, report, whole }))
+        Ok((outcome, Recorded { program, device, path, spec, summary, report, whole }))
     }
 }
 
@@ -134,7 +131,7 @@ impl Recorded {
         }
         let (lost, attempted) = (output::count(lost), output::count(attempted));
         let limit = MemorySize(memory.limit);
-        Some(match self.options.policy {
+        Some(match self.spec.policy {
             Policy::Stop => format!(
                 "warning: {lost} of {attempted} events found no room in device memory; \
                  allow more with --memory (now {limit}), or record with --policy stream"
@@ -143,10 +140,10 @@ impl Recorded {
                 "note: the trace has the last {} of {attempted} events, of each warp an end; for more allow more with --memory (now {limit})",
                 output::count(recorded)
             ),
-            Policy::Stream { stall, .. } => format!(
+            Policy::Stream => format!(
                 "warning: {lost} of {attempted} events were lost, because lanes waited too long for memory; \
                  let them wait longer with --stall-limit (now {} s), or allow more with --memory (now {limit})",
-                stall.as_secs_f64()
+                self.spec.stall().as_secs_f64()
             ),
         })
     }
@@ -168,17 +165,17 @@ pub struct Finished<'a> {
 impl fmt::Display for Finished<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { recorded, of, input, result } = self;
-        let Recorded { program, device, path, options, summary, report, whole } = recorded;
+        let Recorded { program, device, path, spec, summary, report, whole } = recorded;
         writeln!(f, "recorded   {program} on {device}{of}")?;
         writeln!(f, "input      {input}")?;
-        if !options.window.is_all() {
+        if !spec.window.is_all() {
             let (recorded, all) = (report.recorded_launches, report.launches);
             let launches = format!("{} of {} launches", output::count(recorded), output::count(all));
-            writeln!(f, "window     {}; {launches} recorded", options.window)?;
+            writeln!(f, "window     {}; {launches} recorded", spec.window)?;
         }
         writeln!(f, "events     {}", output::count(report.recorded))?;
         let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
-        let compared = match options.codec {
+        let compared = match spec.codec {
             CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };

@@ -9,11 +9,11 @@ fn a_bad_argument_says_what_to_type() {
         (&["demo"], "--output <FILE>"),
         (&["demo", "-o", "x", "--device", "gpu"], "`auto`, `sim`, `cuda` or `cuda:N`"),
         (&["demo", "-o", "x", "--device", "cuda:first"], "`warptrace devices`"),
-        (&["demo", "-o", "x", "--codec", "zip"], "raw, ecl, predict"),
-        (&["demo", "-o", "x", "--predict", "1"], "2 to 10"),
-        (&["demo", "-o", "x", "--predict", "many"], "as in 5"),
-        (&["demo", "-o", "x", "--ecl", "9,2"], "9,2,10"),
-        (&["demo", "-o", "x", "--ecl", "99,2,10"], "must be 4 to 16"),
+        (&["demo", "-o", "x", "--codec", "zip"], "raw, ecl or predict"),
+        (&["demo", "-o", "x", "--codec", "predict:1"], "2 to 10"),
+        (&["demo", "-o", "x", "--codec", "predict:many"], "predict:6"),
+        (&["demo", "-o", "x", "--codec", "ecl:9,2"], "ecl:9,2,10"),
+        (&["demo", "-o", "x", "--codec", "ecl:99,2,10"], "must be 4 to 16"),
         (&["demo", "-o", "x", "--width", "0"], "1..=32768"),
         (&["demo", "-o", "x", "--width", "many"], "invalid digit"),
         (&["demo", "-o", "x", "--depth", "0"], "0"),
@@ -41,10 +41,10 @@ fn a_bad_combination_leaves_an_existing_trace_alone() {
     let path = folder.demo("a.wtrc", &[]).0;
     let before = std::fs::read(&path).unwrap();
     for (more, part) in [
-        (["--codec", "raw", "--ecl", "9,2,10"], "--codec ecl"),
-        (["--codec", "ecl", "--predict", "6"], "--codec predict"),
-        (["--policy", "stop", "--open-runs", "--dual"], "--policy stream"),
-        (["--policy", "ring", "--open-runs", "--dual"], "--policy stream"),
+        (["--policy", "stop", "--post-mortem", "--dual"], "choose the policy `stream`"),
+        (["--policy", "ring", "--post-mortem", "--dual"], "choose the policy `stream`"),
+        (["--policy", "stop", "--stall-limit", "3"], "choose the policy `stream`"),
+        (["--after", "1:3", "--counted", "--dual"], "leave `counted` out"),
         (["--zstd", "1", "--chunk-bytes", "1000"], "a power of two from 512 to 1048576"),
     ] {
         let (_, (code, output, errors)) = folder.demo("a.wtrc", &more);

@@ -13,7 +13,7 @@ fn record(folder: &Folder, how: &[&str]) -> (i32, String) {
 fn in_the_hosts_memory_everything_is_there() {
     let folder = Folder::new();
     let path = folder.at("trace");
-    let (code, error) = record(&folder, &["--policy", "stream", "--pool", "host"]);
+    let (code, error) = record(&folder, &["--policy", "stream", "--post-mortem"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
     let (_, decoded, _) = run(&["decode", text(&path), "--warp", "1"]);
@@ -38,9 +38,9 @@ fn what_the_simulator_cannot_do_is_said() {
 #[test]
 fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
     let folder = Folder::new();
-    let (code, error) = record(&folder, &["--pool", "host"]);
+    let (code, error) = record(&folder, &["--post-mortem"]);
     assert_eq!(code, 1);
-    assert!(error.contains("use it with --policy stream"), "{error}");
+    assert!(error.contains("choose the policy `stream` as well"), "{error}");
     let (code, error) = record(&folder, &["--how", "nothing"]);
     assert_eq!((code, error.as_str()), (0, ""));
 }

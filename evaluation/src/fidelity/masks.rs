@@ -13,7 +13,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_PREDICT, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{DEVICE_PREDICT, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 
 use super::MAX_LAUNCHES;
 use super::counts::{Counts, Passed, Point, union};
@@ -150,9 +150,9 @@ fn simulate(case: &Case, arguments: &Masks) -> anyhow::Result<Counts> {
         ..SimOptions::default()
     };
     let mut device = SimDevice::new(options);
-    let options = SessionOptions {
-        memory_bytes: Some(MEMORY),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+    let options = RecordingSpec {
+        memory: Some(MemorySize(MEMORY)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     };
     let mut session = Session::start(&mut device, &subject.program().traced(), &options, Vec::new())?;
     let run = subject.run(&mut session)?;

@@ -1,5 +1,6 @@
 //! The ways to run a program whose counts are compared.
 
+use warptrace_format::Counting;
 use warptrace_host::MemorySize;
 
 use crate::codecs::{CODECS, Codec, MAIN, RAW, UNTRACED};
@@ -33,7 +34,7 @@ impl Mode {
 
     /// Whether loops are counted.
     pub(crate) fn is_counted(&self) -> bool {
-        self.codec.is_some_and(|codec| codec.counted)
+        self.codec.is_some_and(|codec| codec.recording.counting == Counting::All)
     }
 
     /// Tracks of its traces.

@@ -37,8 +37,8 @@ pub(super) struct Way {
 
 impl Way {
     pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
-        let Recording { counted, dual, .. } = recording;
-        let recording = splice::Recording { counted, dual };
+        let Recording { counting, dual, .. } = recording;
+        let recording = splice::Recording { counting, dual };
         Self { recording, placement, chooses, ring: false, streamed: false, open_runs: false }
     }
 

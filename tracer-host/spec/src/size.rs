@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// `K`, `M`, `G` and `T` are `KiB`, `MiB`, `GiB` and `TiB`: powers of 1,024.
 ///
 /// ```
-/// use warptrace_host::MemorySize;
+/// use warptrace_spec::MemorySize;
 /// assert_eq!("64MiB".parse(), Ok(MemorySize(64 << 20)));
 /// assert_eq!("512m".parse(), Ok(MemorySize(512 << 20)));
 /// assert_eq!(MemorySize(1 << 30).to_string(), "1 GiB");

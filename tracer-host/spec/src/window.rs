@@ -9,10 +9,11 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use warptrace_format::chosen::{After, ChosenWarps};
-use warptrace_format::file::{LaunchInfo, LocationInfo};
+use serde::{Deserialize, Serialize};
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::file::LaunchInfo;
 
-use crate::{Choosing, SessionError};
+use crate::Visits;
 
 /// Text that is no part of a window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,9 +33,15 @@ pub enum WindowError {
         /// The text.
         text: String,
     },
-    /// A part that is not one of so many.
+    /// A part of blocks that is none.
     #[error("`{text}` is no part of all blocks: write 1/64 for the blocks 0, 64, 128 and so on")]
     Part {
+        /// The text.
+        text: String,
+    },
+    /// It is no location with a count.
+    #[error("write a location and a count from 1 on, as in STEP:1000 or main.rs:12:1000")]
+    Visits {
         /// The text.
         text: String,
     },
@@ -44,12 +51,12 @@ pub enum WindowError {
 /// `..=7`, `..`.
 ///
 /// ```
-/// use warptrace_host::NumberRange;
+/// use warptrace_spec::NumberRange;
 /// let range: NumberRange = "3..7".parse()?;
 /// assert!(range.contains(6) && !range.contains(7));
 /// assert_eq!(range, "3..=6".parse()?);
 /// assert!("7..3".parse::<NumberRange>().is_err());
-/// # Ok::<(), warptrace_host::WindowError>(())
+/// # Ok::<(), warptrace_spec::WindowError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NumberRange {
@@ -163,31 +170,77 @@ impl fmt::Display for BlockChoice {
     }
 }
 
-/// Which part of a program is recorded: what fulfils all fields. The default is everything.
+/// Which part of a program is recorded: what fulfils all of it. The default is everything. A RANGE is written
+/// as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`.
 ///
 /// ```
-/// use warptrace_host::Window;
+/// use warptrace_spec::Window;
 /// let window = Window { launches: "10..20".parse()?, blocks: "1/64".parse()?, ..Window::default() };
 /// assert_eq!(window.to_string(), "launches 10..=19, blocks 1/64");
-/// # Ok::<(), warptrace_host::WindowError>(())
+/// # Ok::<(), warptrace_spec::WindowError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+// The comments of the fields are what `--help` says, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(
+    feature = "clap",
+    command(
+        next_help_heading = "What to record (by default everything; ranges as in Rust: 3, 3..7, 3..=7, 3.., ..7)"
+    )
+)]
+#[serde(default, deny_unknown_fields)]
 pub struct Window {
-    /// Names of kernels, in which `*` stands for any characters; none: all kernels. Each names a kernel of
-    /// the program.
+    /// Only this kernel, which the program has; `*` stands for any characters; may be given more than once
+    #[cfg_attr(feature = "clap", arg(id = "kernels", long = "kernel", value_name = "NAME"))]
     pub kernels: Vec<String>,
-    /// Numbers of launches. All launches of the program count, from 0, whatever is recorded of them.
+
+    /// Only these launches; all launches of the program count, from 0
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            id = "launches",
+            long = "launch",
+            value_name = "RANGE",
+            default_value_t,
+            hide_default_value = true
+        )
+    )]
+    #[serde(with = "crate::text")]
     pub launches: NumberRange,
-    /// Blocks of each launch.
+
+    /// The first N launches of each kernel only
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "first", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))
+    )]
+    pub first: Option<u64>,
+
+    /// Only these blocks of each launch, by their linear index; `1/64`: those whose index is a multiple of 64
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "RANGE|1/K", default_value_t, hide_default_value = true)
+    )]
+    #[serde(with = "crate::text")]
     pub blocks: BlockChoice,
-    /// Warps of each block, by their number in it.
+
+    /// Only these warps of each block, by their number in it
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "RANGE", default_value_t, hide_default_value = true)
+    )]
+    #[serde(with = "crate::text")]
     pub warps: NumberRange,
-    /// In each launch, lanes are recorded only from some visit of a location on. What comes before is not
-    /// counted, and no loss. Neither loops can be counted then, nor runs be written when they begin.
-    pub after: Option<After>,
-    /// A launch is recorded only if those before it have recorded fewer events than this, on track 0. A
-    /// launch that has begun is recorded to its end. To know the number, the trace is drained after each
-    /// launch.
+
+    /// In each launch, what lanes do from the COUNTth visit of a location on. LOCATION is a name or id, as
+    /// `info` lists them, or FILE:LINE. Each lane counts its own visits; one that meets a lane that is
+    /// recorded is recorded from then on, too. What comes before is no loss
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LOCATION:COUNT"))]
+    #[serde(with = "crate::text::option")]
+    pub after: Option<Visits>,
+
+    /// No launch after those that have recorded N events; a launch that has begun is recorded to its
+    /// end
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub max_events: Option<u64>,
 }
 
@@ -197,41 +250,28 @@ impl Window {
         *self == Self::default()
     }
 
-    /// What a kernel has to ask, to record only what is chosen of it.
-    pub fn looks_inside(&self) -> Choosing {
-        let warps = (self.blocks, self.warps) != (BlockChoice::ALL, NumberRange::ALL);
-        Choosing { warps, after: self.after }
+    /// Whether a kernel has to ask which of its warps are recorded.
+    pub fn looks_inside(&self) -> bool {
+        (self.blocks, self.warps) != (BlockChoice::ALL, NumberRange::ALL)
     }
 
-    /// Says what keeps this window from being recorded so: a location that is none of `locations`, if there
-    /// are any, or what needs each event and each run where it begins.
-    pub(crate) fn check(
-        &self,
-        counted: bool,
-        open_runs: bool,
-        locations: &[LocationInfo],
-    ) -> Result<(), SessionError> {
-        let Some(After { location, .. }) = self.after else { return Ok(()) };
-        if counted || open_runs {
-            return Err(SessionError::After);
-        }
-        if locations.is_empty() || locations.iter().any(|known| known.id == location) {
-            return Ok(());
-        }
-        Err(SessionError::NoSuchLocation { id: location })
+    /// Tells whether a kernel of this name is recorded.
+    pub fn names(&self, kernel: &str) -> bool {
+        self.kernels.is_empty() || self.kernels.iter().any(|name| fits(name, kernel))
     }
 
     /// The first name that none of these kernels has.
-    pub(crate) fn unknown_kernel<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
-        let is_known = |pattern: &&String| known.iter().any(|kernel| matches(pattern, kernel));
+    pub fn unknown_kernel<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
+        let is_known = |pattern: &&String| known.iter().any(|kernel| fits(pattern, kernel));
         self.kernels.iter().find(|pattern| !is_known(pattern)).map(String::as_str)
     }
 
-    /// What is recorded of a launch of `kernel`, where `recorded` events are recorded already.
-    pub(crate) fn choose(&self, kernel: &str, launch: &LaunchInfo, recorded: u64) -> ChosenWarps {
-        let is_named = self.kernels.is_empty() || self.kernels.iter().any(|name| matches(name, kernel));
-        let is_over = self.max_events.is_some_and(|most| recorded >= most);
-        if !is_named || is_over || !self.launches.contains(launch.number()) {
+    /// What is recorded of a launch of `kernel`, where `recorded` events are recorded already, and
+    /// `launches` launches of this kernel.
+    pub fn choose(&self, kernel: &str, launch: &LaunchInfo, recorded: u64, launches: u64) -> ChosenWarps {
+        let is_over = self.max_events.is_some_and(|most| recorded >= most)
+            || self.first.is_some_and(|most| launches >= most);
+        if !self.names(kernel) || is_over || !self.launches.contains(launch.number()) {
             return ChosenWarps::NONE;
         }
         let blocks = among(self.blocks.range, self.blocks.step.get(), launch.blocks());
@@ -251,8 +291,8 @@ fn among(NumberRange { first, last }: NumberRange, step: u32, count: u32) -> Opt
     (first <= last).then(|| (first, (last - first) / step + 1))
 }
 
-/// Whether a name fits a pattern, in which each `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
+/// Tells whether a name fits a pattern, in which each `*` stands for any characters.
+pub fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
@@ -274,13 +314,16 @@ impl fmt::Display for Window {
         if self.launches != NumberRange::ALL {
             parts.push(format!("launches {}", self.launches));
         }
+        if let Some(first) = self.first {
+            parts.push(format!("the first {first} launches of each kernel"));
+        }
         if self.blocks != BlockChoice::ALL {
             parts.push(format!("blocks {}", self.blocks));
         }
         if self.warps != NumberRange::ALL {
             parts.push(format!("warps {}", self.warps));
         }
-        if let Some(After { location, count }) = self.after {
+        if let Some(Visits { location, count }) = &self.after {
             parts.push(format!("lanes from visit {count} of location {location} on"));
         }
         if let Some(most) = self.max_events {
