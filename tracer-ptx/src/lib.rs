@@ -88,6 +88,7 @@ mod parse;
 pub mod points;
 mod span;
 pub mod splice;
+mod uniform;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
 pub use calls::{CallGraph, Calls, call_graph};
@@ -99,3 +100,6 @@ pub use function::{Function, FunctionKind, HeaderDirective};
 pub use instruction::{Guard, Instruction, Operand};
 pub use module::{Item, ItemKind, Module};
 pub use span::{Position, Span};
+#[cfg(feature = "interpreter")]
+#[doc(hidden)]
+pub use uniform::{Flaw, with_flaw};
