@@ -20,6 +20,7 @@ mod losses;
 mod manual;
 mod marks;
 mod new;
+mod options;
 mod pages;
 mod report;
 mod report_browser;
