@@ -3,13 +3,16 @@
 mod arguments;
 mod commands;
 mod losses;
+mod opened;
 mod output;
 mod programs;
 mod progress;
-mod trace_file;
 mod whole_file;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -32,8 +35,38 @@ mod exit {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return said(&error),
+    };
+    if arguments.unlimited {
+        opened::lift_limits();
+    }
+    let result = file_limit().and_then(|()| execute(arguments.command));
+    // What is left unwritten at the end of the process is lost without a word.
+    match result.and_then(|code| Ok(io::stdout().flush().map(|()| code)?)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+/// Prints a page of help, or what is wrong with the arguments.
+fn said(error: &clap::Error) -> ExitCode {
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::ERROR)),
+        Err(error) => failed(&anyhow::Error::new(error).context("cannot write to standard output")),
+    }
+}
+
+/// Has a file that would grow beyond the process's limit be an error where it is written, not the end.
+fn file_limit() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Record(command) => commands::record::run(&command),
         #[cfg(unix)]
         Command::Run(command) => commands::run::run(&command),
@@ -62,15 +95,15 @@ fn main() -> ExitCode {
         Command::New(command) => commands::new::run(&command),
         Command::Completions(command) => commands::manual::completions(&command),
         Command::Man(command) => commands::manual::man(&command),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", message(&error));
-            ExitCode::from(exit::ERROR)
-        }
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {}", message(error));
+    ExitCode::from(exit::ERROR)
 }
 
 /// The error and its causes, each said once: some errors of the libraries say their cause themselves.
@@ -91,8 +124,8 @@ fn message(error: &anyhow::Error) -> String {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod session;
 mod sim;
 mod size;
 mod threads;
+mod trace_output;
 mod window;
 pub mod writer;
 
@@ -39,6 +40,7 @@ pub use session::{
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};
+pub use trace_output::TraceOutput;
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;

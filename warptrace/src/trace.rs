@@ -1,7 +1,6 @@
 //! A trace: from its options to its summary.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Session, SessionOptions, Window};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Session, SessionOptions, TraceOutput, Window};
 
 use crate::shared::{Handle, Shared};
 use crate::{Error, LaunchConfig};
@@ -115,24 +114,14 @@ impl TraceBuilder {
     /// As `start`; also if two modules have a location of the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, options } = self;
-        let is_new = !path.exists();
-        let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
         let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
         let mut trace = Trace { session: None, handle, shared, path };
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
         // it.
         let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        match Session::start_modules(device, modules, &options, output) {
-            Ok(session) => trace.session = Some(session),
-            Err(error) => {
-                if is_new {
-                    // Nothing was recorded; an empty file would only be in the way.
-                    let _ = fs::remove_file(&trace.path);
-                }
-                return Err(error.into());
-            }
-        }
+        trace.session = Some(Session::start_modules(device, modules, &options, output)?);
         Ok(trace)
     }
 }
@@ -141,7 +130,7 @@ impl TraceBuilder {
 /// written, but errors are lost.
 pub struct Trace {
     /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<File>>>,
+    session: Option<Session<'static, BufWriter<TraceOutput>>>,
     /// What the session borrows.
     handle: NonNull<Handle>,
     shared: Rc<Shared>,
@@ -191,7 +180,7 @@ impl Trace {
         let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
         let (output, file, report) = session.finish()?;
         let failed = |source| Error::File { path: self.path.clone(), source };
-        output.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
         Ok(Summary {
             path: self.path.clone(),
             launches: report.launches,

@@ -9,7 +9,7 @@ use clap::Args;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions,
+    Device, DeviceChoice, LaunchReport, MemorySize, Policy, Session, SessionOptions, SimOptions, TraceOutput,
 };
 use warptrace_workloads::{Automatic, ProgramInfo, ptx};
 
@@ -17,7 +17,6 @@ use super::interrupt;
 use crate::arguments::{self, Record, Recorded, Recording};
 use crate::output::say;
 use crate::programs::Program;
-use crate::trace_file::TraceOutput;
 use crate::{exit, output, progress};
 
 pub(crate) fn run(command: &Record) -> anyhow::Result<ExitCode> {
@@ -132,16 +131,10 @@ fn trace<P: Program>(
     device: &mut dyn Device,
 ) -> anyhow::Result<(P::Outcome, Made)> {
     let path = &recording.output;
-    let is_new = !path.exists();
     let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
     let started = Instant::now();
     let file = BufWriter::with_capacity(1 << 20, file);
-    let mut session = Session::start(device, &info.traced(), options, file).inspect_err(|_| {
-        if is_new {
-            // Nothing was recorded; an empty file would only be in the way.
-            let _ = std::fs::remove_file(path);
-        }
-    })?;
+    let mut session = Session::start(device, &info.traced(), options, file)?;
     if let Policy::Stream { .. } = options.policy {
         let asked = interrupt::watch().context("cannot watch for signals")?;
         let (traced, name) = (info.traced(), path.display().to_string());
