@@ -9,17 +9,18 @@ use anyhow::{Context, bail};
 use warptrace_host::TraceOutput;
 
 /// What is being written.
-pub(crate) type Output = BufWriter<Box<dyn WriteSend>>;
+pub type Output = BufWriter<Box<dyn WriteSend>>;
 
 /// What an output is written to; Parquet's writer wants it to be `Send`.
-pub(crate) trait WriteSend: Write + Send {}
+pub trait WriteSend: Write + Send {}
 impl<W: Write + Send> WriteSend for W {}
 
 /// Where a command writes.
 #[derive(Debug)]
-pub(crate) enum Target {
+pub enum Target {
     /// Standard output, `-`.
     Standard,
+    /// A file, or a pipe or device.
     File(PathBuf),
 }
 
@@ -28,7 +29,7 @@ impl Target {
     ///
     /// # Errors
     /// If it is one of them, under whatever name, a folder, or a file that is being recorded.
-    pub(crate) fn new(path: &Path, others: &[&Path]) -> anyhow::Result<Self> {
+    pub fn new(path: &Path, others: &[&Path]) -> anyhow::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::Standard);
         }
@@ -40,7 +41,7 @@ impl Target {
     }
 
     /// As [`new`](Self::new); without a path it is standard output.
-    pub(crate) fn or_standard(path: Option<&Path>, others: &[&Path]) -> anyhow::Result<Self> {
+    pub fn or_standard(path: Option<&Path>, others: &[&Path]) -> anyhow::Result<Self> {
         Self::new(path.unwrap_or(Path::new("-")), others)
     }
 
@@ -49,7 +50,7 @@ impl Target {
     ///
     /// # Errors
     /// Those of `write`, and the system's; what was there is then as it was.
-    pub(crate) fn write<T, E>(
+    pub fn write<T, E>(
         &self,
         write: impl FnOnce(&mut Output) -> Result<T, E>,
     ) -> anyhow::Result<(T, Option<u64>)>
@@ -119,7 +120,7 @@ fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// If it does.
-pub(crate) fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
+pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
     for other in others {
         if is_one(path, other) {
             bail!(

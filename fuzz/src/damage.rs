@@ -74,7 +74,8 @@ fn sections(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), PREAMBLE_BYTES);
     while let Some(length) = bytes.get(at + 8..at + 16) {
         let length = u64::from_le_bytes(length.try_into().expect("8 bytes"));
-        let end = usize::try_from(length).ok().and_then(|length| (at + SECTION_HEADER_BYTES).checked_add(length));
+        let end =
+            usize::try_from(length).ok().and_then(|length| (at + SECTION_HEADER_BYTES).checked_add(length));
         let Some(end) = end.filter(|end| *end <= bytes.len()) else { break };
         found.push(at..end);
         at = end;

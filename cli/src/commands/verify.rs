@@ -8,13 +8,13 @@ use warptrace_decoder::{Completeness, TraceFile, VerifyReport};
 
 use crate::losses::Streamed;
 use crate::opened::open;
-use crate::output::say;
-use crate::{arguments, exit, progress};
+use crate::output::{self, say};
+use crate::{arguments, exit};
 
 pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let trace = open(path)?.trace;
-    let bar = progress::events("verifying", 0);
+    let bar = output::progress_bar("verifying", "events", 0);
     let report = trace.verify_with_progress(&mut |checked, all| {
         bar.set_length(all);
         bar.set_position(checked);

@@ -55,7 +55,8 @@ fn finding(command: &[&str], path: &Path) -> Option<String> {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     let ends = matches!(output.status.code(), Some(0 | 1 | 3));
-    (!ends || errors.contains("panicked")).then(|| format!("{command:?} {}: {}: {errors}", path.display(), output.status))
+    (!ends || errors.contains("panicked"))
+        .then(|| format!("{command:?} {}: {}: {errors}", path.display(), output.status))
 }
 
 #[test]
@@ -86,7 +87,13 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
     });
     let found = findings.into_inner().unwrap();
     let kept = |line: &String| line.lines().take(4).collect::<Vec<_>>().join("\n");
-    assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.iter().map(kept).collect::<Vec<_>>().join("\n"));
-    let paths: Vec<PathBuf> = (first..first + inputs).map(|input| folder.at(&format!("{input}.wtrc"))).collect();
+    assert!(
+        found.is_empty(),
+        "{} findings:\n{}",
+        found.len(),
+        found.iter().map(kept).collect::<Vec<_>>().join("\n")
+    );
+    let paths: Vec<PathBuf> =
+        (first..first + inputs).map(|input| folder.at(&format!("{input}.wtrc"))).collect();
     compare_with_reference(&paths);
 }
