@@ -1,7 +1,6 @@
 //! A trace: from its options to its summary.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -12,7 +11,7 @@ use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
-use warptrace_host::{Interrupted, Policy, RecordingSpec, Session, SessionError, SpecError};
+use warptrace_host::{Interrupted, Policy, RecordingSpec, Session, SessionError, SpecError, TraceOutput};
 
 use crate::shared::{Handle, Shared};
 use crate::{Error, LaunchConfig};
@@ -64,30 +63,18 @@ impl TraceBuilder {
         if interrupt.is_some() && spec.policy != Policy::Stream {
             return Err(SessionError::from(SpecError::NotStreamed { option: "interrupt_by" }).into());
         }
-        spec.check().map_err(SessionError::from)?;
-        let is_new = !path.exists();
-        let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
         let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
         let mut trace = Trace { session: None, handle, shared, path };
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
         // it.
         let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        match Session::start_modules(device, modules, &spec, output) {
-            Ok(mut session) => {
-                if let Some((asked, tell)) = interrupt {
-                    session.interrupt_by(asked, tell);
-                }
-                trace.session = Some(session);
-            }
-            Err(error) => {
-                if is_new {
-                    // Nothing was recorded; an empty file would only be in the way.
-                    let _ = fs::remove_file(&trace.path);
-                }
-                return Err(error.into());
-            }
+        let mut session = Session::start_modules(device, modules, &spec, output)?;
+        if let Some((asked, tell)) = interrupt {
+            session.interrupt_by(asked, tell);
         }
+        trace.session = Some(session);
         Ok(trace)
     }
 }
@@ -96,7 +83,7 @@ impl TraceBuilder {
 /// written, but errors are lost.
 pub struct Trace {
     /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<File>>>,
+    session: Option<Session<'static, BufWriter<TraceOutput>>>,
     /// What the session borrows.
     handle: NonNull<Handle>,
     shared: Rc<Shared>,
@@ -146,7 +133,7 @@ impl Trace {
         let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
         let (output, file, report) = session.finish()?;
         let failed = |source| Error::File { path: self.path.clone(), source };
-        output.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
         Ok(Summary {
             path: self.path.clone(),
             launches: report.launches,
