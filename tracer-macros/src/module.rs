@@ -36,7 +36,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
     let mut errors = Vec::new();
     let mut content = TokenStream::new();
-    let source = Source { name: module.ident.to_string(), text: text(), arguments: &arguments };
+    let source = Source { text: text(), arguments: &arguments };
     if arguments.hand_placed {
         let mut copy = copies(items, &arguments, &mut errors);
         let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
@@ -81,7 +81,6 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
 /// What is said of a module's source.
 struct Source<'a> {
-    name: String,
     /// An expression for the text of its file.
     text: TokenStream,
     arguments: &'a Arguments,
@@ -90,7 +89,7 @@ struct Source<'a> {
 impl Source<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
-        let Self { name, text, arguments } = self;
+        let Self { text, arguments } = self;
         let device = &arguments.device;
         let mut table = Table::starting_at(arguments.first_id);
         insert(items, arguments, &mut table, errors);
@@ -110,7 +109,7 @@ impl Source<'_> {
             /// This module's kernels, for a session.
             #[cfg(not(target_arch = "nvptx64"))]
             pub const MODULE: #device::KernelModule = #device::KernelModule {
-                name: #name,
+                name: ::core::module_path!(),
                 file: ::core::file!(),
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -116,8 +116,11 @@ impl TraceBuilder {
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, options } = self;
         let is_new = !path.exists();
-        let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
-        let output = BufWriter::with_capacity(1 << 20, file);
+        // What stands in the file stays there until the recording has started.
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|source| Error::File { path: path.clone(), source })?;
+        let is_plain = file.metadata().is_ok_and(|found| found.is_file());
+        let output = BufWriter::with_capacity(1 << 20, Output { file, empties: is_plain });
         let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
         let mut trace = Trace { session: None, handle, shared, path };
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
@@ -137,11 +140,31 @@ impl TraceBuilder {
     }
 }
 
+/// A trace's file, which loses what stood in it when the trace's first bytes are written.
+struct Output {
+    file: File,
+    /// Whether it is yet to be emptied. A pipe or a device has no length to set.
+    empties: bool,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if std::mem::take(&mut self.empties) {
+            self.file.set_len(0)?;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
 /// written, but errors are lost.
 pub struct Trace {
     /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<File>>>,
+    session: Option<Session<'static, BufWriter<Output>>>,
     /// What the session borrows.
     handle: NonNull<Handle>,
     shared: Rc<Shared>,
@@ -191,7 +214,7 @@ impl Trace {
         let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
         let (output, file, report) = session.finish()?;
         let failed = |source| Error::File { path: self.path.clone(), source };
-        output.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        output.into_inner().map_err(|error| failed(error.into_error()))?.file.sync_all().map_err(failed)?;
         Ok(Summary {
             path: self.path.clone(),
             launches: report.launches,

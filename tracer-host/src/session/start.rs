@@ -60,12 +60,15 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
+        let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         for module in modules {
             device.add_code(module.ptx)?;
         }
         let mut options = options.clone();
         options.properties.extend(source_hashes(&[], modules.iter().copied()));
-        Self::start_with(device, &kernels, locations, &options, output)
+        let mut session = Self::start_with(device, &kernels, locations, &options, output)?;
+        session.modules = names.collect();
+        Ok(session)
     }
 
     fn start_with(
@@ -129,6 +132,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             placement: options.placement,
             window: options.window.clone(),
             tables,
+            modules: Vec::new(),
             launches: 0,
             pending: Vec::new(),
             running: Vec::new(),
