@@ -26,7 +26,9 @@ mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{CudaDevice, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers};
+pub use cuda::{
+    CudaDevice, ENCODER_PTX, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
+};
 pub use device::{
     Allocation, Begun, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
 };

@@ -7,6 +7,9 @@
 mod after;
 mod assembled;
 mod chosen;
+mod golden;
+#[path = "../../../tracer-ptx/tests/hashes/mod.rs"]
+mod hashes;
 mod machine_code;
 mod markers;
 mod sass;
