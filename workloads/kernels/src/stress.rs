@@ -339,12 +339,11 @@ mod kernels {
             trace_loc(at::CLEAR_NOT);
             walk.pass(at::CLEAR_NOT);
         }
+        // SAFETY: all threads of the block come here.
+        unsafe { simt::sync_threads() };
         let place = u64::from(thread);
-        // SAFETY: all threads of the block come here, and so do all lanes of the warp.
-        let mut lanes = unsafe {
-            simt::sync_threads();
-            simt::ballot(u32::MAX, place < sums.len())
-        };
+        // SAFETY: all lanes of the warp do.
+        let mut lanes = unsafe { simt::ballot(u32::MAX, place < sums.len()) };
         if place >= sums.len() {
             trace_loc(at::OUTSIDE);
             // SAFETY: each thread leaves once.
