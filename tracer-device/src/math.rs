@@ -3,8 +3,8 @@
 //! What has a name without `approx` computes **the same bits on every device**, GPU and simulator: square roots,
 //! roundings and [`mul_add`] are exact, the others are those of the crate [`libm`], which is compiled for both. How far
 //! they are from the exact result is tested against `std` over the whole range of their arguments
-//! (`tracer-device/tests/math.rs`): `f32` by at most 1 ulp, [`cbrt`], [`powf`] and [`sinh`] included; `f64` differ from
-//! `std`'s by at most 2 ulp.
+//! (`tests/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and [`tanh`] by at most
+//! 2.5 ulp; `f64` differ from `std`'s by at most 2 ulp.
 //!
 //! ```
 //! use warptrace_device::math;

@@ -1,8 +1,7 @@
 //! A trace: from its options to its summary.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -12,7 +11,9 @@ use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::Counting;
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, RecordingSpec, Session, Window};
+use warptrace_host::{
+    DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, RecordingSpec, Session, TraceOutput, Window,
+};
 
 use crate::shared::{Handle, Shared};
 use crate::{Error, LaunchConfig};
@@ -116,48 +117,15 @@ impl TraceBuilder {
     /// As `start`; also if two modules have a location of the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, options } = self;
-        let is_new = !path.exists();
-        // What stands in the file stays there until the recording has started.
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|source| Error::File { path: path.clone(), source })?;
-        let is_plain = file.metadata().is_ok_and(|found| found.is_file());
-        let output = BufWriter::with_capacity(1 << 20, Output { file, empties: is_plain });
+        let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let output = BufWriter::with_capacity(1 << 20, file);
         let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
         let mut trace = Trace { session: None, handle, shared, path };
         // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
         // it.
         let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        match Session::start_modules(device, modules, &options, output) {
-            Ok(session) => trace.session = Some(session),
-            Err(error) => {
-                if is_new {
-                    // Nothing was recorded; an empty file would only be in the way.
-                    let _ = fs::remove_file(&trace.path);
-                }
-                return Err(error.into());
-            }
-        }
+        trace.session = Some(Session::start_modules(device, modules, &options, output)?);
         Ok(trace)
-    }
-}
-
-/// A trace's file, which loses what stood in it when the trace's first bytes are written.
-struct Output {
-    file: File,
-    /// Whether it is yet to be emptied. A pipe or a device has no length to set.
-    empties: bool,
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if std::mem::take(&mut self.empties) {
-            self.file.set_len(0)?;
-        }
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 
@@ -165,7 +133,7 @@ impl Write for Output {
 /// written, but errors are lost.
 pub struct Trace {
     /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<Output>>>,
+    session: Option<Session<'static, BufWriter<TraceOutput>>>,
     /// What the session borrows.
     handle: NonNull<Handle>,
     shared: Rc<Shared>,
@@ -215,7 +183,7 @@ impl Trace {
         let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
         let (output, file, report) = session.finish()?;
         let failed = |source| Error::File { path: self.path.clone(), source };
-        output.into_inner().map_err(|error| failed(error.into_error()))?.file.sync_all().map_err(failed)?;
+        output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
         Ok(Summary {
             path: self.path.clone(),
             launches: report.launches,

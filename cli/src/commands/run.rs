@@ -13,8 +13,10 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
+use warptrace_decoder::shown;
 
 use crate::arguments::Run;
+use crate::whole_file::keep_apart;
 
 /// The shim's file.
 const SHIM: &str = "libwarptrace_shim.so";
@@ -32,6 +34,12 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
             "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
         );
     }
+    if command.output == Path::new("-") {
+        bail!("standard output is the program's own: name a file for the trace");
+    }
+    // Its words may be files that it reads.
+    let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
+    keep_apart(&command.output, &words)?;
     let shim = find_shim(command.shim.as_deref())?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
@@ -161,7 +169,9 @@ fn reported(folder: &Path) -> Vec<String> {
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut all = text.lines();
         let process = all.next().unwrap_or_default();
-        lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.to_owned() }));
+        // Names of kernels are the program's own.
+        let all = all.map(shown);
+        lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.into_owned() }));
     }
     lines
 }

@@ -84,3 +84,17 @@ fn what_is_missing_is_said() {
     assert_eq!(run(&["run", "-o", "t.wtrc"]).0, 2);
     assert_eq!(run(&["run", "--", "true"]).0, 2);
 }
+
+#[test]
+fn the_trace_is_none_of_the_files_that_the_program_is_given() {
+    let folder = Folder::new();
+    let input = folder.at("input");
+    std::fs::write(&input, "data").unwrap();
+    let link = folder.at("link");
+    std::fs::hard_link(&input, &link).unwrap();
+    let (code, _, errors) = run(&["run", "-o", text(&link), "--", "cat", text(&input)]);
+    assert!(code == 1 && errors.contains("are one file"), "{errors}");
+    assert_eq!(std::fs::read(&input).unwrap(), b"data");
+    let (code, _, errors) = run(&["run", "-o", "-", "--", "true"]);
+    assert!(code == 1 && errors.contains("standard output is the program's own"), "{errors}");
+}

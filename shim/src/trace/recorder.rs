@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use warptrace_device::KernelCall;
 use warptrace_host::{
     CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience,
-    RecordingSpec, Session, SessionError, TracedProgram,
+    RecordingSpec, Session, SessionError, TraceOutput, TracedProgram,
 };
 
 use super::{PATIENCE, Request};
@@ -57,7 +56,7 @@ impl ForeignDevice {
 }
 
 pub(super) struct Recorder {
-    pub(super) session: Session<'static, BufWriter<File>>,
+    pub(super) session: Session<'static, BufWriter<TraceOutput>>,
     device: ForeignDevice,
     pub(super) path: PathBuf,
     /// Numbers of the modules that the file knows.
@@ -94,7 +93,7 @@ impl Recorder {
         options.properties.push(("program".to_owned(), arguments.join(" ")));
         options.properties.push(("points".to_owned(), settings.points.to_string()));
         let file =
-            File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+            TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
         let file = BufWriter::with_capacity(1 << 20, file);
         // SAFETY: nobody else has it until the session has ended.
