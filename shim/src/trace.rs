@@ -135,7 +135,7 @@ impl Traces {
             None => return Err("its context has ended".to_owned()),
         };
         match recorder.record(request, &state.settings) {
-            Ok(()) if state.settings.sync => Ok(()),
+            Ok(()) if state.settings.waits() => Ok(()),
             Ok(()) => {
                 state.launched.notify_one();
                 Ok(())
@@ -164,7 +164,7 @@ impl Traces {
         if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
             let line = described(recorder.session.total(), recorder.kernels.len());
             let hint =
-                if state.settings.sync { "" } else { "; with --sync more of what came before is kept" };
+                if state.settings.waits() { "" } else { "; with --sync more of what came before is kept" };
             let line = format!("{line}; it ends early: {reason}{hint}");
             lock(&state.summary).trace(&recorder.path, line);
         }
