@@ -1,5 +1,7 @@
 //! `warptrace run`: a program of somebody else's, with the shim in it.
 
+mod switches;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -22,13 +24,15 @@ const SHIM: &str = "libwarptrace_shim.so";
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
-/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps
-/// machine code of earlier runs otherwise.
-const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CACHE_IN_MEMORY", "1")];
-
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         bail!("`run` is for Linux on x86-64: elsewhere, trace kernels of your own with `record`");
+    }
+    if command.print_environment {
+        for (name, value) in switches::to_set(|name| env::var_os(name)) {
+            println!("{name}={}", value.to_string_lossy());
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     let shim = find_shim(command.shim.as_deref())?;
     let report =
@@ -92,7 +96,8 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         preload.push(":");
         preload.push(others);
     }
-    let output = std::path::absolute(&command.output).context("cannot tell where the trace is to be")?;
+    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
     let word = |value: Option<clap::builder::PossibleValue>| {
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     };
@@ -116,11 +121,11 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
             None => program.env_remove(name),
         };
     }
-    for (name, value) in FOR_OTHERS {
-        if env::var_os(name).is_none() {
-            program.env(name, value);
-        }
+    if let Some(ptxas) = &command.ptxas {
+        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
+        program.env("WARPTRACE_RUN_PTXAS", ptxas);
     }
+    program.envs(switches::to_set(|name| env::var_os(name)));
     Ok(program)
 }
 
