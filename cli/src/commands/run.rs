@@ -26,7 +26,9 @@ const NOT_FOUND: u8 = 127;
 const ENDED_BY: i32 = 128;
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!("`run` is for Linux on x86-64: elsewhere, trace kernels of your own with `record`");
+        bail!(
+            "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
+        );
     }
     if command.print_environment {
         for (name, value) in switches::to_set(|name| env::var_os(name)) {
@@ -108,7 +110,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env("WARPTRACE_RUN_FILE", output)
         .env("WARPTRACE_RUN_REPORT", report)
         .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
-        .env("WARPTRACE_RUN_CODEC", word(command.codec.to_possible_value()))
+        .env("WARPTRACE_RUN_CODEC", command.codec.to_string())
         .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
         .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
         .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })

@@ -26,6 +26,7 @@ use warptrace_format::pool::Claims;
 use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
+pub use self::encoding::ENCODER_PTX;
 use self::encoding::Encoding;
 use self::foreign::Foreign;
 pub use self::foreign::{ForeignLaunch, ForeignLaunches, Launching};
