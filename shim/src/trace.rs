@@ -135,7 +135,7 @@ impl Traces {
             None => return Err("its context has ended".to_owned()),
         };
         match recorder.record(request, &state.settings) {
-            Ok(()) if state.settings.sync => Ok(()),
+            Ok(()) if state.settings.waits() => Ok(()),
             Ok(()) => {
                 state.launched.notify_one();
                 Ok(())
@@ -163,7 +163,7 @@ impl Traces {
         let why = format!("the trace had ended: {reason}");
         if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
             let line = described(recorder.session.total(), recorder.kernels.len());
-            let hint = hint(state.settings.sync);
+            let hint = hint(state.settings.waits());
             let line = format!("{line}; it ends early: {reason}{hint}");
             lock(&state.summary).trace(&recorder.path, line);
         }

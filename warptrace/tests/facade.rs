@@ -1,8 +1,6 @@
 //! The host's side on the simulator: results, traces, and what is refused.
 
-use std::time::Duration;
-
-use warptrace::{Codec, Device, Error, LaunchConfig};
+use warptrace::{Codec, Device, Error, LaunchConfig, Policy};
 use warptrace_decoder::TraceFile;
 
 #[warptrace::kernels]
@@ -119,8 +117,8 @@ fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::
     for (number, codec) in [Codec::Predict, Codec::Ecl, Codec::Raw].into_iter().enumerate() {
         let path = folder.path().join(format!("{number}.wtrc"));
         let builder = device.trace(&path).codec(codec).memory(64 << 20).property("rows", "1000");
-        let mut trace = if number == 2 { builder.streamed(Duration::from_secs(10)) } else { builder }
-            .start(&sums::MODULE)?;
+        let mut trace =
+            if number == 2 { builder.policy(Policy::Stream) } else { builder }.start(&sums::MODULE)?;
         // Buffers come and go while a trace is open.
         let results = device.zeros::<u32>(1000)?;
         trace.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
@@ -165,7 +163,7 @@ fn several_traces_are_open_at_once() -> Result<(), Box<dyn std::error::Error>> {
         for number in 0..3 {
             let builder = device.trace(path(number)).memory(16 << 20);
             let streams = number == usize::try_from(thread)?;
-            let builder = if streams { builder.streamed(Duration::from_secs(10)) } else { builder };
+            let builder = if streams { builder.policy(Policy::Stream) } else { builder };
             traces.push(builder.start(&sums::MODULE)?);
         }
         for _ in 0..2 {

@@ -48,7 +48,7 @@ fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
             Err(reason) => return Some(Fate::Untraced(reason)),
         };
         // Points that hardware counts are in the kernels themselves.
-        if !state.settings.marks && exchange::may_stand_alone(&found.ptx).is_ok() {
+        if !state.settings.spec.marks && exchange::may_stand_alone(&found.ptx).is_ok() {
             return Some(Fate::Kept(Source::new(found)));
         }
         // Ids are given under the lock: no two modules have the same.
