@@ -90,6 +90,7 @@ pub mod points;
 mod slice;
 mod span;
 pub mod splice;
+mod uniform;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
 pub use calls::{CallGraph, Calls, call_graph};
@@ -102,3 +103,6 @@ pub use instruction::{Guard, Instruction, Operand};
 pub use module::{Item, ItemKind, Module};
 pub use slice::{Bound, only, stands_alone};
 pub use span::{Position, Span};
+#[cfg(feature = "interpreter")]
+#[doc(hidden)]
+pub use uniform::{Flaw, with_flaw};
