@@ -18,7 +18,7 @@ use clap_complete::Shell;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
+    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 use self::numbers::parse_block;
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Say on one screen what matters most: idle lanes, hangs, losses
     Top(Page),
+    /// Say what parted lanes, and how many idle lane slots that cost
+    Causes(Rows<CauseColumn>),
     /// Count visits, lanes and idle lane slots of each line
     Lines(Rows<LineColumn>),
     /// Count the trips of loops

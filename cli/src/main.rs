@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Run(command) => commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
         Command::Top(command) => commands::answers::top(&command),
+        Command::Causes(command) => commands::answers::causes(&command),
         Command::Lines(command) => commands::answers::lines(&command),
         Command::Loops(command) => commands::answers::loops(&command),
         Command::Warps(command) => commands::answers::warps(&command),

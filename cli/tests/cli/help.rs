@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 29] = [
+pub(crate) const COMMANDS: [&[&str]; 30] = [
     &[],
     &["record"],
     &["record", "fractal"],
@@ -17,6 +17,7 @@ pub(crate) const COMMANDS: [&[&str]; 29] = [
     &["run"],
     &["info"],
     &["top"],
+    &["causes"],
     &["lines"],
     &["loops"],
     &["warps"],
