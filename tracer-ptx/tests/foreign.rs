@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use warptrace_build::Ptxas;
+use warptrace_format::Counting;
 use warptrace_ptx::points::{Marked, PointKind, PointOptions, Points, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_ptx::{Body, Module, StatementKind, fuzzing};
@@ -51,9 +52,9 @@ fn spliced(marked: &Marked, recording: Recording) -> String {
 }
 
 const RECORDINGS: [Recording; 3] = [
-    Recording { counted: false, dual: false },
-    Recording { counted: true, dual: false },
-    Recording { counted: true, dual: true },
+    Recording { counting: Counting::Never, dual: false },
+    Recording { counting: Counting::All, dual: false },
+    Recording { counting: Counting::All, dual: true },
 ];
 
 #[test]

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
 use warptrace_host::{
-    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience, Session,
-    SessionError, SessionOptions, TracedProgram,
+    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience,
+    RecordingSpec, Session, SessionError, TracedProgram,
 };
 
 use super::{PATIENCE, Request};
-use crate::driver;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
@@ -29,10 +28,6 @@ const QUIET: Duration = Duration::from_millis(5);
 const LONGEST_WITHOUT: Duration = Duration::from_millis(250);
 /// What was drained in less time is so little that the program waits until it is written.
 const WORTH_WAITING: Duration = Duration::from_millis(50);
-/// Where nothing is said, a session takes this part of the memory that is free when it begins,
-const MEMORY_SHARE: u64 = 8;
-/// and at most this much.
-const MAX_MEMORY_BYTES: u64 = 16 << 30;
 /// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
@@ -91,13 +86,9 @@ impl Recorder {
     ) -> Result<Self, String> {
         let settings = &state.settings;
         let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
-        let mut options = SessionOptions::new(settings.codec);
-        options.counted = true;
+        let mut options = RecordingSpec::new(settings.codec);
         options.policy = settings.policy;
-        options.overlap = true;
-        options.memory_bytes = settings
-            .memory
-            .or_else(|| driver::free_memory().map(|free| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES)));
+        options.memory = settings.memory;
         let arguments: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         options.properties.push(("program".to_owned(), arguments.join(" ")));
@@ -108,7 +99,8 @@ impl Recorder {
         let file = BufWriter::with_capacity(1 << 20, file);
         // SAFETY: nobody else has it until the session has ended.
         let used = unsafe { &mut *device.device };
-        let session = Session::start(used, &program, &options, file).map_err(|error| error.to_string())?;
+        let session =
+            Session::start_overlapping(used, &program, &options, file).map_err(|error| error.to_string())?;
         let (told, kernels) = (HashSet::new(), HashSet::new());
         Ok(Self {
             session,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
 
@@ -44,10 +45,10 @@ const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expec
 
 /// Names of recordings.
 const RECORDINGS: [(&str, Recording); 4] = [
-    ("each", Recording { counted: false, dual: false }),
-    ("counted", Recording { counted: true, dual: false }),
-    ("each+dual", Recording { counted: false, dual: true }),
-    ("counted+dual", Recording { counted: true, dual: true }),
+    ("each", Recording { counting: Counting::Never, dual: false }),
+    ("counted", Recording { counting: Counting::All, dual: false }),
+    ("each+dual", Recording { counting: Counting::Never, dual: true }),
+    ("counted+dual", Recording { counting: Counting::All, dual: true }),
 ];
 
 /// Splices texts in each way. Returns a line for each: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
@@ -75,10 +76,10 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
                     add(&format!("{what}+sm_80"), Options { architecture: 80, ..options });
                     add(&format!("{what}+warps"), Options { chooses: true, ..options });
                 }
-                if !recording.counted && !base.open_runs {
+                if recording.counting != Counting::All && !base.open_runs {
                     add(&format!("{what}+after"), Options { after: Some(AFTER), ..options });
                 }
-                if recording.counted && recording.dual {
+                if recording.counting == Counting::All && recording.dual {
                     add(&format!("{what}+marks"), Options { marks: true, ..options });
                 }
             }
