@@ -2,16 +2,17 @@
 
 mod arguments;
 mod commands;
+mod demo;
 mod losses;
-mod output;
-mod programs;
-mod progress;
-mod trace_file;
-mod whole_file;
+mod opened;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use clap::Parser;
+use warptrace_cli::{exit, output, whole_file};
 
 use crate::arguments::{Arguments, Command};
 
@@ -20,25 +21,45 @@ use crate::arguments::{Arguments, Command};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit codes, as `--help` names them.
-mod exit {
-    /// The command could not do its work.
-    pub(crate) const ERROR: u8 = 1;
-    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
-    /// `record` lost events or was interrupted in a kernel.
-    pub(crate) const FINDINGS: u8 = 3;
-    /// `diff` found more change than `--fail-above` allows.
-    pub(crate) const ABOVE: u8 = 4;
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return said(&error),
+    };
+    if arguments.unlimited {
+        opened::lift_limits();
+    }
+    let result = file_limit().and_then(|()| execute(arguments.command));
+    // What is left unwritten at the end of the process is lost without a word.
+    match result.and_then(|code| Ok(io::stdout().flush().map(|()| code)?)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
 }
 
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.command {
-        Command::Record(command) => commands::record::run(&command),
+/// Prints a page of help, or what is wrong with the arguments.
+fn said(error: &clap::Error) -> ExitCode {
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::ERROR)),
+        Err(error) => failed(&anyhow::Error::new(error).context("cannot write to standard output")),
+    }
+}
+
+/// Has a file that would grow beyond the process's limit be an error where it is written, not the end.
+fn file_limit() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Demo(command) => demo::run(&command),
         #[cfg(unix)]
         Command::Run(command) => commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
         Command::Top(command) => commands::answers::top(&command),
+        Command::Causes(command) => commands::answers::causes(&command),
         Command::Lines(command) => commands::answers::lines(&command),
         Command::Loops(command) => commands::answers::loops(&command),
         Command::Warps(command) => commands::answers::warps(&command),
@@ -62,50 +83,21 @@ fn main() -> ExitCode {
         Command::New(command) => commands::new::run(&command),
         Command::Completions(command) => commands::manual::completions(&command),
         Command::Man(command) => commands::manual::man(&command),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", message(&error));
-            ExitCode::from(exit::ERROR)
-        }
     }
 }
 
-/// The error and its causes, each said once: some errors of the libraries say their cause themselves.
-fn message(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        match parts.last_mut() {
-            Some(last) if cause.starts_with(last.as_str()) => *last = cause,
-            Some(last) if last.contains(&cause) => {}
-            _ => parts.push(cause),
-        }
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
     }
-    parts.join(": ")
+    eprintln!("error: {}", output::message(error));
+    ExitCode::from(exit::ERROR)
 }
 
 /// The reader of our output has seen enough (`warptrace decode … | head`): no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cause_is_said_twice() {
-        let causes = ["no such file", "cannot open a: no such file", "cannot open a", "recording failed"];
-        let mut error = anyhow::Error::msg(causes[0]);
-        for cause in &causes[1..] {
-            error = error.context(*cause);
-        }
-        assert_eq!(message(&error), "recording failed: cannot open a: no such file");
-    }
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

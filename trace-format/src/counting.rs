@@ -3,6 +3,8 @@
 /// Which loops that hold no other trace point count their iterations and are recorded where they end, rather
 /// than event by event. Counting takes one instruction an iteration; an event takes six or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "std", serde(rename_all = "lowercase"))]
 pub enum Counting {
     /// None: each event is recorded where it happens.
     Never,

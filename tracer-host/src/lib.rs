@@ -20,9 +20,8 @@ mod live;
 mod packed;
 mod session;
 mod sim;
-mod size;
 mod threads;
-mod window;
+mod trace_output;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
@@ -30,18 +29,22 @@ pub use cuda::{
     CudaDevice, ENCODER_PTX, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
 };
 pub use device::{
-    Allocation, Begun, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+    Allocation, Begun, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
+    Tracing,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Patience, Policy, PoolMemory,
-    Session, SessionError, SessionOptions, Standing, TracedProgram,
+    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Patience, Session,
+    SessionError, Standing, TracedProgram,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
-pub use size::{MemorySize, MemorySizeError};
+pub use trace_output::TraceOutput;
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
-pub use window::{BlockChoice, NumberRange, Window, WindowError};
+pub use warptrace_spec::{
+    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, SpecError, Visits, Window,
+    WindowError,
+};

@@ -12,8 +12,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
-    Allocation, Choosing, Device, DeviceError, Encoded, FlattenJob, LaunchShape, LaunchTime, LiveMemory,
-    Placement, Serve, Streaming, Tracing,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, FlattenJob, LaunchShape, LaunchTime,
+    LiveMemory, Placement, Serve, Streaming, Tracing,
 };
 
 use crate::Error;
@@ -117,7 +117,7 @@ impl Device for Handle {
         self.0.with(|device| device.resident_of(call, shape, streaming))
     }
 
-    fn memory(&self) -> u64 {
+    fn memory(&self) -> DeviceMemory {
         self.0.with(|device| device.memory())
     }
 

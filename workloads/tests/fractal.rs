@@ -1,7 +1,7 @@
 //! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use warptrace_host::{DEVICE_ECL, Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{DEVICE_ECL, RecordingSpec, Session, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::fractal::{self, FractalOptions};
 
 use warptrace_format::Counting;
@@ -9,7 +9,7 @@ use warptrace_format::codec::{CodecSpec, PredictParams};
 
 fn record(options: &FractalOptions, codec: CodecSpec, dual: bool, counting: Counting) -> Vec<u32> {
     let mut device = SimDevice::new(SimOptions::default());
-    let settings = SessionOptions { dual, counting, ..SessionOptions::new(codec) };
+    let settings = RecordingSpec { dual, counting, ..RecordingSpec::new(codec) };
     let mut session = Session::start(&mut device, &fractal::PROGRAM.traced(), &settings, Vec::new()).unwrap();
     let outcome = fractal::run(&mut session, options).unwrap();
     let (_, _, report) = session.finish().unwrap();

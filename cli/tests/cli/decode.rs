@@ -113,7 +113,7 @@ fn names_with_commas_quotes_and_line_ends_keep_their_column() {
     };
     let [kernels, names, locations, masks] = ["kernel", "name", "location", "mask"].map(&mut columns);
     assert_eq!(kernels, ["k,\"x\""; 3]);
-    assert_eq!(names, ["a,b", "two\nlines", "?"]);
+    assert_eq!(names, ["a,b", "two\\nlines", "?"]);
     assert_eq!(locations, ["1", "65535", "9"]);
     assert_eq!(masks, ["0x80000001", "0x00000002", "0x00000004"]);
     // In text a name stays on its line.
@@ -202,9 +202,7 @@ fn a_file_gets_the_same_bytes_as_standard_output() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::new();
-    let path = folder.at("a.wtrc");
-    let size = ["--width", "128", "--depth", "20"];
-    let (code, ..) = run(&[&["record", "fractal", "--device", "sim", "-o", text(&path)], &size[..]].concat());
+    let (path, (code, ..)) = folder.record_program("fractal", "a.wtrc", &["--width", "128", "--depth", "20"]);
     assert_eq!(code, 0);
     let printed = run(&["decode", text(&path), "--format", "jsonl"]).1;
     assert!(printed.len() > 1 << 17, "more than a pipe holds, so that the tool meets the closed end");

@@ -21,8 +21,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Begun, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory,
-    Placement, Recording, Serve, Streaming, Tracing,
+    Allocation, Begun, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
+    LiveMemory, Placement, Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -76,12 +76,15 @@ impl Device for CudaDevice {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
-    fn memory(&self) -> u64 {
-        self.memory
+    fn memory(&self) -> DeviceMemory {
+        let total = self.memory;
+        // Where nobody can tell, an allocation will.
+        let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
+        DeviceMemory { total, free: free.map_or(total, |(free, _)| free as u64) }
     }
 
     fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        self.code.add(ptx);
+        let _ = self.code.add(ptx);
         Ok(())
     }
 
@@ -214,14 +217,14 @@ impl Device for CudaDevice {
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
         let (function, claims) = match tracing {
-            None => (self.code.untraced(kernel)?, None),
+            None => (self.code.untraced(call)?, None),
             Some(tracing) => {
                 let &Tracing { recording, placement, chooses, .. } = tracing;
                 let way = match tracing.logs.ring {
                     0 => Way::of(recording, placement, chooses),
                     _ => Way::ring(recording, placement, chooses),
                 };
-                let traced = self.code.traced(kernel, way)?;
+                let traced = self.code.traced(call, way)?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
@@ -277,7 +280,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
         let way = Way::streamed(recording, placement, chooses, open_runs);
-        let traced = self.code.traced(call.name(), way)?;
+        let traced = self.code.traced(call, way)?;
         let (function, needed) = (traced.function, traced.dynamic_shared(shape));
         let shared = room::leave_room(self, function, call.name(), shape, needed)?;
         let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
@@ -322,7 +325,7 @@ impl Device for CudaDevice {
         self.beside()?;
         let kernel = call.name();
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
+        let traced = self.code.traced(call, Way::streamed(recording, placement, chooses, open_runs))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

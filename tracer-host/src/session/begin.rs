@@ -51,7 +51,7 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
     /// As [`record`](Self::record), until the kernels have ended.
     ///
     /// # Errors
-    /// As `record`; also if launches do not [overlap](super::SessionOptions::overlap) in this session, and
+    /// As `record`; also if the session was not [started](Self::start_overlapping) for launches that overlap, and
     /// [`SessionError::Busy`] if those before do not end and leave no room.
     pub unsafe fn begin(
         &mut self,
@@ -78,7 +78,7 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
         }
         let mut infos = Vec::with_capacity(launches.len());
         for (number, (call, shape)) in (self.launches..).zip(launches) {
-            infos.push(self.describe(number, call, shape)?);
+            infos.push(self.describe(number, &infos, call, shape)?);
         }
         let patience = self.make_room(&infos, patience)?;
         let still_running = self.running.iter().map(|running| running.launches.len()).sum();
@@ -97,7 +97,7 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
                 });
             }
         };
-        let (recording, placement, chooses) = (self.recording, self.placement, self.window.looks_inside());
+        let Self { recording, placement, chooses, .. } = *self;
         let mut logs = logs.into_iter();
         let mut tracing = |info: &LaunchInfo| {
             let logs = if info.is_recorded() { logs.next() } else { None };
@@ -112,6 +112,7 @@ impl<W: std::io::Write + Send + 'static> Session<'_, W> {
         match unsafe { self.device.begin(&all) } {
             Ok(begun) => {
                 self.launches += infos.len() as u32;
+                infos.iter().filter(|info| info.is_recorded()).for_each(|info| self.count_recorded(info));
                 self.running.push(Running { begun, launches: infos });
                 Ok(())
             }

@@ -18,7 +18,6 @@
 //! the start. So most launches are drained before the next one; of small ones, whose rings are as long as
 //! they can be, several fit.
 
-use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::log::{
     ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
 };
@@ -27,10 +26,6 @@ use warptrace_format::pool::{Claims, WarpAccount};
 use super::SessionError;
 use crate::{Allocation, Device, MemorySize};
 
-/// What a session takes if nobody says how much, on a device that has four times as much.
-const DEFAULT_BYTES: u64 = 1 << 30;
-/// Part of a device's memory that a session takes at most if nobody says how much.
-const DEFAULT_SHARE: u64 = 4;
 /// Maximum of any limit: so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
 const TABLE_BYTES: u64 = 32 << 10;
@@ -144,25 +139,11 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides what a session may take: `limit` bytes, or what is usual on the device. First segments have
-    /// `min_first_entries` at least.
+    /// Divides what a session may take: `limit` bytes. First segments have `min_first_entries` at least.
     ///
     /// # Errors
-    /// If the size of a chunk is none, or the limit is too small for anything.
-    pub(super) fn of(
-        limit: Option<u64>,
-        chunk_bytes: u32,
-        min_first_entries: u32,
-        device: &dyn Device,
-    ) -> Result<Self, SessionError> {
-        if !chunk_bytes.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk_bytes) {
-            return Err(SessionError::Pool {
-                problem: format!(
-                    "chunks of {chunk_bytes} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
-                ),
-            });
-        }
-        let limit = limit.unwrap_or_else(|| DEFAULT_BYTES.min(device.memory() / DEFAULT_SHARE));
+    /// If the limit is too small for anything.
+    pub(super) fn of(limit: u64, chunk_bytes: u32, min_first_entries: u32) -> Result<Self, SessionError> {
         let limit = limit.min(MAX_BYTES);
         Self::divide(limit, chunk_bytes, min_first_entries)
             .filter(|division| division.has_room(1))
@@ -237,14 +218,14 @@ impl Division {
         streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
     }
 
-    /// The smallest limit, in whole MiB, with which a launch with so many streams can be recorded; `None` if
+    /// The smallest limit, in whole KiB, with which a launch with so many streams can be recorded; `None` if
     /// none is large enough.
     pub(super) fn least(streams: u64, chunk_bytes: u32, min_first_entries: u32) -> Option<u64> {
-        let fits = |mib: &u64| {
-            Self::divide(mib << 20, chunk_bytes, min_first_entries)
+        let fits = |kib: &u64| {
+            Self::divide(kib << 10, chunk_bytes, min_first_entries)
                 .is_some_and(|division| division.has_room(streams))
         };
-        let mut enough = (0..=(MAX_BYTES >> 20).ilog2()).map(|bit| 1 << bit).find(fits)?;
+        let mut enough = (0..=(MAX_BYTES >> 10).ilog2()).map(|bit| 1 << bit).find(fits)?;
         let mut step = enough / 2;
         while step != 0 {
             if fits(&(enough - step)) {
@@ -252,7 +233,7 @@ impl Division {
             }
             step /= 2;
         }
-        Some(enough << 20)
+        Some(enough << 10)
     }
 }
 

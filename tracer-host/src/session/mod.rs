@@ -28,12 +28,14 @@ pub use self::error::SessionError;
 use self::interrupt::Interrupt;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
-pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram};
+pub use self::options::{LaunchReport, MemoryUse, TracedProgram};
 use self::pool::{Pool, Room};
 use self::stream::Streams;
 use self::worker::{Drained, Worker};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window};
+use crate::{
+    Choosing, Device, DeviceError, LaunchShape, LaunchTime, Launcher, Placement, Recording, Tracing, Window,
+};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
@@ -65,7 +67,7 @@ impl Logs {
 /// Records launches of one program on one device into one file.
 ///
 /// All device memory that it uses is allocated when it starts, within [one
-/// limit](SessionOptions::memory_bytes). What launches leave there is drained when it is worth it, or when
+/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or when
 /// room is short, and written by a thread while the program goes on: a short launch costs no more than
 /// itself. A launch that fails leaves the session unusable: what was recorded until then and the error are
 /// written, and end the file. When a session is dropped, what was recorded is written, too, and can be read,
@@ -78,8 +80,14 @@ pub struct Session<'d, W: Write + Send + 'static> {
     recording: Recording,
     placement: Option<Placement>,
     window: Window,
+    /// What of it kernels ask.
+    chooses: Choosing,
+    /// Launches of each kernel that were recorded, by its number in the file.
+    recorded_of: Vec<u64>,
     /// What the file knows of kernels and locations.
     tables: Growing,
+    /// The modules of the first kernels of `tables`, where they were given with modules.
+    modules: Vec<&'static str>,
     launches: u32,
     /// Launches since the last drain that have ended.
     pending: Vec<LaunchInfo>,
@@ -104,7 +112,7 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
 }
 
 impl<'d, W: Write + Send + 'static> Session<'d, W> {
-    /// Lets the session end in the middle of a kernel whose logs are [streamed](Policy::Stream): when `asked`
+    /// Lets the session end in the middle of a kernel whose logs are [streamed](crate::Policy::Stream): when `asked`
     /// is set, what has come of the kernel is written, the file is ended, and `tell` is called.
     ///
     /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the session waits
@@ -152,7 +160,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         shape: &LaunchShape,
     ) -> Result<LaunchTime, SessionError> {
         self.wait_for_running(Duration::MAX)?;
-        let info = self.describe(self.launches, call, shape)?;
+        let info = self.describe(self.launches, &[], call, shape)?;
         // SAFETY: the caller's promise.
         let time = unsafe {
             match self.logs {
@@ -170,6 +178,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.total.kernel += time.kernel;
         let drains = if info.is_recorded() {
             self.total.recorded_launches += 1;
+            self.count_recorded(&info);
             self.window.max_events.is_some() || self.should_drain()?
         } else {
             // The file's part of a launch that leaves nothing behind.
@@ -184,16 +193,28 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(time)
     }
 
-    /// Describes a launch for the file, and which of its warps are recorded.
+    /// Describes a launch for the file, and which of its warps are recorded. Launches `before` it will begin
+    /// with it.
     fn describe(
         &self,
         number: u32,
+        before: &[LaunchInfo],
         call: &KernelCall,
         shape: &LaunchShape,
     ) -> Result<LaunchInfo, SessionError> {
-        let kernel = self.kernel(call.name())?;
+        let kernel = self.kernel(call)?;
         let info = LaunchInfo::new(number, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
-        Ok(info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded))?)
+        let is_alike = |other: &&LaunchInfo| other.kernel() == info.kernel() && other.is_recorded();
+        let launches = self.recorded_of.get(kernel).copied().unwrap_or_default()
+            + before.iter().filter(is_alike).count() as u64;
+        Ok(info.with_chosen(self.window.choose(call.name(), &info, self.total.recorded, launches))?)
+    }
+
+    /// Takes note that a launch is recorded.
+    fn count_recorded(&mut self, info: &LaunchInfo) {
+        let kernel = info.kernel() as usize;
+        self.recorded_of.resize(self.recorded_of.len().max(kernel + 1), 0);
+        self.recorded_of[kernel] += 1;
     }
 
     /// Writes why a launch failed, ends the file, and gives the memory back, unless others still write into
@@ -245,8 +266,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         let Logs::Kept(pool) = &mut self.logs else { return Err(SessionError::Unusable) };
         let mark = pool.mark();
         let logs = pool.prepare(&[info], false)?[0];
-        let Self { recording, placement, .. } = *self;
-        let chooses = self.window.looks_inside();
+        let Self { recording, placement, chooses, .. } = *self;
         let tracing = Tracing { recording, placement, chooses, logs };
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = unsafe { self.device.launch(call, shape, Some(&tracing)) };

@@ -11,27 +11,39 @@ use super::metadata::{metadata, source_hashes};
 use super::pool::Pool;
 use super::stream::Streams;
 use super::worker::Worker;
-use super::{
-    LaunchReport, Logs, Policy, PoolMemory, Session, SessionError, SessionOptions, TracedProgram, modules,
-};
+use super::{LaunchReport, Logs, Session, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Recording};
+use crate::{Choosing, Device, Policy, Recording, RecordingSpec, Visits};
 
 impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Allocates device memory and starts the file.
     ///
     /// # Errors
-    /// If the options contradict the codec or the format, the window names a kernel that the program does not
+    /// If the specification contradicts itself or the format, the window names a kernel that the program does not
     /// have, memory is short, or the file cannot be written.
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let mut options = options.clone();
-        options.properties.extend(source_hashes(program.points, program.modules.iter()));
-        Self::start_with(device, program.kernels, program.locations(), &options, output)
+        let hashes = source_hashes(program.points, program.modules.iter());
+        Self::start_with(device, program.kernels, program.locations(), (spec, hashes), false, output)
+    }
+
+    /// Like [`start`](Self::start), for launches that may run at the same time: [`begin`](Self::begin) begins them. A part of the memory is set aside for the logs that
+    /// each of them has from its start.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_overlapping(
+        device: &'d mut dyn Device,
+        program: &TracedProgram<'_>,
+        spec: &RecordingSpec,
+        output: W,
+    ) -> Result<Self, SessionError> {
+        let hashes = source_hashes(program.points, program.modules.iter());
+        Self::start_with(device, program.kernels, program.locations(), (spec, hashes), true, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of a module that `#[warptrace::kernels]` made. The device
@@ -42,10 +54,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     pub fn start_module(
         device: &'d mut dyn Device,
         module: &KernelModule,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        Self::start_modules(device, &[module], options, output)
+        Self::start_modules(device, &[module], spec, output)
     }
 
     /// Like [`start_module`](Self::start_module), for the kernels of several modules, whose locations have
@@ -56,83 +68,85 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     pub fn start_modules(
         device: &'d mut dyn Device,
         modules: &[&KernelModule],
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
+        let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         for module in modules {
             device.add_code(module.ptx)?;
         }
-        let mut options = options.clone();
-        options.properties.extend(source_hashes(&[], modules.iter().copied()));
-        Self::start_with(device, &kernels, locations, &options, output)
+        let hashes = source_hashes(&[], modules.iter().copied());
+        let mut session = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
+        session.modules = names.collect();
+        Ok(session)
     }
 
     fn start_with(
         device: &'d mut dyn Device,
         sources: &[(&str, &str)],
         locations: Vec<LocationInfo>,
-        options: &SessionOptions,
+        (spec, hashes): (&RecordingSpec, Vec<(String, String)>),
+        overlap: bool,
         output: W,
     ) -> Result<Self, SessionError> {
-        let recording = Recording { codec: options.codec, dual: options.dual, counting: options.counting };
+        spec.check()?;
+        let recording = Recording { codec: spec.codec, dual: spec.dual, counting: spec.counting };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         // Of a program that loads its kernels later nobody knows their names.
-        let unknown = if kernels.is_empty() { None } else { options.window.unknown_kernel(&kernels) };
+        let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
         if let Some(name) = unknown {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
-        let shortest = match options.policy {
+        let shortest = match spec.policy {
             Policy::Ring => MIN_RING_ENTRIES,
-            Policy::Stop | Policy::Stream { .. } => SEGMENT_MULTIPLE,
+            Policy::Stop | Policy::Stream => SEGMENT_MULTIPLE,
         };
-        let division = Division::of(options.memory_bytes, options.chunk_bytes, shortest, &*device)?;
-        let metadata = metadata(&*device, sources, locations, options, &division);
+        let limit = spec.memory_bytes(device.memory().free);
+        let division = Division::of(limit, spec.chunk_bytes, shortest)?;
+        let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
-        let writer_options = WriterOptions::default().with_compression(options.compression);
+        let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let tracks = if options.dual { 2 } else { 1 };
-        let chooses = options.window.looks_inside();
-        options.window.check(options.counting, options.opens_runs(), &tables.metadata().locations)?;
-        let logs = match options.policy {
-            Policy::Stop | Policy::Ring if options.pool == PoolMemory::Host => {
-                return Err(SessionError::HostPool);
-            }
+        let tracks = if spec.dual { 2 } else { 1 };
+        let known = &tables.metadata().locations;
+        // Of a program that loads its kernels later, who loads them finds the location.
+        let after = spec.window.after.as_ref().filter(|_| !known.is_empty());
+        let after = after.map(|visits: &Visits| visits.among(known)).transpose()?;
+        let chooses = Choosing { warps: spec.window.looks_inside(), after };
+        let logs = match spec.policy {
             Policy::Stop => {
-                device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, options.overlap)?))
+                device.prepare(&kernels, Some((recording, spec.placement, chooses)))?;
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, false, overlap)?))
             }
             Policy::Ring => {
-                device.prepare_ring(&kernels, recording, options.placement, chooses)?;
-                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, options.overlap)?))
+                device.prepare_ring(&kernels, recording, spec.placement, chooses)?;
+                Logs::Kept(Box::new(Pool::new(device, division, tracks, true, overlap)?))
             }
-            Policy::Stream { stall, open_runs } => {
-                device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
-                Logs::Streamed(Box::new(Streams::new(
-                    device,
-                    recording,
-                    division,
-                    stall,
-                    open_runs,
-                    options.pool,
-                )?))
+            Policy::Stream => {
+                let (stall, post_mortem) = (spec.stall(), spec.post_mortem);
+                device.prepare_streamed(&kernels, recording, spec.placement, chooses, post_mortem)?;
+                Logs::Streamed(Box::new(Streams::new(device, recording, division, stall, post_mortem)?))
             }
         };
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
         Ok(Self {
-            worker: Some(Worker::start(writer, options.chunk_bytes, tracks)?),
+            worker: Some(Worker::start(writer, spec.chunk_bytes, tracks)?),
             device,
             total: LaunchReport { memory: logs.memory_use(), ..LaunchReport::default() },
             logs,
             recording,
-            placement: options.placement,
-            window: options.window.clone(),
+            placement: spec.placement,
+            window: spec.window.clone(),
+            chooses,
+            recorded_of: Vec::new(),
             tables,
+            modules: Vec::new(),
             launches: 0,
             pending: Vec::new(),
             running: Vec::new(),
-            overlap: options.overlap,
+            overlap,
             in_vain: None,
             failed: false,
             interrupt: None,

@@ -105,9 +105,9 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let Self { recording, placement, .. } = *self;
+        let Self { recording, placement, chooses, .. } = *self;
         let Logs::Streamed(streams) = &self.logs else { return Err(SessionError::Unusable) };
-        let (chooses, open_runs) = (self.window.looks_inside(), streams.open_runs);
+        let open_runs = streams.post_mortem;
         let mut streaming =
             Streaming { recording, placement, chooses, open_runs, logs: StreamLogs::default() };
         let resident = self.device.resident_of(call, shape, &streaming)?;

@@ -194,7 +194,7 @@ fn live_memory_is_copied_in_words_within_allocations() {
     let memory = device.live().unwrap();
     let found = memory.read_live(&[(at + 8, 32), (at, 0), (at + 32, 8), (at, 16)]).unwrap();
     assert_eq!(found, [(8..40).collect::<Vec<u8>>(), (32..40).collect(), (0..16).collect()].concat());
-    assert_eq!(memory.read_live(&[]).unwrap(), []);
+    assert!(memory.read_live(&[]).unwrap().is_empty());
     memory.write_live(at + 16, &[7; 16]).unwrap();
     memory.write_live(at, &[]).unwrap();
     assert_eq!(

@@ -10,7 +10,7 @@ use mapping::{JOINS, Mapping};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{Launcher, Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{Launcher, MemorySize, RecordingSpec, Session, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::dmr::{self, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::{ArcList, Cleaning, Graph, generate};
@@ -32,11 +32,11 @@ fn record<T>(
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
     let predict = CodecSpec::Predict(PredictParams::DEFAULT);
-    let options = SessionOptions {
+    let options = RecordingSpec {
         counting,
         dual: true,
-        memory_bytes: Some(256 << 20),
-        ..SessionOptions::new(predict)
+        memory: Some(MemorySize(256 << 20)),
+        ..RecordingSpec::new(predict)
     };
     let mut device = simulator();
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new()).unwrap();

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{DEVICE_ECL, Launcher, Recording, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{
+    DEVICE_ECL, Launcher, MemorySize, Recording, RecordingSpec, Session, SimDevice, SimOptions,
+};
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::generate::{
     Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,
@@ -48,7 +50,7 @@ pub(crate) fn record_as<T>(
 ) -> (T, TraceFile) {
     let Recording { codec, dual, counting } = *recording;
     let options =
-        SessionOptions { dual, counting, memory_bytes: Some(256 << 20), ..SessionOptions::new(codec) };
+        RecordingSpec { dual, counting, memory: Some(MemorySize(256 << 20)), ..RecordingSpec::new(codec) };
     let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();

@@ -11,7 +11,8 @@ use super::fake::{FakeDevice, Script, event, script};
 use super::output::Shared;
 use super::{PROGRAM, options};
 use crate::LaunchShape;
-use crate::session::{Patience, Policy, Session, SessionError, SessionOptions};
+use crate::session::{Patience, Session, SessionError};
+use crate::{Policy, RecordingSpec};
 
 /// As long as a launch waits for others here.
 const PATIENCE: Duration = Duration::from_millis(40);
@@ -23,10 +24,6 @@ fn device(scripts: Vec<Script>) -> (FakeDevice, Arc<AtomicU64>) {
     let may_end = Arc::clone(&device.may_end);
     may_end.store(0, Ordering::Relaxed);
     (device, may_end)
-}
-
-fn overlapping(kib: u64) -> SessionOptions {
-    SessionOptions { overlap: true, ..options(kib) }
 }
 
 /// Begins launches of one block for each count of warps.
@@ -49,7 +46,8 @@ fn launches_that_run_at_once_have_logs_of_their_own() {
     let scripts = (0..6).map(|_| Script { segments: 2, ..script(&[(0, 0, 1)]) }).collect();
     let (mut device, may_end) = device(scripts);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(16 << 10), file.clone()).unwrap();
     may_end.store(0b10, Ordering::Relaxed);
     begin(&mut session, "k", &[2]).unwrap();
     assert!(session.look().unwrap(), "the first has ended");
@@ -87,7 +85,8 @@ fn launches_that_run_at_once_have_logs_of_their_own() {
 fn a_launch_waits_for_those_of_which_nobody_knows_what_they_need_but_not_for_long() {
     let (mut device, may_end) = device((0..3).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(16 << 10), file.clone()).unwrap();
     let started = std::time::Instant::now();
     begin(&mut session, "k", &[2]).unwrap();
     assert!(started.elapsed() < PATIENCE / 2, "the first waits for nobody");
@@ -103,7 +102,8 @@ fn a_launch_waits_for_those_of_which_nobody_knows_what_they_need_but_not_for_lon
 fn without_room_a_launch_is_refused_and_nothing_is_lost() {
     let (mut device, may_end) = device((0..4).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(2 << 10), file.clone()).unwrap();
     // One of them fits beside another, two do not.
     begin(&mut session, "k", &[40]).unwrap();
     begin(&mut session, "k", &[40]).unwrap();
@@ -128,7 +128,8 @@ fn a_launch_too_large_to_have_others_beside_it_is_alone() {
         device((0..4).map(|_| Script { segments: 1, ..script(&[(0, 0, 1)]) }).collect());
     may_end.store(u64::MAX, Ordering::Relaxed);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(2 << 10), file.clone()).unwrap();
     for warps in [2, 220, 2, 2] {
         begin(&mut session, "k", &[warps]).unwrap();
         assert!(session.look().unwrap());
@@ -148,7 +149,8 @@ fn a_launch_too_large_to_have_others_beside_it_is_alone() {
 fn of_many_launches_all_are_seen_to_end() {
     let (mut device, may_end) = device((0..40).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(32 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(32 << 10), file.clone()).unwrap();
     may_end.store(0b10, Ordering::Relaxed);
     for _ in 0..40 {
         begin(&mut session, "k", &[1]).unwrap();
@@ -166,7 +168,8 @@ fn of_many_launches_all_are_seen_to_end() {
 fn nothing_begins_beside_a_launch_that_has_all() {
     let (mut device, may_end) = device((0..2).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(2 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(2 << 10), file.clone()).unwrap();
     begin(&mut session, "k", &[220]).unwrap();
     let error = begin(&mut session, "k", &[2]).unwrap_err();
     assert!(matches!(error, SessionError::Busy { running: 1, .. }), "{error}");
@@ -181,7 +184,7 @@ fn nothing_begins_beside_a_launch_that_has_all() {
 fn launches_that_were_waited_for_in_vain_are_not_waited_for_again() {
     let (mut device, may_end) = device((0..6).map(|_| script(&[(0, 0, 1)])).collect());
     let mut session =
-        Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), Shared::default()).unwrap();
+        Session::start_overlapping(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
     let started = std::time::Instant::now();
     for _ in 0..5 {
         begin(&mut session, "k", &[2]).unwrap();
@@ -201,8 +204,8 @@ fn launches_that_were_waited_for_in_vain_are_not_waited_for_again() {
 fn rings_overlap_as_far_as_they_fit() {
     let (mut device, may_end) = device((0..2).map(|_| script(&[(0, 0, 1)])).collect());
     let file = Shared::default();
-    let options = SessionOptions { policy: Policy::Ring, ..overlapping(32 << 10) };
-    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let options = RecordingSpec { policy: Policy::Ring, ..options(32 << 10) };
+    let mut session = Session::start_overlapping(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     begin(&mut session, "k", &[1]).unwrap();
     begin(&mut session, "k", &[1]).unwrap();
     may_end.store(u64::MAX, Ordering::Relaxed);
@@ -219,7 +222,8 @@ fn a_launch_that_fails_ends_the_file() {
     let (mut device, may_end) = device(vec![script(&[(0, 0, 1)]), fails]);
     may_end.store(u64::MAX, Ordering::Relaxed);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(16 << 10), file.clone()).unwrap();
     begin(&mut session, "k", &[2]).unwrap();
     begin(&mut session, "k", &[2]).unwrap();
     let error = session.look().unwrap_err();
@@ -235,7 +239,8 @@ fn a_launch_that_fails_ends_the_file() {
 fn a_session_that_ends_before_its_launches_says_so_and_leaves_them_their_memory() {
     let (mut device, may_end) = device(vec![script(&[(0, 0, 1)])]);
     let file = Shared::default();
-    let mut session = Session::start(&mut device, &PROGRAM, &overlapping(16 << 10), file.clone()).unwrap();
+    let mut session =
+        Session::start_overlapping(&mut device, &PROGRAM, &options(16 << 10), file.clone()).unwrap();
     begin(&mut session, "k", &[2]).unwrap();
     let error = session.finish().unwrap_err();
     assert!(matches!(error, SessionError::Running { running: 1 }), "{error}");
