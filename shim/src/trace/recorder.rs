@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
 use warptrace_host::{
-    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience,
-    RecordingSpec, Session, SessionError, TracedProgram,
+    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience, Session,
+    SessionError, TraceOutput, TracedProgram,
 };
+
+use warptrace_spec::RunSpec;
 
 use super::{PATIENCE, Request};
 use crate::settings::Settings;
@@ -57,7 +58,7 @@ impl ForeignDevice {
 }
 
 pub(super) struct Recorder {
-    pub(super) session: Session<'static, BufWriter<File>>,
+    pub(super) session: Session<'static, BufWriter<TraceOutput>>,
     device: ForeignDevice,
     pub(super) path: PathBuf,
     /// Numbers of the modules that the file knows.
@@ -86,21 +87,21 @@ impl Recorder {
     ) -> Result<Self, String> {
         let settings = &state.settings;
         let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
-        let mut options = RecordingSpec::new(settings.codec);
-        options.policy = settings.policy;
-        options.memory = settings.memory;
+        let mut spec = settings.spec.recording.clone();
+        // Kernels that were not asked for have no traced copy.
+        spec.window.kernels.clear();
         let arguments: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        options.properties.push(("program".to_owned(), arguments.join(" ")));
-        options.properties.push(("points".to_owned(), settings.points.to_string()));
+        spec.properties.push(("program".to_owned(), arguments.join(" ")));
+        spec.properties.push(("points".to_owned(), settings.spec.points.to_string()));
         let file =
-            File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+            TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
         let file = BufWriter::with_capacity(1 << 20, file);
         // SAFETY: nobody else has it until the session has ended.
         let used = unsafe { &mut *device.device };
         let session =
-            Session::start_overlapping(used, &program, &options, file).map_err(|error| error.to_string())?;
+            Session::start_overlapping(used, &program, &spec, file).map_err(|error| error.to_string())?;
         let (told, kernels) = (HashSet::new(), HashSet::new());
         Ok(Self {
             session,
@@ -129,19 +130,24 @@ impl Recorder {
             .collect();
         // What is behind a kernel in its stream does not keep that from its end; what is in another one may.
         let is_behind = self.streams.iter().all(|other| *other == stream as usize);
-        let unknown = if is_behind { settings.wait } else { settings.wait.min(OTHER_STREAM) };
+        let RunSpec { wait, .. } = settings.spec;
+        let unknown = if is_behind { wait } else { wait.min(OTHER_STREAM) };
         // SAFETY: the program's own launches, on its own memory.
-        let begun = unsafe { self.session.begin(&calls, Patience { short: settings.wait, unknown }) };
+        let begun = unsafe { self.session.begin(&calls, Patience { short: wait, unknown }) };
         drop(self.device.launches.take());
         begun?;
         self.is_dirty = true;
         self.launched_at = Instant::now();
         self.streams.insert(stream as usize);
         self.kernels.extend(items.iter().map(|item| item.kernel.readable));
-        if settings.sync {
+        if settings.waits() {
             self.session.wait(Duration::MAX)?;
             self.launched_at -= QUIET;
             self.look()?;
+        }
+        if settings.spec.recording.window.max_events.is_some() {
+            // The next launch asks how many events there are.
+            self.session.flush()?;
         }
         Ok(())
     }
@@ -201,11 +207,16 @@ impl Recorder {
                 Ok(_) => described(&report, kernels.len()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
             },
-            Err(error) => format!("it ends early: {error}"),
+            Err(error) => format!("it ends early: {error}{}", hint(state.settings.waits())),
         };
         lock(&state.summary).trace(&path, line);
         is_free.then_some(device)
     }
+}
+
+/// What helps where a trace ends early.
+pub(super) const fn hint(sync: bool) -> &'static str {
+    if sync { "" } else { "; with --sync more of what came before is kept" }
 }
 
 /// Why a launch is not recorded, in words.

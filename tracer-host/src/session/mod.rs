@@ -86,6 +86,8 @@ pub struct Session<'d, W: Write + Send + 'static> {
     recorded_of: Vec<u64>,
     /// What the file knows of kernels and locations.
     tables: Growing,
+    /// The modules of the first kernels of `tables`, where they were given with modules.
+    modules: Vec<&'static str>,
     launches: u32,
     /// Launches since the last drain that have ended.
     pending: Vec<LaunchInfo>,
@@ -200,7 +202,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         call: &KernelCall,
         shape: &LaunchShape,
     ) -> Result<LaunchInfo, SessionError> {
-        let kernel = self.kernel(call.name())?;
+        let kernel = self.kernel(call)?;
         let info = LaunchInfo::new(number, kernel as u32, shape.grid, shape.block, shape.dynamic_shared)?;
         let is_alike = |other: &&LaunchInfo| other.kernel() == info.kernel() && other.is_recorded();
         let launches = self.recorded_of.get(kernel).copied().unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use warptrace_device::KernelModule;
+use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::{Additions, LocationInfo, SourceText};
 
 use super::{Session, SessionError};
@@ -67,12 +67,23 @@ impl<W: Write + Send + 'static> Session<'_, W> {
         worker.keep(SourceText { name: name.to_owned(), text: text.to_owned() })
     }
 
-    /// The index of a kernel; of several with this name, that of the one that was added last.
-    pub(super) fn kernel(&self, name: &str) -> Result<usize, SessionError> {
+    /// The index of a call's kernel: the one of its module, where that is known. Of several with this name, the one
+    /// that was added last.
+    pub(super) fn kernel(&self, call: &KernelCall) -> Result<usize, SessionError> {
         let kernels = &self.tables.metadata().kernels;
-        kernels.iter().rposition(|kernel| kernel.name == name).ok_or_else(|| {
+        let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {
+            (Some(own), Some(module)) => own.name == *module,
+            _ => true,
+        };
+        let found =
+            (0..kernels.len()).rfind(|&index| kernels[index].name == call.name() && is_of_module(index));
+        found.ok_or_else(|| {
             let known: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
-            SessionError::UnknownKernel { kernel: name.to_owned(), known: known.join(", ") }
+            let kernel = match call.module() {
+                Some(module) if !self.modules.is_empty() => format!("{}::{}", module.name, call.name()),
+                _ => call.name().to_owned(),
+            };
+            SessionError::UnknownKernel { kernel, known: known.join(", ") }
         })
     }
 }

@@ -72,11 +72,14 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
+        let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         for module in modules {
             device.add_code(module.ptx)?;
         }
         let hashes = source_hashes(&[], modules.iter().copied());
-        Self::start_with(device, &kernels, locations, (spec, hashes), false, output)
+        let mut session = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
+        session.modules = names.collect();
+        Ok(session)
     }
 
     fn start_with(
@@ -139,6 +142,7 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
             chooses,
             recorded_of: Vec::new(),
             tables,
+            modules: Vec::new(),
             launches: 0,
             pending: Vec::new(),
             running: Vec::new(),
