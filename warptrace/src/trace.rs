@@ -120,7 +120,7 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let session = self.session.as_mut().ok_or(warptrace_host::SessionError::Unusable)?;
+        let session = self.session.as_mut().ok_or(SessionError::Unusable)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { session.record(call, config.shape()) }?.kernel)
     }
@@ -130,7 +130,7 @@ impl Trace {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
-        let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
+        let session = self.session.take().ok_or(SessionError::Unusable)?;
         let (output, file, report) = session.finish()?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
