@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
@@ -20,10 +20,6 @@ pub(crate) struct State {
     process: u32,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
-    /// Tells the thread that looks at traces that something was launched.
-    pub(crate) launched: Condvar,
-    /// Tells the process's end that all traces are ended.
-    pub(crate) finished: Condvar,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
 }
@@ -41,8 +37,6 @@ pub(crate) fn state() -> Option<&'static State> {
             process,
             registry: Mutex::default(),
             traces: Mutex::new(Traces::paused(settings.manual)),
-            launched: Condvar::new(),
-            finished: Condvar::new(),
             graphs: Mutex::default(),
             summary: Mutex::new(Summary::new(settings.report.clone(), process)),
             settings,

@@ -26,16 +26,17 @@ mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{CudaDevice, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers};
+pub use cuda::{Bracket, Brackets, CudaDevice, MARKS_VARIABLE, traced_registers};
 pub use device::{
-    Allocation, Begun, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+    Allocation, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Patience, Policy, PoolMemory,
-    Session, SessionError, SessionOptions, Standing, TracedProgram,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
+    OpenRun, Patience, Policy, PoolMemory, Recorder, Reserved, Session, SessionError, SessionOptions,
+    Standing, Ticket, TracedProgram, Waits,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use size::{MemorySize, MemorySizeError};

@@ -4,16 +4,15 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::rc::Rc;
 use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Session, SessionOptions, Window};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Recorder, SessionOptions, Window};
 
-use crate::shared::{Handle, Shared};
+use crate::shared::Shared;
 use crate::{Error, LaunchConfig};
 
 /// How events are encoded on the device.
@@ -118,32 +117,23 @@ impl TraceBuilder {
         let is_new = !path.exists();
         let file = File::create(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
-        let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
-        let mut trace = Trace { session: None, handle, shared, path };
-        // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
-        // it.
-        let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        match Session::start_modules(device, modules, &options, output) {
-            Ok(session) => trace.session = Some(session),
+        match shared.with(|device| Recorder::start_modules(device, modules, &options, output)) {
+            Ok(recorder) => Ok(Trace { recorder, shared, path }),
             Err(error) => {
                 if is_new {
                     // Nothing was recorded; an empty file would only be in the way.
-                    let _ = fs::remove_file(&trace.path);
+                    let _ = fs::remove_file(&path);
                 }
-                return Err(error.into());
+                Err(error.into())
             }
         }
-        Ok(trace)
     }
 }
 
 /// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
 /// written, but errors are lost.
 pub struct Trace {
-    /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<File>>>,
-    /// What the session borrows.
-    handle: NonNull<Handle>,
+    recorder: Recorder<BufWriter<File>>,
     shared: Rc<Shared>,
     path: PathBuf,
 }
@@ -178,9 +168,10 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let session = self.session.as_mut().ok_or(warptrace_host::SessionError::Unusable)?;
+        let Self { recorder, shared, .. } = self;
         // SAFETY: the caller's promise.
-        Ok(unsafe { session.record(call, config.shape()) }?.kernel)
+        let time = shared.with(|device| unsafe { recorder.record(device, call, config.shape()) })?;
+        Ok(time.kernel)
     }
 
     /// Writes what the device still holds, ends the file, and answers what is in it.
@@ -188,8 +179,7 @@ impl Trace {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
-        let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
-        let (output, file, report) = session.finish()?;
+        let (output, file, report) = self.shared.with(|device| self.recorder.finish(device))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         output.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
         Ok(Summary {
@@ -205,9 +195,7 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        self.session = None;
-        // SAFETY: from `Box::leak`; what borrowed it is gone.
-        drop(unsafe { Box::from_raw(self.handle.as_ptr()) });
+        self.shared.with(|device| self.recorder.close(device));
     }
 }
 

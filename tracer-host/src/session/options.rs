@@ -89,9 +89,6 @@ pub struct SessionOptions {
     pub memory_bytes: Option<u64>,
     /// What happens where events do not fit into device memory.
     pub policy: Policy,
-    /// Launches may run at the same time: [`Session::begin`](super::Session::begin) begins them. A part of
-    /// the memory is set aside for the logs that each of them has from its start.
-    pub overlap: bool,
     /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
     pub pool: PoolMemory,
     /// Compression of the file's frames.
@@ -114,7 +111,6 @@ impl SessionOptions {
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             memory_bytes: None,
             policy: Policy::Stop,
-            overlap: false,
             pool: PoolMemory::Device,
             compression: Compression::default(),
             tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -159,6 +155,19 @@ pub struct LaunchReport {
     pub write: Duration,
     /// Device memory of the session.
     pub memory: MemoryUse,
+    /// Launches that waited for others.
+    pub waits: Waits,
+}
+
+/// Launches that waited before they were made, where launches [overlap](super::Launches).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// For room: all arenas were full.
+    pub for_room: u64,
+    /// For the first launch of a kernel, of which nobody knows before it has ended how much it records.
+    pub for_first: u64,
+    /// How long all of them waited.
+    pub time: Duration,
 }
 
 /// Device memory that a session may take, has taken, and has filled, in bytes.
@@ -174,9 +183,9 @@ pub struct MemoryUse {
 }
 
 impl LaunchReport {
-    /// Takes over what the writer counts; launches, kernel, copy and memory are counted by the session.
+    /// Takes over what the writer counts; the rest is counted where launches are made.
     pub(super) fn written(&mut self, writer: &Self) {
-        let Self { launches, recorded_launches, kernel, encoding, copy, memory, .. } = *self;
-        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, ..*writer };
+        let Self { launches, recorded_launches, kernel, encoding, copy, memory, waits, .. } = *self;
+        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, waits, ..*writer };
     }
 }

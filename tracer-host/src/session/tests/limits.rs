@@ -90,7 +90,7 @@ fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
     let device = FakeDevice::of([]);
-    let division = Division::of(Some(u64::MAX), 4096, 8, &device).unwrap();
+    let division = Division::of(Some(u64::MAX), 4096, 1, 8, &device).unwrap();
     assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
 }
 
