@@ -4,7 +4,7 @@
 #
 #   scripts/gpu-automatic.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace-evaluation` and `warptrace`, built with GPU code; nothing is built here. $OUT (default out) gets
+# FOLDER (default .device) holds `warptrace-bench` and `warptrace`, built with GPU code; nothing is built here. $OUT (default out) gets
 # automatic.md: times and events of both (`points`), and `warptrace verify` of a recording of each program with automatic trace
 # points beside raw; and, in $OUT/fidelity, what hardware counters see (`fidelity`), if Nsight Compute is there. DEVICE=sim takes small
 # inputs, to try the script. LIMIT: seconds for each part. INPUTS: folder with real inputs.
@@ -17,7 +17,7 @@ limit=${LIMIT:-240}
 scratch=$(mktemp -d -p "${SCRATCH:-/dev/shm}") || exit 2
 trap 'rm -rf "$scratch"' EXIT
 tool=$folder/warptrace
-evaluation=$folder/warptrace-evaluation
+bench=$folder/warptrace-bench
 mkdir -p "$OUT"
 page=$OUT/automatic.md
 code=0
@@ -30,7 +30,7 @@ else
 fi
 [ -n "${INPUTS:-}" ] && quick+=(--inputs "$INPUTS")
 
-"$evaluation" points --device "$DEVICE" "${quick[@]}" --scratch "$scratch" --out "$scratch" --time-limit "$limit" || code=1
+"$bench" points --device "$DEVICE" "${quick[@]}" --scratch "$scratch" --out "$scratch" --time-limit "$limit" || code=1
 if [ -f "$scratch/points.md" ]; then
     cp "$scratch/points.md" "$page"
 else
@@ -41,7 +41,7 @@ fi
 row() {
     local name=$1 events result
     shift
-    if ! timeout 200 "$tool" record "$@" --automatic --codec predict --dual --device "$DEVICE" --memory 4GiB -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"; then
+    if ! timeout 200 "$bench" record "$@" --automatic --codec predict --dual --device "$DEVICE" --memory 4GiB -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"; then
         code=1
     fi
     events=$(awk '$1 == "events" { print $2 }' "$scratch/out")
@@ -67,7 +67,7 @@ row stress stress $walks
 
 # The counters of all seven programs: what `masks` compares the simulator with.
 if [ "$DEVICE" != sim ] && command -v ncu > /dev/null; then
-    "$evaluation" fidelity --device "$DEVICE" --runs 2 --scratch "$scratch" --out "$OUT/fidelity" --time-limit "$limit" || code=1
+    "$bench" fidelity --device "$DEVICE" --runs 2 --scratch "$scratch" --out "$OUT/fidelity" --time-limit "$limit" || code=1
 else
     printf '\n%s\n' "Hardware counters: left out, there is no Nsight Compute here, or no GPU." >> "$page"
 fi

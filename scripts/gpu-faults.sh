@@ -3,7 +3,7 @@
 #
 #   scripts/gpu-faults.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace`, built with GPU code. The report goes to $OUT/faults.md (default out).
+# FOLDER (default .device) holds `warptrace` and `warptrace-bench`, built with GPU code. The report goes to $OUT/faults.md (default out).
 # DEVICE=sim tries the script on the simulator.
 set -uo pipefail
 
@@ -41,7 +41,7 @@ look() {
             echo
             echo "## $how, $way"
             echo '```'
-            timeout 60 "$tool" record fault --how $how --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict $way --device "$DEVICE" -o "$trace" 2>&1 | cut -c1-300
+            timeout 60 "$tool-bench" record fault --how $how --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict $way --device "$DEVICE" -o "$trace" 2>&1 | cut -c1-300
             look
             echo '```'
         done
@@ -50,7 +50,7 @@ look() {
         echo
         echo "## hang, --policy stream $way"
         echo '```'
-        "$tool" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy stream $way --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
+        "$tool-bench" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy stream $way --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
         recorder=$!
         sleep "${HANG:-3}"
         began=$(now)
@@ -67,7 +67,7 @@ look() {
         echo "## stress at full load, interrupted, 1 GiB"
         echo '```'
         for after in 3 6; do
-            "$tool" record stress --walks 8388608 --rounds 64 --codec predict --policy stream --device cuda --no-check -o "$trace" > "$scratch/out" 2>&1 &
+            "$tool-bench" record stress --walks 8388608 --rounds 64 --codec predict --policy stream --device cuda --no-check -o "$trace" > "$scratch/out" 2>&1 &
             recorder=$!
             sleep $after
             began=$(now)

@@ -3,14 +3,14 @@
 #
 #   scripts/gpu-policies.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace-evaluation`, built with GPU code. Tables go to $OUT (default out): policies.md
+# FOLDER (default .device) holds `warptrace-bench`, built with GPU code. Tables go to $OUT (default out): policies.md
 # and policies.json. ROUNDS (default 3) rounds are run, or as much of them as fits into LIMIT seconds (default 140).
 # MEMORY=256MiB: in so much memory. PROGRAMS=stress,mis: only these; CODECS="predict;ecl": these instead of raw and
 # predict. Traces go to SCRATCH (default /dev/shm, so that no disk is measured). DEVICE=sim takes small inputs, to try
 # the script.
 set -uo pipefail
 
-evaluation=${1:-.device}/warptrace-evaluation
+bench=${1:-.device}/warptrace-bench
 OUT=${OUT:-out}
 DEVICE=${DEVICE:-cuda}
 mkdir -p "$OUT"
@@ -23,4 +23,4 @@ for codec in "${codecs[@]}"; do
     options+=(--codec "$codec")
 done
 # A run that hangs must not take the machine with it.
-timeout $((${LIMIT:-140} + 60)) "$evaluation" policies "${options[@]}"
+timeout $((${LIMIT:-140} + 60)) "$bench" policies "${options[@]}"

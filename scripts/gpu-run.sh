@@ -3,7 +3,7 @@
 #
 #   scripts/gpu-run.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace-evaluation` and `warptrace`, both built with GPU code, and perhaps
+# FOLDER (default .device) holds `warptrace-bench` and `warptrace`, both built with GPU code, and perhaps
 # `inputs` with real graphs and meshes, and `baseline` with the sources of workloads/baseline (the checkout's if not).
 # Needs neither Rust nor a network. Everything goes to $OUT (default out), with run.log.
 #
@@ -54,9 +54,9 @@ mkdir -p "$OUT"
 exec > >(tee "$OUT/run.log") 2>&1
 logger=$!
 
-evaluation=$folder/warptrace-evaluation
+bench=$folder/warptrace-bench
 tool=$folder/warptrace
-for binary in "$evaluation" "$tool"; do
+for binary in "$bench" "$tool"; do
     if [ ! -f "$binary" ]; then
         echo "error: $binary is not there: build it and copy it into $folder"
         exit 2
@@ -117,7 +117,7 @@ if wants check; then
     [ "$limit" -gt "$(left)" ] && limit=$(left)
     # The checks end by themselves before they would be stopped: what has begun then takes half a minute at most.
     enough=$((limit > 40 ? limit - 30 : limit))
-    step check "$limit" "$evaluation" check "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"} --out "$OUT" \
+    step check "$limit" "$bench" check "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"} --out "$OUT" \
         --time-limit "$((enough > 0 ? enough : 1))"
 fi
 
@@ -153,7 +153,7 @@ sanitize() {
         prefix=(compute-sanitizer --tool "$checker" --error-exitcode 1 --log-file "$traces/sanitizer.log")
     fi
     step "$checker: $program, $name" 60 "${prefix[@]}" \
-        "$tool" record "${input[@]}" --device "$DEVICE" --memory 256MiB -o "$traces/small.wtrc" "$@"
+        "$bench" record "${input[@]}" --device "$DEVICE" --memory 256MiB -o "$traces/small.wtrc" "$@"
     if [ -f "$traces/sanitizer.log" ]; then
         tail -n 1 "$traces/sanitizer.log"
         { echo "== $checker: $program, $name" && cat "$traces/sanitizer.log"; } >> "$OUT/sanitizer.log"
@@ -186,7 +186,7 @@ if wants markers; then
     else
         inputs=()
         [ -d "$folder/inputs" ] && inputs=(--inputs "$folder/inputs")
-        step markers 120 "$evaluation" markers --without "$folder/no-markers.ptx" --runs "$RUNS" --out "$OUT" \
+        step markers 120 "$bench" markers --without "$folder/no-markers.ptx" --runs "$RUNS" --out "$OUT" \
             ${PROGRAMS:+--programs "$PROGRAMS"} "${inputs[@]}"
     fi
 fi
@@ -213,7 +213,7 @@ if wants baseline; then
     fi
     quick=()
     [ "$DEVICE" = sim ] && quick=(--quick)
-    step baseline 120 "$evaluation" baseline --device "$DEVICE" "${quick[@]}" --runs "$RUNS" --out "$OUT" "${cuda[@]}"
+    step baseline 120 "$bench" baseline --device "$DEVICE" "${quick[@]}" --runs "$RUNS" --out "$OUT" "${cuda[@]}"
 fi
 
 if wants fidelity; then
@@ -224,7 +224,7 @@ if wants fidelity; then
         [ "$limit" -gt "$(left)" ] && limit=$(left)
         # It ends by itself before it would be stopped.
         enough=$((limit > 50 ? limit - 40 : limit))
-        step fidelity "$limit" "$evaluation" fidelity --device "$DEVICE" ${PROGRAMS:+--programs "$PROGRAMS"} \
+        step fidelity "$limit" "$bench" fidelity --device "$DEVICE" ${PROGRAMS:+--programs "$PROGRAMS"} \
             ${SCRATCH:+--scratch "$SCRATCH"} --out "$OUT" --time-limit "$((enough > 0 ? enough : 1))"
     else
         missing fidelity ncu
@@ -254,7 +254,7 @@ hottest() {
 profile() {
     local codec=$1 kernel=$2 name=$3-$1
     shift 2
-    local record=("$tool" record "$@" --codec "$codec" --device "$DEVICE" --memory 4GiB --no-check
+    local record=("$bench" record "$@" --codec "$codec" --device "$DEVICE" --memory 4GiB --no-check
         -o "$traces/profile.wtrc")
     if [ "$DEVICE" = sim ]; then
         step "profile: $name" 60 "${record[@]}"
@@ -302,7 +302,7 @@ bench() {
         [ "$code" -eq 0 ] && code=124
         return
     fi
-    step "$name" "$limit" "$evaluation" bench "$@" --runs "$RUNS" --out "$out" --time-limit $((limit - 15)) \
+    step "$name" "$limit" "$bench" bench "$@" --runs "$RUNS" --out "$out" --time-limit $((limit - 15)) \
         ${PREFIX_MIB:+--prefix-mib "$PREFIX_MIB"}
 }
 
@@ -321,7 +321,7 @@ fi
 
 if wants figures; then
     if [ -f "$OUT/bench.csv" ]; then
-        step figures 30 "$evaluation" figures --csv "$OUT/bench.csv" --out "$OUT"
+        step figures 30 "$bench" figures --csv "$OUT/bench.csv" --out "$OUT"
     else
         echo "SKIPPED figures: there is no bench.csv"
     fi

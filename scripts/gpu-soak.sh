@@ -3,12 +3,12 @@
 #
 #   scripts/gpu-soak.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace-evaluation`, built with GPU code. The tables go to $OUT (default out):
+# FOLDER (default .device) holds `warptrace-bench`, built with GPU code. The tables go to $OUT (default out):
 # POLICY/soak.md, and memory.csv with the GPU memory in use each half minute, as nvidia-smi tells it.
 # DEVICE=sim tries the script on the simulator. MINUTES (default 9) is the time for each policy; they run at once.
 set -uo pipefail
 
-evaluation=${1:-.device}/warptrace-evaluation
+bench=${1:-.device}/warptrace-bench
 OUT=${OUT:-out}
 DEVICE=${DEVICE:-cuda}
 MINUTES=${MINUTES:-9}
@@ -16,7 +16,7 @@ mkdir -p "$OUT"
 
 # soak NAME POLICY MEMORY PROGRAMS OPTIONS
 soak() {
-    "$evaluation" soak --device "$DEVICE" --policies "$2" --memory "$3" --minutes "$MINUTES" ${4:+--programs "$4"} ${5:-} \
+    "$bench" soak --device "$DEVICE" --policies "$2" --memory "$3" --minutes "$MINUTES" ${4:+--programs "$4"} ${5:-} \
         --out "$OUT/$1" > "$OUT/$1.log" 2>&1
     echo "$1: exit code $? after $SECONDS s" | tee -a "$OUT/$1.log"
 }

@@ -3,7 +3,7 @@
 #
 #   scripts/gpu-streamed.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace`, built with GPU code. Traces go to SCRATCH (default /dev/shm, so that no disk
+# FOLDER (default .device) holds `warptrace` and `warptrace-bench`, built with GPU code. Traces go to SCRATCH (default /dev/shm, so that no disk
 # is measured), the table to $OUT/streamed.md (default out). DEVICE=sim takes small inputs, to try the script.
 #
 # Untraced is the same program with a window that no launch is in. Device memory is measured by gpu-memory.py.
@@ -34,7 +34,7 @@ value() {
 
 # record ARGUMENTS...: into the scratch folder.
 record() {
-    timeout 100 "$tool" record "$@" --device "$DEVICE" --no-check -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"
+    timeout 100 "$tool-bench" record "$@" --device "$DEVICE" --no-check -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"
 }
 
 # row NAME MEMORY ARGUMENTS...: a row of the table.
@@ -136,7 +136,7 @@ END
     echo
     echo '```text'
 } >> "$table"
-"$tool" record stress --walks $many --rounds $rounds $stream --device "$DEVICE" --no-check -o "$scratch/trace" > /dev/null 2> "$scratch/error" &
+"$tool-bench" record stress --walks $many --rounds $rounds $stream --device "$DEVICE" --no-check -o "$scratch/trace" > /dev/null 2> "$scratch/error" &
 recorder=$!
 [ "$DEVICE" = sim ] && sleep 0.3 || sleep 3
 started=$(date +%s%N)
@@ -160,7 +160,7 @@ status=$?
 if command -v compute-sanitizer > /dev/null && [ "$DEVICE" != sim ]; then
     for checker in memcheck racecheck; do
         for program in "fractal --width 64 --depth 64" "stress --walks 512 --rounds 8 --dual" "dmr --points 100 --dual" "mis --counted" "mst --dual" "stress --walks 512 --rounds 8 --blocks 1/2" "stress --walks 16384 --rounds 8 --memory 256MiB --dual"; do
-            found=$(timeout 40 compute-sanitizer --tool $checker "$tool" record $program $stream --device "$DEVICE" --no-check -o "$scratch/trace" 2>&1 | sed -n 's/^=* *\(.*SUMMARY.*\)/\1/p')
+            found=$(timeout 40 compute-sanitizer --tool $checker "$tool-bench" record $program $stream --device "$DEVICE" --no-check -o "$scratch/trace" 2>&1 | sed -n 's/^=* *\(.*SUMMARY.*\)/\1/p')
             echo "| $checker | $program | $found |" >> "$table"
         done
     done

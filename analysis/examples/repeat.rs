@@ -1,7 +1,7 @@
 //! Makes a large trace of a small one: the warps of its longest launch, repeated until there are so many events.
 //!
 //! ```text
-//! warptrace record fractal --width 362 --depth 4096 --device sim -o fractal.wtrc
+//! warptrace-bench record fractal --width 362 --depth 4096 --device sim -o fractal.wtrc
 //! cargo run --release -p warptrace-analysis --example repeat -- fractal.wtrc 1000000000 large.wtrc
 //! ```
 //!

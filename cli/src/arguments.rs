@@ -2,18 +2,17 @@
 
 mod answers;
 mod export;
-mod numbers;
 #[cfg(feature = "query")]
 mod query;
-mod recording;
 #[cfg(unix)]
 mod run;
-mod window;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use warptrace_cli::numbers::parse_block;
+use warptrace_cli::recording::Recording;
 
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
@@ -21,15 +20,10 @@ pub(crate) use self::answers::{
     Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
-use self::numbers::parse_block;
-pub(crate) use self::numbers::parse_numbers;
 #[cfg(feature = "query")]
 pub(crate) use self::query::{Query, QueryFormat};
-pub(crate) use self::recording::Recording;
 #[cfg(unix)]
 pub(crate) use self::run::Run;
-use self::window::Chosen;
-use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress, Triad};
 
 /// What did my warps actually do?
 ///
@@ -41,19 +35,18 @@ use crate::programs::{Dmr, Fault, Fractal, Matmul, Mis, Mst, Nbody, Stress, Tria
     version,
     propagate_version = true,
     after_help = "First steps:\n  \
-        warptrace record fractal -o fractal.wtrc     run a kernel and record it\n  \
-        warptrace top fractal.wtrc                   what did its warps do\n  \
-        warptrace report fractal.wtrc                the same and more, as a page to look at\n  \
-        warptrace tui fractal.wtrc                   the same in the terminal, to look through\n  \
-        warptrace info fractal.wtrc                  what is in the file\n  \
-        warptrace verify fractal.wtrc                is every event there and sound\n  \
-        warptrace decode fractal.wtrc --block 0 --warp 3\n  \
-        warptrace export fractal.wtrc --to perfetto -o fractal.pftrace\n  \
-        warptrace record mis -o mis.wtrc             another program; `record --help` lists them\n  \
+        warptrace demo -o demo.wtrc                  record a small kernel\n  \
+        warptrace top demo.wtrc                      what did its warps do\n  \
+        warptrace report demo.wtrc                   the same and more, as a page to look at\n  \
+        warptrace tui demo.wtrc                      the same in the terminal, to look through\n  \
+        warptrace info demo.wtrc                     what is in the file\n  \
+        warptrace verify demo.wtrc                   is every event there and sound\n  \
+        warptrace decode demo.wtrc --block 0 --warp 3\n  \
+        warptrace export demo.wtrc --to perfetto -o demo.pftrace\n  \
         warptrace new my-kernels                     a package for a kernel of your own\n  \
-        warptrace run -o app.wtrc -- ./app           any CUDA program, as it is\n\n\
+        warptrace run -o app.wtrc -- ./app           a CUDA program that has PTX, as it is\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, or `record` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
+        it so, or `demo` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -62,8 +55,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a program and record what its warps do
-    Record(Record),
+    /// Record a small kernel of the tool's own: the Mandelbrot set, one thread a pixel
+    Demo(Demo),
     /// Run any CUDA program, unchanged, and record its kernels
     #[cfg(unix)]
     Run(Run),
@@ -151,44 +144,16 @@ pub(crate) struct New {
     pub(crate) sources: Option<PathBuf>,
 }
 
-/// Arguments of `record`.
+/// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub(crate) struct Record {
-    #[command(subcommand)]
-    pub(crate) program: Program,
-}
+pub(crate) struct Demo {
+    /// Pixels of a side
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 15))]
+    pub(crate) width: u32,
 
-/// The programs.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Program {
-    /// The Mandelbrot set in double precision, one thread a pixel
-    Fractal(Recorded<Fractal>),
-    /// Gravity of all bodies, or of the first, on all; one thread a body
-    Nbody(Recorded<Nbody>),
-    /// A maximal independent set of a graph
-    Mis(Recorded<Mis>),
-    /// A minimum spanning forest of a graph
-    Mst(Recorded<Mst>),
-    /// Delaunay mesh refinement, until no angle is too sharp
-    Dmr(Recorded<Dmr>),
-    /// Multiplication of square matrices in single precision
-    Matmul(Recorded<Matmul>),
-    /// a = b + 3 c over long arrays, which waits for memory only
-    Triad(Recorded<Triad>),
-    /// Walks on which the lanes of a warp diverge, to try the tracer
-    Stress(Recorded<Stress>),
-    /// A kernel that fails or hangs, to see what a trace has of it
-    Fault(Recorded<Fault>),
-}
-
-/// A program with its options, and how to record it.
-#[derive(Debug, Args)]
-pub(crate) struct Recorded<P: Args> {
-    #[command(flatten)]
-    pub(crate) program: P,
-
-    #[command(flatten)]
-    pub(crate) chosen: Chosen,
+    /// Most steps of a pixel
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) depth: u32,
 
     #[command(flatten)]
     pub(crate) recording: Recording,

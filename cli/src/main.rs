@@ -2,16 +2,14 @@
 
 mod arguments;
 mod commands;
+mod demo;
 mod losses;
-mod output;
-mod programs;
-mod progress;
-mod trace_file;
 mod whole_file;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use warptrace_cli::{exit, output};
 
 use crate::arguments::{Arguments, Command};
 
@@ -20,21 +18,10 @@ use crate::arguments::{Arguments, Command};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit codes, as `--help` names them.
-mod exit {
-    /// The command could not do its work.
-    pub(crate) const ERROR: u8 = 1;
-    /// `verify` read the trace and found it wanting (events lost, a stream cut short, a mismatch), or
-    /// `record` lost events or was interrupted in a kernel.
-    pub(crate) const FINDINGS: u8 = 3;
-    /// `diff` found more change than `--fail-above` allows.
-    pub(crate) const ABOVE: u8 = 4;
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
-        Command::Record(command) => commands::record::run(&command),
+        Command::Demo(command) => demo::run(&command),
         #[cfg(unix)]
         Command::Run(command) => commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
@@ -67,24 +54,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", message(&error));
+            eprintln!("error: {}", output::message(&error));
             ExitCode::from(exit::ERROR)
         }
     }
-}
-
-/// The error and its causes, each said once: some errors of the libraries say their cause themselves.
-fn message(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        match parts.last_mut() {
-            Some(last) if cause.starts_with(last.as_str()) => *last = cause,
-            Some(last) if last.contains(&cause) => {}
-            _ => parts.push(cause),
-        }
-    }
-    parts.join(": ")
 }
 
 /// The reader of our output has seen enough (`warptrace decode … | head`): no error.
@@ -93,19 +66,4 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cause_is_said_twice() {
-        let causes = ["no such file", "cannot open a: no such file", "cannot open a", "recording failed"];
-        let mut error = anyhow::Error::msg(causes[0]);
-        for cause in &causes[1..] {
-            error = error.context(*cause);
-        }
-        assert_eq!(message(&error), "recording failed: cannot open a: no such file");
-    }
 }

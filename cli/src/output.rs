@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use warptrace_format::codec::CodecSpec;
 
 /// `1,234,567`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
 /// `1.2 MiB`.
-pub(crate) fn bytes(number: u64) -> String {
+pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
 /// `12.3 ms`.
-pub(crate) fn time(duration: Duration) -> String {
+pub fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
         s if s < 1e-3 => format!("{:.1} us", s * 1e6),
@@ -25,13 +26,13 @@ pub(crate) fn time(duration: Duration) -> String {
 }
 
 /// How many times `less` goes into `more`: `38.2`, or `1,234`.
-pub(crate) fn times(more: u64, less: u64) -> String {
+pub fn times(more: u64, less: u64) -> String {
     let ratio = more as f64 / less.max(1) as f64;
     if ratio < 99.95 { format!("{ratio:.1}") } else { count(ratio.round() as u64) }
 }
 
 /// A codec with its parameters.
-pub(crate) fn codec(codec: CodecSpec) -> String {
+pub fn codec(codec: CodecSpec) -> String {
     match codec {
         CodecSpec::Ecl(params) => format!(
             "{}: {} bits of hash, shift {}, window of {}",
@@ -46,12 +47,52 @@ pub(crate) fn codec(codec: CodecSpec) -> String {
     }
 }
 
-/// Prints a line on standard output and answers how that went. A reader that has seen enough (`warptrace info
+/// Makes a progress bar over a number of things, drawn on standard error where that is a terminal.
+///
+/// # Panics
+/// Never: the template is a constant.
+pub fn progress_bar(message: &'static str, things: &str, total: u64) -> ProgressBar {
+    let template = format!("{{msg:>12}} [{{bar:40}}] {{human_pos}}/{{human_len}} {things}, {{eta}} left");
+    let style = ProgressStyle::with_template(&template).expect("a constant template");
+    ProgressBar::new(total).with_style(style).with_message(message)
+}
+
+/// Returns an error and its causes, each said once: some errors of the libraries say their cause themselves.
+pub fn message(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        match parts.last_mut() {
+            Some(last) if cause.starts_with(last.as_str()) => *last = cause,
+            Some(last) if last.contains(&cause) => {}
+            _ => parts.push(cause),
+        }
+    }
+    parts.join(": ")
+}
+
+/// Prints a line on standard output and returns how that went. A reader that has seen enough (`warptrace info
 /// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write;
         writeln!(std::io::stdout(), $($text)*)
     }};
 }
-pub(crate) use say;
+pub use crate::say;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cause_is_said_twice() {
+        let causes = ["no such file", "cannot open a: no such file", "cannot open a", "recording failed"];
+        let mut error = anyhow::Error::msg(causes[0]);
+        for cause in &causes[1..] {
+            error = error.context(*cause);
+        }
+        assert_eq!(message(&error), "recording failed: cannot open a: no such file");
+    }
+}

@@ -6,19 +6,22 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
+use crate::record::Record;
 pub(crate) use crate::whole::arguments::{Inputs, Policies, Whole, WholeRun};
 
-/// Checks the tracer on a device, measures it, and draws the thesis's figures.
+/// Records the programs of this project, checks the tracer on a device, and measures it.
 ///
 /// Runs where it is copied to: it carries the GPU code and needs neither a compiler nor a network. Without a
 /// GPU everything runs on the simulator with `--quick`; times from there say nothing about performance.
 #[derive(Debug, Parser)]
 #[command(
+    name = "warptrace-bench",
     version,
+    propagate_version = true,
     after_help = "First steps:\n  \
-        warptrace-evaluation check --device sim --quick\n  \
-        warptrace-evaluation bench --device sim --quick --out results/sim\n  \
-        warptrace-evaluation figures --csv results/sim/bench.csv --out results/sim\n\n\
+        warptrace-bench check --device sim --quick\n  \
+        warptrace-bench bench --device sim --quick --out results/sim\n  \
+        warptrace-bench figures --csv results/sim/bench.csv --out results/sim\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 a check or a comparison failed."
 )]
 pub(crate) struct Arguments {
@@ -29,6 +32,8 @@ pub(crate) struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a program and record what its warps do
+    Record(Box<Record>),
     /// Prove results, events and lanes right on a device
     Check(Check),
     /// Measure times and sizes, of the tracer and of other compressors

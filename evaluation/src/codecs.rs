@@ -1,53 +1,49 @@
 //! The codecs that are checked and measured.
 
+use std::sync::LazyLock;
+use warptrace_format::Counting;
+
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy, RecordingSpec};
 
 /// One way to record.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Codec {
     /// Name in tables and figures.
     pub(crate) name: &'static str,
-    /// Codec of the trace.
-    pub(crate) spec: CodecSpec,
-    /// Where lanes keep their records; `None`: what suits the kernel.
-    pub(crate) placement: Option<Placement>,
+    /// How it is recorded.
+    pub(crate) recording: RecordingSpec,
     /// Whether `check` records a raw twin beside it, and compares the two.
     pub(crate) dual: bool,
-    /// Whether loops are counted, and recorded where they end.
-    pub(crate) counted: bool,
-    /// What happens where device memory is too little.
-    pub(crate) policy: Policy,
 }
 
 impl Codec {
     /// With records where they suit the kernel, and each event recorded where it happens.
-    const fn new(name: &'static str, spec: CodecSpec) -> Self {
-        Self { name, spec, placement: None, dual: false, counted: false, policy: Policy::Stop }
+    fn new(name: &'static str, codec: CodecSpec) -> Self {
+        let recording = RecordingSpec { counting: Counting::Never, ..RecordingSpec::new(codec) };
+        Self { name, recording, dual: false }
     }
 
     /// The same with records in a place for all kernels.
-    const fn in_memory(self, placement: Placement) -> Self {
-        Self { placement: Some(placement), ..self }
+    fn in_memory(mut self, placement: Placement) -> Self {
+        self.recording.placement = Some(placement);
+        self
     }
 
     /// The same with counted loops.
-    const fn counting_loops(self) -> Self {
-        Self { counted: true, ..self }
+    fn counting_loops(mut self) -> Self {
+        self.recording.counting = Counting::All;
+        self
     }
 
-    /// The same, with logs that the host empties while kernels run.
-    const fn streamed(self) -> Self {
-        Self { policy: Policy::Stream { stall: Policy::STALL, open_runs: false }, ..self }
-    }
-
-    /// The same, with logs that keep each lane's latest events.
-    const fn in_rings(self) -> Self {
-        Self { policy: Policy::Ring, ..self }
+    /// The same with another policy.
+    fn with(mut self, policy: Policy) -> Self {
+        self.recording.policy = policy;
+        self
     }
 
     /// The same, which can also be recorded beside raw.
-    const fn beside_raw(self) -> Self {
+    fn beside_raw(self) -> Self {
         Self { dual: true, ..self }
     }
 }
@@ -60,17 +56,21 @@ pub(crate) const RAW: &str = "raw";
 pub(crate) const MAIN: &str = "ecl";
 
 /// All codecs. A codec that is added here is checked, measured and drawn.
-pub(crate) const CODECS: &[Codec] = &[
-    Codec::new(RAW, CodecSpec::Raw),
-    Codec::new(MAIN, CodecSpec::Ecl(DEVICE_ECL)).beside_raw(),
-    Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
-    Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT)).counting_loops().beside_raw(),
-    Codec::new("predict, streamed", CodecSpec::Predict(DEVICE_PREDICT)).streamed().beside_raw(),
-    Codec::new("predict, ring", CodecSpec::Predict(DEVICE_PREDICT)).in_rings().beside_raw(),
-    Codec::new("predict, registers", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Registers),
-    Codec::new("predict, shared memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Shared),
-    Codec::new("predict, local memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Local),
-];
+pub(crate) static CODECS: LazyLock<Vec<Codec>> = LazyLock::new(|| {
+    vec![
+        Codec::new(RAW, CodecSpec::Raw),
+        Codec::new(MAIN, CodecSpec::Ecl(DEVICE_ECL)).beside_raw(),
+        Codec::new("predict", CodecSpec::Predict(DEVICE_PREDICT)).beside_raw(),
+        Codec::new("predict, counted loops", CodecSpec::Predict(DEVICE_PREDICT))
+            .counting_loops()
+            .beside_raw(),
+        Codec::new("predict, streamed", CodecSpec::Predict(DEVICE_PREDICT)).with(Policy::Stream).beside_raw(),
+        Codec::new("predict, ring", CodecSpec::Predict(DEVICE_PREDICT)).with(Policy::Ring).beside_raw(),
+        Codec::new("predict, registers", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Registers),
+        Codec::new("predict, shared memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Shared),
+        Codec::new("predict, local memory", CodecSpec::Predict(DEVICE_PREDICT)).in_memory(Placement::Local),
+    ]
+});
 
 /// The codecs of these names, all if none is named; always `raw`, which the others are measured against.
 pub(crate) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Codec>> {

@@ -6,8 +6,8 @@ use warptrace_workloads::PTX;
 
 use crate::arguments::Markers;
 use crate::machine::Machine;
+use crate::programs::{self, Selection};
 use crate::subject::Subject;
-use crate::subjects::{self, Selection};
 use crate::table::{Table, digits};
 
 /// Kernel time of one run, in milliseconds.
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Markers) -> anyhow::Result<()> {
         programs: &arguments.programs,
         ..Selection::default()
     };
-    for case in subjects::measured(&selection)? {
+    for case in programs::measured(&selection)? {
         let subject = case.make()?;
         let mut samples: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         // One more, which warms up.

@@ -12,9 +12,9 @@ use crate::arguments::Points;
 use crate::bench::median;
 use crate::codecs::{CODECS, Codec};
 use crate::machine::Machine;
-use crate::record::Bench;
+use crate::programs::{self, Selection};
+use crate::runs::Bench;
 use crate::subject::{Automatic, Case, Subject};
-use crate::subjects::{self, Selection};
 use crate::table::{Table, count, digits, seconds};
 use crate::{memory, progress};
 
@@ -69,7 +69,7 @@ fn codec(name: &str) -> &'static Codec {
 pub(crate) fn run(arguments: &Points) -> anyhow::Result<bool> {
     let target = &arguments.target;
     anyhow::ensure!(target.codecs.is_empty(), "both are recorded with the same codecs: leave --codec out");
-    let cases = subjects::measured(&Selection::of(target))?;
+    let cases = programs::measured(&Selection::of(target))?;
     fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot create {}", arguments.out.display()))?;
     let mut bench = Bench::open(target)?;
@@ -162,7 +162,7 @@ fn row(table: &mut Table, case: &Case, [by_hand, automatic]: &[Kind; 2]) -> Vec<
 fn write(arguments: &Points, machine: &Machine, table: &Table, problems: &[String]) -> anyhow::Result<()> {
     let path = arguments.out.join("points.md");
     let mut text = format!(
-        "# Automatic trace points beside those placed by hand\n\n{}; driver {}; commit {}{}. Made by `warptrace-evaluation points`.\n\n\
+        "# Automatic trace points beside those placed by hand\n\n{}; driver {}; commit {}{}. Made by `warptrace-bench points`.\n\n\
          Medians of {} runs of each kind, in turns, after one that is not counted; kernels alone. Both kinds are made from one source: *by hand* has the trace points that a \
          person placed, *automatic* those that `#[warptrace::kernels]` puts at every decision. *Over untraced*: over the untraced kernel with trace points by hand. \
          Results are equal, byte for byte, untraced and recorded, with either kind{}.\n\n{}",

@@ -1,255 +1,119 @@
-//! One run of a subject, traced into a file or not.
+//! `record`: runs a program and records what its warps do.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::io::Write;
 
 use anyhow::Context;
-use warptrace_host::writer::Summary;
-use warptrace_host::{
-    Device, LaunchReport, MemorySize, Policy, Session, SessionError, SessionOptions, Untraced,
-};
-use warptrace_workloads::WorkloadError;
-use warptrace_workloads::dmr::DmrError;
+use clap::{Args, Subcommand};
+use warptrace_cli::recording::{Finished, Recordable, Recording};
+use warptrace_workloads::ptx;
 
-use crate::arguments::Target;
-use crate::codecs::Codec;
-use crate::machine;
-use crate::subject::{Run, Subject};
+use crate::programs::{dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
+use crate::subject::Case;
 
-/// Device memory of streamed recordings at most: they need no more for more events.
-const STREAMED_BYTES: u64 = 1 << 30;
-
-/// Where runs happen: a device, a folder for traces, and how much device memory the tracer may take.
-pub(crate) struct Bench {
-    /// The device.
-    pub(crate) device: Box<dyn Device>,
-    folder: tempfile::TempDir,
-    max_memory: u64,
-    first_memory: u64,
-    /// How much memory was enough, by case and codec.
-    enough: HashMap<(String, &'static str, bool), u64>,
+/// Arguments of `record`.
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// The program.
+    #[command(subcommand)]
+    program: Program,
 }
 
-/// How long a run took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Times {
-    /// From the session's start until the program can begin: splicing, loading code, allocating device
-    /// memory.
-    pub(crate) setup: Duration,
-    /// Giving device memory back.
-    pub(crate) end: Duration,
-    /// All kernels of the program.
-    pub(crate) kernel: Duration,
-    /// The kernels that encode what these have left.
-    pub(crate) encoding: Duration,
-    /// Copying the trace from the device.
-    pub(crate) copy: Duration,
-    /// Sorting, compressing and writing the trace, up to the last `write` call.
-    pub(crate) write: Duration,
-    /// The whole program: input to the device, kernels, result back, and for a traced run copy and write.
-    pub(crate) whole: Duration,
+/// The programs.
+#[derive(Debug, Subcommand)]
+enum Program {
+    /// The Mandelbrot set in double precision, one thread a pixel
+    Fractal(Recorded<fractal::Options>),
+    /// Gravity of all bodies, or of the first, on all; one thread a body
+    Nbody(Recorded<nbody::Options>),
+    /// A maximal independent set of a graph
+    Mis(Recorded<mis::Options>),
+    /// A minimum spanning forest of a graph
+    Mst(Recorded<mst::Options>),
+    /// Delaunay mesh refinement, until no angle is too sharp
+    Dmr(Recorded<dmr::Options>),
+    /// Multiplication of square matrices in single precision
+    Matmul(Recorded<matmul::Options>),
+    /// a = b + 3 c over long arrays, which waits for memory only
+    Triad(Recorded<triad::Options>),
+    /// Walks on which the lanes of a warp diverge, to try the tracer
+    Stress(Recorded<stress::Options>),
+    /// A kernel that fails or hangs, to see what a trace has of it
+    Fault(Recorded<fault::Options>),
 }
 
-impl Times {
-    /// The mean of several runs' times.
-    ///
-    /// # Panics
-    /// If there is no run.
-    pub(crate) fn mean(runs: &[Self]) -> Self {
-        let count = u32::try_from(runs.len()).expect("a sample has few runs");
-        let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
-        Self {
-            setup: mean(|times| times.setup),
-            end: mean(|times| times.end),
-            kernel: mean(|times| times.kernel),
-            encoding: mean(|times| times.encoding),
-            copy: mean(|times| times.copy),
-            write: mean(|times| times.write),
-            whole: mean(|times| times.whole),
-        }
-    }
+/// A program with its options, and how it is recorded.
+#[derive(Debug, Args)]
+struct Recorded<P: Args> {
+    #[command(flatten)]
+    program: P,
+    #[command(flatten)]
+    how: How,
 }
 
-/// A traced run.
-pub(crate) struct Recorded<'s> {
-    /// What the program gave.
-    pub(crate) run: Run<'s>,
-    /// What the session counted.
-    pub(crate) report: LaunchReport,
-    /// What is in the file.
-    pub(crate) summary: Summary,
-    /// How long it took.
-    pub(crate) times: Times,
-    /// The trace.
-    pub(crate) path: PathBuf,
+/// How a program is recorded.
+#[derive(Debug, Args)]
+struct How {
+    /// Take the program's automatic trace points, at every decision, instead of those placed by hand
+    #[arg(long)]
+    automatic: bool,
+
+    /// Leave out the check of the program's result, which takes the CPU long for large inputs
+    #[arg(long)]
+    no_check: bool,
+
+    #[command(flatten)]
+    recording: Recording,
 }
 
-/// The options of a recording that may take `memory` bytes of device memory.
-pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> SessionOptions {
-    let mut options = SessionOptions::new(codec.spec);
-    (options.dual, options.counted) = (dual, codec.counted);
-    (options.placement, options.policy) = (codec.placement, codec.policy);
-    options.memory_bytes = Some(match codec.policy {
-        Policy::Stream { .. } => memory.min(STREAMED_BYTES),
-        _ => memory,
-    });
-    options
+/// Runs a program, records it, checks its result, and writes to `out` what was recorded and to `notes` what was
+/// lost. Returns whether nothing was.
+pub(crate) fn run(command: &Record, out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<bool> {
+    let (case, how) = match &command.program {
+        Program::Fractal(Recorded { program, how }) => (program.case(), how),
+        Program::Nbody(Recorded { program, how }) => (program.case(), how),
+        Program::Mis(Recorded { program, how }) => (program.case(), how),
+        Program::Mst(Recorded { program, how }) => (program.case(), how),
+        Program::Dmr(Recorded { program, how }) => (program.case(), how),
+        Program::Matmul(Recorded { program, how }) => (program.case(), how),
+        Program::Triad(Recorded { program, how }) => (program.case(), how),
+        Program::Stress(Recorded { program, how }) => (program.case(), how),
+        Program::Fault(Recorded { program, how }) => (program.case(), how),
+    };
+    record(case, how, out, notes)
 }
 
-/// Runs without tracing.
-pub(crate) fn untraced<'s>(
-    device: &mut dyn Device,
-    subject: &'s dyn Subject,
-) -> anyhow::Result<(Run<'s>, Times)> {
-    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
-    let started = Instant::now();
-    device.prepare(&kernels, None)?;
-    let setup = started.elapsed();
-    let started = Instant::now();
-    let run = subject.run(&mut Untraced(device)).context("the untraced run failed")?;
-    let times = Times { setup, kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
-    Ok((run, times))
-}
-
-/// Records into the file `path`.
-pub(crate) fn traced<'s>(
-    device: &mut dyn Device,
-    subject: &'s dyn Subject,
-    options: &SessionOptions,
-    path: &Path,
-) -> anyhow::Result<Recorded<'s>> {
-    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-    let started = Instant::now();
-    let output = BufWriter::with_capacity(1 << 20, file);
-    let mut session = Session::start(device, &subject.program().traced(), options, output)?;
-    let setup = started.elapsed();
-
-    let started = Instant::now();
-    let run = subject.run(&mut session)?;
-    // The trace of the last launches is on the device, or on its way to the file.
-    session.flush()?;
-    let mut whole = started.elapsed();
-
-    let (written, started) = (session.total().write, Instant::now());
-    let (file, summary, report) = session.finish()?;
-    let index = report.write.saturating_sub(written);
-    let end = started.elapsed().saturating_sub(index);
-    let started = Instant::now();
-    drop(file.into_inner().context("cannot write the trace")?);
-    let flush = started.elapsed();
-    whole += index + flush;
-    let LaunchReport { kernel, encoding, copy, write, .. } = report;
-    let times = Times { setup, end, kernel, encoding, copy, write: write + flush, whole };
-    Ok(Recorded { run, report, summary, times, path: path.to_owned() })
-}
-
-impl Bench {
-    /// Opens the device and makes a folder for traces, which is removed in the end.
-    pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
-        let device = machine::open(target.device)?;
-        let folder = match &target.scratch {
-            Some(folder) => {
-                std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot create {}", folder.display()))?;
-                tempfile::tempdir_in(folder)
-            }
-            None => tempfile::tempdir(),
-        }
-        .context("cannot create a folder for traces; name another with --scratch")?;
-        let (first, most) = if machine::is_gpu(&*device) {
-            (8 << 30, device.memory() / 4 * 3)
+fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<bool> {
+    let info = if how.automatic {
+        case.properties.push(("points".to_owned(), "automatic".to_owned()));
+        case.info.automatic.with_context(|| {
+            format!("{} has no automatic trace points: record it without --automatic", case.program)
+        })?
+    } else {
+        case.info
+    };
+    let program =
+        Recordable { name: case.program, kernels: info.traced(), properties: case.properties.clone() };
+    let prepared = how.recording.prepare(&program)?;
+    let subject = case.make()?;
+    let (run, recorded) = prepared.record(ptx, |launcher| {
+        if how.automatic {
+            subject.run(&mut warptrace_workloads::Automatic(launcher))
         } else {
-            (256 << 20, device.memory() / 4)
-        };
-        let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
-        Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })
-    }
-
-    /// The folder for traces.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// Runs without tracing.
-    pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
-        untraced(&mut *self.device, subject)
-    }
-
-    /// Records into the file `name` of the folder, with `memory` bytes of device memory.
-    pub(crate) fn traced<'s>(
-        &mut self,
-        subject: &'s dyn Subject,
-        codec: &Codec,
-        dual: bool,
-        memory: u64,
-        name: &str,
-    ) -> anyhow::Result<Recorded<'s>> {
-        let path = self.folder.path().join(name);
-        let options = session_options(codec, dual, memory);
-        traced(&mut *self.device, subject, &options, &path)
-            .with_context(|| format!("the run traced with `{}` failed", codec.name))
-    }
-
-    /// As [`traced`](Self::traced), again with more memory until nothing is lost.
-    pub(crate) fn traced_whole<'s>(
-        &mut self,
-        case: &str,
-        subject: &'s dyn Subject,
-        codec: &Codec,
-        dual: bool,
-        name: &str,
-    ) -> anyhow::Result<Recorded<'s>> {
-        let key = (case.to_owned(), codec.name, dual);
-        let mut memory = self.enough.get(&key).copied().unwrap_or(self.first_memory);
-        loop {
-            let recorded = match self.traced(subject, codec, dual, memory, name) {
-                Err(error) if memory < self.max_memory => {
-                    // A launch says how much it needs at least.
-                    let needed = needed_memory(&error).ok_or(error)?;
-                    memory = needed.max(memory * 2).min(self.max_memory);
-                    continue;
-                }
-                recorded => recorded?,
-            };
-            let LaunchReport { attempted, lost, twin_lost, .. } = recorded.report;
-            let lost = lost.max(twin_lost);
-            let kept = attempted.saturating_sub(lost);
-            if lost == 0 {
-                self.enough.insert(key, memory);
-                return Ok(recorded);
-            }
-            anyhow::ensure!(
-                memory < self.max_memory,
-                "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
-                MemorySize(memory)
-            );
-            // A half more than what would have held all, since what waits for others differs from run to run.
-            let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
-            memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
+            subject.run(launcher)
         }
+    })?;
+    let checked = (!how.no_check).then(|| run.result.check()).transpose();
+    let written = run.result.write()?;
+    if let Some(warning) = recorded.warning() {
+        writeln!(notes, "{warning}")?;
     }
-}
-
-/// The memory that a launch needs at least to be recorded, if that is what an error says.
-pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
-    let of_session = |error: &SessionError| match error {
-        SessionError::Memory { needed, .. } => *needed,
-        _ => None,
-    };
-    let of_program = |error: &WorkloadError| match error {
-        WorkloadError::Session(error) => of_session(error),
-        _ => None,
-    };
-    // These say what their cause says, and are passed over as causes.
-    error.chain().find_map(|cause| {
-        let dmr = cause.downcast_ref().and_then(|error| match error {
-            DmrError::Workload(error) => of_program(error),
-            _ => None,
-        });
-        dmr.or_else(|| cause.downcast_ref().and_then(of_program))
-            .or_else(|| cause.downcast_ref().and_then(of_session))
-    })
+    let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
+    let input = subject.size().map_or_else(|| case.input.clone(), |size| format!("{}: {size}", case.input));
+    let of = if how.automatic { ", automatic trace points" } else { "" };
+    let finished = Finished { recorded: &recorded, of, input: &input, result: result.as_deref() };
+    writeln!(out, "{finished}")?;
+    if let Some(words) = written {
+        writeln!(out, "{words}")?;
+    }
+    Ok(recorded.is_complete())
 }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use warptrace_decoder::{Problem, TraceFile};
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, Session, SessionOptions};
+use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, RecordingSpec, Session};
 
 use crate::arguments::{RepeatedPolicy, Soak};
 use crate::machine::{self, Machine};
 use crate::memory;
-use crate::record::needed_memory;
+use crate::programs::{self, Selection};
+use crate::runs::needed_memory;
 use crate::subject::Subject;
-use crate::subjects::{self, Selection};
 use crate::table::Table;
 
 /// Runs of a program in one session.
@@ -41,7 +41,7 @@ fn resident() -> u64 {
 fn record(
     device: &mut dyn Device,
     subject: &dyn Subject,
-    options: &SessionOptions,
+    options: &RecordingSpec,
     sum: &mut Sum,
 ) -> anyhow::Result<()> {
     let mut session = Session::start(device, &subject.program().traced(), options, Vec::new())?;
@@ -56,7 +56,7 @@ fn record(
     let counted = report.recorded + report.lost;
     anyhow::ensure!(report.attempted == counted, "{} attempted, {counted} counted", report.attempted);
     // Where warps wait, lanes that have left a loop may part.
-    let waits = matches!(options.policy, Policy::Stream { .. });
+    let waits = options.policy == Policy::Stream;
     if let Some(expected) = expected.filter(|_| !waits) {
         anyhow::ensure!(expected == counted, "{expected} events by the formula, {counted} counted");
     }
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let machine = Machine::of(&*device);
     let selection =
         Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
-    let subjects = subjects::measured(&selection)?
+    let subjects = programs::measured(&selection)?
         .iter()
         .map(|case| case.make().map(|subject| (case.name(), subject)))
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -101,23 +101,23 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         let (name, policy) = match policy {
             RepeatedPolicy::Stop => ("stop", Policy::Stop),
             RepeatedPolicy::Ring => ("ring", Policy::Ring),
-            RepeatedPolicy::Stream => ("stream", Policy::Stream { stall: Policy::STALL, open_runs: false }),
+            RepeatedPolicy::Stream => ("stream", Policy::Stream),
         };
         let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), None);
         let limit = Duration::from_secs_f64(60.0 * arguments.minutes);
         while started.elapsed() < limit {
             for (case, subject) in &subjects {
                 let MemorySize(bytes) = arguments.memory;
-                let mut options = SessionOptions {
+                let mut options = RecordingSpec {
                     policy,
                     dual: sum.sessions % 2 == 1,
                     // Little, and four times as much, in turns.
-                    memory_bytes: Some(bytes << (sum.sessions % 3)),
-                    ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+                    memory: Some(MemorySize(bytes << (sum.sessions % 3))),
+                    ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
                 };
                 let mut result = record(&mut *device, &**subject, &options, &mut sum);
                 if let Some(needed) = result.as_ref().err().and_then(needed_memory) {
-                    options.memory_bytes = Some(needed);
+                    options.memory = Some(MemorySize(needed));
                     result = record(&mut *device, &**subject, &options, &mut sum);
                 }
                 result.with_context(|| format!("{case}, policy {name}, session {}", sum.sessions))?;

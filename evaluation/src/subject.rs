@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
-use warptrace_workloads::ProgramInfo;
+use warptrace_workloads::{Grid, ProgramInfo};
 
 /// A program on an input.
 pub(crate) trait Subject: Sync {
     /// The program's kernels and trace points.
     fn program(&self) -> &'static ProgramInfo;
+
+    /// The size of an input that was loaded or generated, in a few words, where its name does not tell.
+    fn size(&self) -> Option<String> {
+        None
+    }
 
     /// Runs it once.
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>>;
@@ -29,6 +34,10 @@ impl Subject for Automatic<'_> {
     fn program(&self) -> &'static ProgramInfo {
         let program = self.0.program();
         program.automatic.unwrap_or(program)
+    }
+
+    fn size(&self) -> Option<String> {
+        self.0.size()
     }
 
     fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
@@ -77,35 +86,45 @@ pub(crate) trait RunResult {
     fn expected_rounds(&self) -> Option<(u16, u64)> {
         None
     }
+
+    /// Writes what else was asked for, and returns a line about it.
+    fn write(&self) -> anyhow::Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// What a program's own check found, or what is wrong, in the words of a table.
 pub(crate) fn in_words(checked: Result<impl Display, impl Display>) -> Result<String, String> {
-    checked.map(|finding| format!("{finding:#}")).map_err(|error| format!("{error:#}"))
+    checked.map(|finding| finding.to_string()).map_err(|error| error.to_string())
 }
 
 /// A subject that has not been made: inputs may take a while to load or to generate.
 pub(crate) struct Case {
     /// Name of the program.
     pub(crate) program: &'static str,
+    /// Its kernels and trace points.
+    pub(crate) info: &'static ProgramInfo,
     /// The input in a few words.
     pub(crate) input: String,
     /// The row of the thesis's Table A.1 that it stands for.
     pub(crate) thesis: Option<&'static str>,
     /// Whether what lanes do depends on the order in which threads run.
     pub(crate) asynchronous: bool,
+    /// Name and value of each option that decides what is computed, for a trace.
+    pub(crate) properties: Vec<(String, String)>,
     make: Box<dyn Fn() -> anyhow::Result<Box<dyn Subject>> + Send + Sync>,
 }
 
 impl Case {
     /// A case; `make` loads or generates the input.
     pub(crate) fn new<S: Subject + 'static>(
-        program: &'static str,
+        info: &'static ProgramInfo,
         input: impl Into<String>,
         make: impl Fn() -> anyhow::Result<S> + Send + Sync + 'static,
     ) -> Self {
         let make = Box::new(move || -> anyhow::Result<Box<dyn Subject>> { Ok(Box::new(make()?)) });
-        Self { program, input: input.into(), thesis: None, asynchronous: false, make }
+        let (program, input, properties) = (info.name, input.into(), Vec::new());
+        Self { program, info, input, thesis: None, asynchronous: false, properties, make }
     }
 
     /// The same, to be compared with a row of the thesis's Table A.1.
@@ -120,6 +139,23 @@ impl Case {
     pub(crate) fn asynchronous(mut self) -> Self {
         self.asynchronous = true;
         self
+    }
+
+    /// The same with options that are named in its trace.
+    #[must_use]
+    pub(crate) fn with(mut self, properties: &[(&str, &dyn Display)]) -> Self {
+        self.properties
+            .extend(properties.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())));
+        self
+    }
+
+    /// The same on a grid that was chosen, if one was.
+    #[must_use]
+    pub(crate) fn on_grid(self, grid: Option<Grid>) -> Self {
+        match &grid {
+            Some(grid) => self.with(&[("grid", grid)]),
+            None => self,
+        }
     }
 
     /// Makes the subject.

@@ -51,12 +51,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Ratios> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::{self, Selection};
+    use crate::programs::{self, Selection};
 
     #[test]
     fn every_full_size_row_is_measured() {
         let all = Selection { quick: false, inputs: None, grid: None, programs: &[] };
-        let cases = subjects::measured(&all).unwrap();
+        let cases = programs::measured(&all).unwrap();
         for ratios in &RATIOS {
             assert_eq!(
                 cases.iter().filter(|case| case.thesis == Some(ratios.name)).count(),

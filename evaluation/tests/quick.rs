@@ -10,7 +10,7 @@ use warptrace_decoder::TraceFile;
 const CODECS: usize = 9;
 
 fn tool() -> Command {
-    Command::cargo_bin("warptrace-evaluation").expect("the tool is built")
+    Command::cargo_bin("warptrace-bench").expect("the tool is built")
 }
 
 fn read(folder: &Path, name: &str) -> Vec<u8> {

@@ -111,13 +111,6 @@ pub(crate) fn architecture() -> u32 {
     (0..count).map(of).min().unwrap_or(0)
 }
 
-/// Free memory of the current context's device, in bytes.
-pub(crate) fn free_memory() -> Option<u64> {
-    let (mut free, mut total) = (0, 0);
-    // SAFETY: writes two numbers.
-    ok(unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }).then_some(free as u64)
-}
-
 /// How much more stack traced functions may need: they save more registers where they call.
 const MORE_STACK: usize = 4;
 /// The size of threads' stacks that was set here last, in bytes, by context.

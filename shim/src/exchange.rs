@@ -124,7 +124,7 @@ pub(crate) fn exchange(
         return Err(short(reason.to_owned()));
     }
     let ring = settings.policy == Policy::Ring;
-    let recording = Some(Recording { counted: true, dual: false });
+    let recording = Some(Recording::default());
     if settings.marks {
         return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
     }

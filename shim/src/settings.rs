@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) codec: CodecSpec,
     pub(crate) policy: Policy,
     /// Bytes of device memory; `None`: what the shim finds right.
-    pub(crate) memory: Option<u64>,
+    pub(crate) memory: Option<MemorySize>,
     /// How many launches of each kernel are recorded, from its first one on; `None`: all.
     pub(crate) launches: Option<u64>,
     /// How long a launch waits for room that those before it take.
@@ -57,7 +57,7 @@ impl Settings {
                 _ => CodecSpec::Predict(PredictParams::DEFAULT),
             },
             policy: if text("POLICY") == "ring" { Policy::Ring } else { Policy::Stop },
-            memory: text("MEMORY").parse::<MemorySize>().ok().map(|MemorySize(bytes)| bytes),
+            memory: text("MEMORY").parse().ok(),
             launches: text("LAUNCHES").parse().ok(),
             wait: text("WAIT").parse().map_or(WAIT, Duration::from_secs),
             sync: text("SYNC") == "1",
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(found.file(Some(Path::new("own.%p")), 7, 1), Path::new("own.7"));
         assert_eq!(
             (found.points, found.memory, found.codec),
-            (Points::Loops, Some(64 << 20), CodecSpec::Raw)
+            (Points::Loops, Some(MemorySize(64 << 20)), CodecSpec::Raw)
         );
         assert_eq!(found.policy, Policy::Ring);
         assert!(found.wants("abc", "") && found.wants("_Z5saxpyv", "saxpy") && !found.wants("ab", "ab"));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use warptrace_device::simt::host::Recording;
+use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::LaunchLogs;
@@ -95,7 +96,7 @@ impl<'a> Launch<'a> {
             block,
             dynamic_shared: 0,
             memory: LogMemory::None,
-            recording: Recording { codec: CodecSpec::Raw, dual: false, counted: false },
+            recording: Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
             after: None,
             interaction: Interaction::Independent,
             seed: 0,

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use device_memory::{AMPLE, DeviceMemory};
 use streamed_memory::{Host, Room, Runs};
 use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
 const THREADS: u32 = 40;
-const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counted: false };
+const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { dual: true, ..RAW };
-const COUNTED: Recording = Recording { dual: true, counted: true, ..RAW };
+const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RAW };
 /// How long lanes wait that are to lose nothing.
 const PATIENT: u64 = 60_000_000_000;
 

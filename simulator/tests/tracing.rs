@@ -5,6 +5,7 @@ mod device_memory;
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
 use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
 use warptrace_encode::native::Schedule;
+use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
@@ -14,8 +15,8 @@ use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 const THREADS: u32 = 40;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
-const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counted: false };
-const DUAL: Recording = Recording { codec: PREDICT, dual: true, counted: false };
+const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
+const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
 
 trace_points! {
     /// Trace points of the kernels here; their ids are used again and again.
@@ -362,7 +363,7 @@ fn a_pool_too_small_takes_several_rounds() {
 fn a_stream_of_many_chunks_may_wait_after_any_of_them() {
     let call = staircases(8);
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
-        let recording = Recording { codec, dual: true, counted: false };
+        let recording = Recording { codec, dual: true, counting: Counting::Never };
         let whole = record(&call, 1, AMPLE, recording, in_turn(1));
         let needed: u32 = whole.streams.iter().map(|stream| stream.account.chunks).sum();
         assert!(needed > 9, "{needed} chunks say little");
@@ -408,7 +409,7 @@ fn long_first_segments_hold_every_event_without_a_claim() {
 fn chunks_of_any_size_hold_every_event() {
     for bytes in [512, 1024, 4096, 16 << 10, 64 << 10] {
         for codec in [CodecSpec::Raw, ECL, PREDICT] {
-            let recording = Recording { codec, dual: true, counted: false };
+            let recording = Recording { codec, dual: true, counting: Counting::Never };
             let room = Room { chunk_bytes: bytes, chunks: (2 << 20) / bytes, ..AMPLE };
             let found = record(&staircases(25), 2, room, recording, in_turn(2));
             check_whole(&found, 4, |warp| expected_staircases(25, warp));
@@ -447,7 +448,7 @@ fn rings_have_the_end_of_each_warps_events() {
     let calls = [staircases(30), departures(60, 2), parted(150), loops(40)];
     let (mut some, mut none, mut longest) = (0, 0, 0);
     for call in &calls {
-        for recording in [RAW, DUAL, Recording { counted: true, ..DUAL }] {
+        for recording in [RAW, DUAL, Recording { counting: Counting::All, ..DUAL }] {
             let whole = record(call, 2, AMPLE, recording, in_turn(2));
             let mut fewer = 0;
             for entries in [16, 32, 64, 256, 1024, 4096] {
@@ -512,7 +513,7 @@ fn a_stream_that_fits_into_no_memory_to_be_merged_in_is_lost_and_counted() {
 fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
         for dual in [false, true] {
-            let recording = Recording { codec, dual, counted: true };
+            let recording = Recording { codec, dual, counting: Counting::All };
             let found = record(&loops(20), 2, AMPLE, recording, in_turn(2));
             let trace = Encoded { streams: found.streams[..4].to_vec(), ..found.clone() };
             check_whole(&trace, 4, |warp| expected_loops(20, warp));
@@ -531,13 +532,13 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
 #[test]
 fn a_run_may_be_longer_than_its_key_can_count() {
     for often in [65_534, 65_535, 65_536, 100_000] {
-        for (codec, dual, counted) in [
-            (PREDICT, false, false),
-            (PREDICT, true, true),
-            (CodecSpec::Raw, false, true),
-            (ECL, false, true),
+        for (codec, dual, counting) in [
+            (PREDICT, false, Counting::Never),
+            (PREDICT, true, Counting::All),
+            (CodecSpec::Raw, false, Counting::All),
+            (ECL, false, Counting::All),
         ] {
-            let recording = Recording { codec, dual, counted };
+            let recording = Recording { codec, dual, counting };
             let room =
                 Room { chunks: 20, chunk_bytes: 1 << 20, claimable: 1 << 20, merged: 1 << 20, ..AMPLE };
             let found = record(&long_runs(often), 1, room, recording, in_turn(1));
@@ -559,7 +560,7 @@ fn locations_have_sixteen_bits() {
         for (call, [some, others, all]) in
             [(low_locations(), [255, 256, 4097]), (high_locations(), [65_280, 65_534, 65_535])]
         {
-            let recording = Recording { codec, dual: true, counted: false };
+            let recording = Recording { codec, dual: true, counting: Counting::Never };
             let found = record(&call, 2, AMPLE, recording, in_turn(2));
             check_lanes(&found, 4, |lane, _| {
                 [if lane.is_multiple_of(3) { some } else { others }, all].repeat(9)
@@ -571,7 +572,7 @@ fn locations_have_sixteen_bits() {
 #[test]
 fn several_at_a_time_make_the_same_as_one_by_one() {
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
-        let recording = Recording { codec, dual: true, counted: false };
+        let recording = Recording { codec, dual: true, counting: Counting::Never };
         let mut memory = logged(&staircases(12), 20, AMPLE, recording, in_turn(20));
         let mut again = memory.clone();
         let one = memory.encode_natively(codec, Schedule::Sequential);

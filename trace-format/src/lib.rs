@@ -10,6 +10,7 @@
 pub mod chosen;
 pub mod chunk;
 pub mod codec;
+pub mod counting;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod file;
@@ -19,6 +20,7 @@ pub mod memory;
 pub mod pool;
 pub mod stream;
 
+pub use counting::Counting;
 pub use event::{Event, RAW_EVENT_BYTES};
 pub use location::{LocationKind, SourceLocation};
 pub use memory::{Memory, SliceMemory};

@@ -120,7 +120,9 @@ impl<L: Location> Drop for LoopTrace<L> {
 /// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::simt::host::{Site, in_launch, with_lane};
+    use warptrace_format::Counting;
+
+    use crate::simt::host::{Lane, Site, in_launch, with_lane};
     use crate::simt::{active_mask, ballot, located, rejoin, shuffle};
     use crate::trace::host::record;
 
@@ -138,7 +140,9 @@ mod host {
 
     impl Iterations {
         pub(super) fn new(located: bool) -> Self {
-            let counted = (!located || in_launch()) && with_lane(|lane| lane.recording()).counted;
+            let counting = |lane: &dyn Lane| lane.recording().counting;
+            // What loops do is known here when they have done it: recording each event says the same.
+            let counted = (!located || in_launch()) && with_lane(counting) == Counting::All;
             Self { counted, located, count: 0, site: None }
         }
 

@@ -85,6 +85,16 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
+/// Memory of a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// What it has, whoever uses it. For the simulator that is the host's, and 4 GiB where the system does
+    /// not tell.
+    pub total: u64,
+    /// What of it is free. The simulator offers the host's, but at most 8 GiB: others use that as well.
+    pub free: u64,
+}
+
 /// What a traced kernel asks, to record only what is chosen. Nothing, by default: then all of it is recorded.
 /// The code of a kernel depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -156,9 +166,8 @@ pub trait Device {
         Ok(self.resident_threads())
     }
 
-    /// Bytes of memory that the device has, whoever uses it. (The simulator answers the host's, and 4 GiB
-    /// where the system does not tell.)
-    fn memory(&self) -> u64;
+    /// Returns how much memory the device has, and how much of it is free.
+    fn memory(&self) -> DeviceMemory;
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///

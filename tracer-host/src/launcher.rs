@@ -132,3 +132,10 @@ impl<T: Pod> Buffer<T> {
         device.free(self.allocation)
     }
 }
+
+// SAFETY: the memory was written before anybody got the buffer; any bytes are a `Pod`.
+unsafe impl<T: Pod> warptrace_device::DeviceArray<T> for Buffer<T> {
+    fn global(&self) -> Global<T> {
+        self.global()
+    }
+}

@@ -20,27 +20,26 @@ mod live;
 mod packed;
 mod session;
 mod sim;
-mod size;
 mod threads;
-mod window;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{Bracket, Brackets, CudaDevice, MARKS_VARIABLE, traced_registers};
+pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
-    Allocation, Blocks, Choosing, Device, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+    Allocation, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
-    OpenRun, Patience, Policy, PoolMemory, Recorder, Reserved, Session, SessionError, SessionOptions,
-    Standing, Ticket, TracedProgram, Waits,
+    OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
-pub use size::{MemorySize, MemorySizeError};
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
-pub use window::{BlockChoice, NumberRange, Window, WindowError};
+pub use warptrace_spec::{
+    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, SpecError, Visits, Window,
+    WindowError,
+};

@@ -3,6 +3,7 @@
 mod support;
 
 use warptrace_device::{LocationKind, SourceLocation};
+use warptrace_format::Counting;
 use warptrace_macros::kernels;
 
 use support::{global, lanes, named};
@@ -149,7 +150,8 @@ fn positions_are_those_of_the_users_tokens() {
 fn every_lane_records_its_own_way() {
     let mut out = vec![0; 32];
     // SAFETY: an element for each lane.
-    let events = unsafe { support::record(&all::MODULE, &all::everything(global(&mut out), 4), true) };
+    let events =
+        unsafe { support::record(&all::MODULE, &all::everything(global(&mut out), 4), Counting::All) };
     let name = |id: u16| all::LOCATIONS[usize::from(id) - 1].name;
     // Lane 1: three rounds of `for`, one step of the walk, no class, a loop of three.
     let way: Vec<&str> = lanes(&events)[1].iter().map(|&id| name(id)).collect();
@@ -210,9 +212,9 @@ mod shapes {
 
 #[test]
 fn lanes_meet_where_the_source_says_whatever_its_layout() {
-    for counted in [false, true] {
+    for counting in [Counting::Never, Counting::All] {
         // SAFETY: the kernel touches no memory.
-        let events = unsafe { support::record(&shapes::MODULE, shapes::one_line(2).call(), counted) };
+        let events = unsafe { support::record(&shapes::MODULE, shapes::one_line(2).call(), counting) };
         let masks = |name: &str| named(&events, &shapes::MODULE, name);
         assert_eq!(masks("one_line: one line"), [u32::MAX], "all have met behind the first loop");
         assert_eq!(masks("one_line: met"), [u32::MAX], "and behind the second");

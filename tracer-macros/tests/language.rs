@@ -9,6 +9,7 @@
 mod support;
 
 use support::{global, lanes, named};
+use warptrace_format::Counting;
 use warptrace_macros::kernels;
 
 /// Compiles functions twice: traced, with a kernel that calls the last of them, and not.
@@ -160,12 +161,12 @@ unsafe impl warptrace_device::DeviceArray<u32> for Array<'_> {
 fn traced_functions_compute_the_same_and_lanes_meet_behind_them() {
     for seed in (0..320).step_by(32) {
         let mut ways = Vec::new();
-        for counted in [false, true] {
+        for counting in [Counting::Never, Counting::All] {
             let mut out = vec![0; 32];
             let array = Array(std::cell::RefCell::new(&mut out));
             let call = traced::run(&array, seed);
             // SAFETY: an element for each lane.
-            let events = unsafe { support::record(&traced::MODULE, call.call(), counted) };
+            let events = unsafe { support::record(&traced::MODULE, call.call(), counting) };
             let met = named(&events, &traced::MODULE, "run: met");
             assert_eq!(met, [u32::MAX], "seed {seed}");
             drop(call);

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let marked = mark(&text, &PointOptions { points, ..PointOptions::default() })?;
     let marking = started.elapsed();
-    let recording = Some(Recording { counted: true, dual: false });
+    let recording = Some(Recording::default());
     let started = Instant::now();
     let spliced = splice(&marked.text, &Options { recording, ..Options::default() })?;
     eprintln!(

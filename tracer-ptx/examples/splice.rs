@@ -1,6 +1,7 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses]
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
 //! [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{Options, Placement, Recording, splice};
 
@@ -13,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
+            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
                 .into(),
         );
     };
@@ -21,7 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let placement = [Placement::Registers, Placement::Shared, Placement::Local]
         .into_iter()
         .find(|placement| has(placement.name()));
-    let recording = Recording { counted: has("counted"), dual: has("dual") };
+    let counting = match (has("counted"), has("each")) {
+        (true, _) => Counting::All,
+        (_, true) => Counting::Never,
+        _ => Counting::Proven,
+    };
+    let recording = Recording { counting, dual: has("dual") };
     let options = Options {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::points::{PointError, PointOptions, Points, mark};
 use crate::splice::{Marker, Options, Recording, splice};
 use crate::{Body, Cfg, Edits, Module, Span, Statement, StatementKind, call_graph};
+use warptrace_format::Counting;
 
 /// A comment that [`check`] inserts.
 const MARK: &str = "\n/*warptrace-check*/\n";
@@ -89,7 +90,7 @@ fn check_points(text: &str, module: &Module<'_>, points: Points) {
     for point in &marked.points {
         assert!(point.parent < point.id && point.ptx_line > 0 && point.ptx_column > 0);
     }
-    let recording = Some(Recording { counted: true, dual: false });
+    let recording = Some(Recording { counting: Counting::All, dual: false });
     let options = Options { recording, ..Options::default() };
     match (splice(text, &options), splice(&marked.text, &options)) {
         (Ok(_), Ok(spliced)) => {

@@ -1,9 +1,12 @@
 //! PTX of nvcc, NVRTC, rustc, llc and numba: marked, spliced, and assembled where there is an assembler.
 
+mod hashes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use warptrace_build::Ptxas;
+use warptrace_format::Counting;
 use warptrace_ptx::points::{Marked, PointKind, PointOptions, Points, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_ptx::{Body, Module, StatementKind, fuzzing};
@@ -49,9 +52,9 @@ fn spliced(marked: &Marked, recording: Recording) -> String {
 }
 
 const RECORDINGS: [Recording; 3] = [
-    Recording { counted: false, dual: false },
-    Recording { counted: true, dual: false },
-    Recording { counted: true, dual: true },
+    Recording { counting: Counting::Never, dual: false },
+    Recording { counting: Counting::All, dual: false },
+    Recording { counting: Counting::All, dual: true },
 ];
 
 #[test]
@@ -91,6 +94,19 @@ fn how_many_points_compilers_make() {
     insta::with_settings!({ snapshot_path => "data/foreign", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("points", table.join("\n"));
     });
+}
+
+#[test]
+fn what_is_spliced_stays_the_same_text() {
+    let shim = include_str!("../../shim/tests/data/kernels.ptx").to_owned();
+    let texts: Vec<String> = texts().map(|(_, text, _)| text).chain([shim]).collect();
+    let lines = Points::ALL.into_iter().flat_map(|points| {
+        let marked: Vec<String> = texts.iter().map(|text| marked(text, points).text).collect();
+        let marked: Vec<&str> = marked.iter().map(String::as_str).collect();
+        hashes::of_spliced(points.name(), &marked)
+    });
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/foreign/hashes.txt");
+    hashes::check(&golden, &lines.collect::<Vec<_>>());
 }
 
 #[test]

@@ -79,6 +79,7 @@ pub use {
     error::Error,
     launch::LaunchConfig,
     trace::{Codec, Summary, Trace, TraceBuilder},
+    warptrace_format::Counting,
     warptrace_host as host,
     warptrace_host::Pod,
 };

@@ -8,9 +8,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
+use warptrace_format::Counting;
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Policy, Recorder, SessionOptions, Window};
+use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, Recorder, RecordingSpec, Window};
 
 use crate::shared::Shared;
 use crate::{Error, LaunchConfig};
@@ -43,7 +44,7 @@ impl Codec {
 pub struct TraceBuilder {
     shared: Rc<Shared>,
     path: PathBuf,
-    options: SessionOptions,
+    options: RecordingSpec,
 }
 
 impl fmt::Debug for TraceBuilder {
@@ -54,7 +55,7 @@ impl fmt::Debug for TraceBuilder {
 
 impl TraceBuilder {
     pub(crate) fn new(shared: Rc<Shared>, path: PathBuf) -> Self {
-        let options = SessionOptions { counted: true, ..SessionOptions::new(Codec::default().spec()) };
+        let options = RecordingSpec::default();
         Self { shared, path, options }
     }
 
@@ -67,13 +68,13 @@ impl TraceBuilder {
     /// Sets how many bytes of device memory the trace may take; 1 GiB, or a quarter of the device's memory if
     /// that is less, if not asked for.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.options.memory_bytes = Some(bytes);
+        self.options.memory = Some(MemorySize(bytes));
         self
     }
 
     /// Has warps wait for memory rather than lose events, each up to `stall` at a time.
     pub fn streamed(mut self, stall: Duration) -> Self {
-        self.options.policy = Policy::Stream { stall, open_runs: false };
+        (self.options.policy, self.options.stall_limit) = (Policy::Stream, Some(stall));
         self
     }
 
@@ -83,10 +84,10 @@ impl TraceBuilder {
         self
     }
 
-    /// Says whether plain loops count their iterations and record them where they end, which costs the kernel
-    /// less (`true` if not asked for), or record each as it begins.
-    pub fn counted(mut self, counted: bool) -> Self {
-        self.options.counted = counted;
+    /// Says which loops count their iterations and are recorded where they end, which costs the kernel less;
+    /// [`Counting::Proven`] if not asked for.
+    pub fn counting(mut self, counting: Counting) -> Self {
+        self.options.counting = counting;
         self
     }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{Launcher, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{Launcher, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 use warptrace_workloads::dmr::{self, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::generate::{self, Rmat, THESIS_WEIGHTS, random_weights, rmat};
@@ -115,7 +115,7 @@ fn record(
     run: impl FnOnce(&mut dyn Launcher) -> Outcome,
 ) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut device = SimDevice::new(SimOptions { seed: SEED, ..SimOptions::default() });
-    let options = SessionOptions { memory_bytes: Some(4 << 30), ..SessionOptions::new(CodecSpec::Raw) };
+    let options = RecordingSpec { memory: Some(MemorySize(4 << 30)), ..RecordingSpec::new(CodecSpec::Raw) };
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;

@@ -12,13 +12,12 @@ use std::error::Error;
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{
-    CudaDevice, DEVICE_PREDICT, Device, Launcher, Policy, Session, SessionOptions, SimDevice, SimOptions,
+    CudaDevice, DEVICE_PREDICT, Device, Launcher, MemorySize, Policy, RecordingSpec, Session, SimDevice,
+    SimOptions,
 };
 use warptrace_workloads::stress::{self, StressOptions};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
-
-const STREAM: Policy = Policy::Stream { stall: Policy::STALL, open_runs: false };
 
 /// Checks a trace, whose events are known; answers how many there are.
 fn verify(bytes: Vec<u8>) -> Outcome<u64> {
@@ -38,11 +37,11 @@ fn walk(launcher: &mut dyn Launcher, walks: u32) -> Outcome {
 
 /// Records two runs on a device.
 fn record(device: &mut dyn Device, walks: u32, policy: Policy) -> Outcome<u64> {
-    let options = SessionOptions {
+    let options = RecordingSpec {
         policy,
         dual: true,
-        memory_bytes: Some(256 << 20),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+        memory: Some(MemorySize(256 << 20)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     };
     let mut session = Session::start(device, &stress::PROGRAM.traced(), &options, Vec::new())?;
     for _ in 0..2 {
@@ -53,10 +52,10 @@ fn record(device: &mut dyn Device, walks: u32, policy: Policy) -> Outcome<u64> {
 
 /// Has sessions on all devices at the same time, and launches on them in turn.
 fn in_turn(devices: &mut [Box<dyn Device + Send>], policy: Policy) -> Outcome<Vec<u64>> {
-    let options = SessionOptions {
+    let options = RecordingSpec {
         policy,
-        memory_bytes: Some(256 << 20),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+        memory: Some(MemorySize(256 << 20)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     };
     let program = stress::PROGRAM.traced();
     let mut sessions = Vec::new();
@@ -88,7 +87,7 @@ fn main() -> Outcome {
     for device in &devices {
         println!("{}", device.info().name);
     }
-    for policy in [Policy::Stop, STREAM] {
+    for policy in [Policy::Stop, Policy::Stream] {
         println!("{policy:?}, in turn: {:?} events, no problem found", in_turn(&mut devices, policy)?);
         let at_once = std::thread::scope(|scope| {
             let threads: Vec<_> = (devices.iter_mut().zip(1..))

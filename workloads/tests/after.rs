@@ -11,24 +11,25 @@ use programs::simulator;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::chosen::After;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_PREDICT, LaunchReport, Policy, Session, SessionOptions, Window};
+use warptrace_host::{
+    DEVICE_PREDICT, LaunchReport, MemorySize, Policy, RecordingSpec, Session, Visits, Window,
+};
 use warptrace_kernels::stress::at;
 use warptrace_workloads::stress::{self, StressOptions};
 
 const OPTIONS: StressOptions = StressOptions::new(200, 6);
-const POLICIES: [Policy; 3] =
-    [Policy::Stop, Policy::Ring, Policy::Stream { stall: Policy::STALL, open_runs: false }];
+const POLICIES: [Policy; 3] = [Policy::Stop, Policy::Ring, Policy::Stream];
 
 /// Location and mask of a lane's events.
 type Way = Vec<(u16, u32)>;
 
 fn record(policy: Policy, dual: bool, after: Option<After>) -> (TraceFile, LaunchReport) {
-    let options = SessionOptions {
+    let options = RecordingSpec {
         policy,
         dual,
-        window: Window { after, ..Window::default() },
-        memory_bytes: Some(64 << 20),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+        window: Window { after: after.map(Visits::from), ..Window::default() },
+        memory: Some(MemorySize(64 << 20)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     };
     let mut device = simulator(0);
     let mut session = Session::start(&mut device, &stress::PROGRAM.traced(), &options, Vec::new()).unwrap();

@@ -1,14 +1,15 @@
 //! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use warptrace_host::{DEVICE_ECL, Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{DEVICE_ECL, RecordingSpec, Session, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::fractal::{self, FractalOptions};
 
+use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 
-fn record(options: &FractalOptions, codec: CodecSpec, dual: bool, counted: bool) -> Vec<u32> {
+fn record(options: &FractalOptions, codec: CodecSpec, dual: bool, counting: Counting) -> Vec<u32> {
     let mut device = SimDevice::new(SimOptions::default());
-    let settings = SessionOptions { dual, counted, ..SessionOptions::new(codec) };
+    let settings = RecordingSpec { dual, counting, ..RecordingSpec::new(codec) };
     let mut session = Session::start(&mut device, &fractal::PROGRAM.traced(), &settings, Vec::new()).unwrap();
     let outcome = fractal::run(&mut session, options).unwrap();
     let (_, _, report) = session.finish().unwrap();
@@ -26,15 +27,15 @@ fn the_picture_is_the_references_traced_and_untraced() {
     let untraced = fractal::run(&mut Untraced(&mut device), &options).unwrap();
     assert_eq!(untraced.image, expected);
     let predict = CodecSpec::Predict(PredictParams::DEFAULT);
-    for (codec, dual, counted) in [
-        (CodecSpec::Raw, false, false),
-        (CodecSpec::Ecl(DEVICE_ECL), false, false),
-        (CodecSpec::Ecl(DEVICE_ECL), true, false),
-        (predict, false, false),
-        (predict, false, true),
-        (predict, true, true),
+    for (codec, dual, counting) in [
+        (CodecSpec::Raw, false, Counting::Never),
+        (CodecSpec::Ecl(DEVICE_ECL), false, Counting::Never),
+        (CodecSpec::Ecl(DEVICE_ECL), true, Counting::Never),
+        (predict, false, Counting::Never),
+        (predict, false, Counting::All),
+        (predict, true, Counting::All),
     ] {
-        let picture = record(&options, codec, dual, counted);
-        assert_eq!(picture, expected, "{codec:?}, dual {dual}, counted {counted}");
+        let picture = record(&options, codec, dual, counting);
+        assert_eq!(picture, expected, "{codec:?}, dual {dual}, {counting:?}");
     }
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use warptrace_decoder::TraceFile;
 use warptrace_device::KernelCall;
+use warptrace_format::Counting as Loops;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
-    Allocation, Choosing, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, Encoded, FlattenJob, LaunchShape,
-    LaunchTime, Launcher, LiveMemory, Placement, Policy, Recording, Serve, Session, SessionError,
-    SessionOptions, SimDevice, SimOptions, Streaming, Tracing, Untraced,
+    Allocation, Choosing, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, DeviceMemory, Encoded, FlattenJob,
+    LaunchShape, LaunchTime, Launcher, LiveMemory, MemorySize, Placement, Policy, Recording, RecordingSpec,
+    Serve, Session, SessionError, SimDevice, SimOptions, Streaming, Tracing, Untraced,
 };
 use warptrace_workloads::dmr::{self, DmrError, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
@@ -50,7 +51,7 @@ impl Device for Counting {
         self.device.multiprocessors()
     }
 
-    fn memory(&self) -> u64 {
+    fn memory(&self) -> DeviceMemory {
         self.device.memory()
     }
 
@@ -248,14 +249,15 @@ fn record_file(
     limit: u64,
     threads: Option<usize>,
 ) -> Result<(TraceFile, u64), WorkloadError> {
-    let Recording { codec, dual, counted } = recording;
+    let Recording { codec, dual, counting } = recording;
     let what = || format!("{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
     let mut device = Counting::new(threads);
     run(&mut Untraced(&mut device))?;
     let untraced = std::mem::take(&mut device.peak);
 
-    let options =
-        SessionOptions { dual, counted, policy, memory_bytes: Some(limit), ..SessionOptions::new(codec) };
+    let stall_limit = (policy == Policy::Stream).then_some(STALL);
+    let memory = Some(MemorySize(limit));
+    let options = RecordingSpec { dual, counting, policy, stall_limit, memory, ..RecordingSpec::new(codec) };
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;
@@ -287,13 +289,13 @@ fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
 }
 
 /// Warps wait for as long as it takes.
-const STREAM: Policy = Policy::Stream { stall: Duration::from_secs(600), open_runs: false };
+const STALL: Duration = Duration::from_secs(600);
 
 const RECORDINGS: [Recording; 4] = [
-    Recording { codec: CodecSpec::Raw, dual: false, counted: false },
-    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counted: false },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counted: false },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counted: true },
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Loops::Never },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Loops::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counting: Loops::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counting: Loops::All },
 ];
 
 #[test]
@@ -301,7 +303,7 @@ fn no_program_takes_more_than_the_limit() {
     for (program, run) in programs() {
         for (number, limit) in [64 << 20, 256 << 20, 1 << 30].into_iter().enumerate() {
             for recording in [RECORDINGS[number], RECORDINGS[3]] {
-                for policy in [Policy::Stop, Policy::Ring, STREAM] {
+                for policy in [Policy::Stop, Policy::Ring, Policy::Stream] {
                     let lost = record(program, &run, recording, policy, limit).unwrap();
                     assert_eq!(lost, 0, "{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
                 }
@@ -337,7 +339,7 @@ fn with_little_memory_nothing_is_lost_where_warps_wait() {
     let (mut refused, mut whole) = (0, 0);
     for (program, run) in programs() {
         for (number, limit) in [100_000, 1 << 20, 3 << 20].into_iter().enumerate() {
-            match record(program, &run, RECORDINGS[number], STREAM, limit) {
+            match record(program, &run, RECORDINGS[number], Policy::Stream, limit) {
                 Ok(lost) => {
                     assert_eq!(lost, 0, "{}, {limit} bytes", program.name);
                     whole += 1;

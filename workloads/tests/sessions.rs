@@ -9,22 +9,21 @@ use programs::simulator;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{
-    DEVICE_ECL, DEVICE_PREDICT, Device, Launcher, Policy, Session, SessionOptions, Untraced,
+    DEVICE_ECL, DEVICE_PREDICT, Device, Launcher, MemorySize, Policy, RecordingSpec, Session, Untraced,
 };
 use warptrace_workloads::fault::{self, Fault, FaultOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::stress::{self, StressOptions};
 use warptrace_workloads::{ProgramInfo, WorkloadError};
 
-const STREAM: Policy = Policy::Stream { stall: Policy::STALL, open_runs: false };
 const PREDICT: CodecSpec = CodecSpec::Predict(DEVICE_PREDICT);
 
 /// The ways to record, of which each takes other parts of a session.
 const WAYS: [(Policy, CodecSpec, bool); 5] = [
     (Policy::Stop, PREDICT, true),
-    (STREAM, PREDICT, true),
+    (Policy::Stream, PREDICT, true),
     (Policy::Ring, PREDICT, false),
-    (STREAM, CodecSpec::Raw, false),
+    (Policy::Stream, CodecSpec::Raw, false),
     (Policy::Stop, CodecSpec::Ecl(DEVICE_ECL), false),
 ];
 
@@ -59,8 +58,8 @@ impl Program {
     }
 }
 
-fn options((policy, codec, dual): (Policy, CodecSpec, bool)) -> SessionOptions {
-    SessionOptions { policy, dual, memory_bytes: Some(48 << 20), ..SessionOptions::new(codec) }
+fn options((policy, codec, dual): (Policy, CodecSpec, bool)) -> RecordingSpec {
+    RecordingSpec { policy, dual, memory: Some(MemorySize(48 << 20)), ..RecordingSpec::new(codec) }
 }
 
 /// An event: launch, warp, track, location and mask.

@@ -6,9 +6,6 @@ use anyhow::Context;
 
 use crate::{process, setup, workspace};
 
-const WIDTH: &str = "512";
-const DEPTH: &str = "256";
-
 /// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     // Without a device compiler the simulator still runs, and setup has said so.
@@ -20,39 +17,27 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let tool = target.join("release").join(format!("warptrace{}", std::env::consts::EXE_SUFFIX));
     let folder = target.join("demo");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let (trace, picture) = (folder.join("fractal.wtrc"), folder.join("fractal.png"));
+    let trace = folder.join("demo.wtrc");
     let (tool_shown, trace_shown) = (workspace::shown(&tool), workspace::shown(&trace));
 
     let call = |arguments: &[&str]| {
         println!("\n$ {tool_shown} {}", arguments.join(" "));
         process::run(Command::new(&tool).args(arguments).current_dir(workspace::root()))
     };
-    let picture_shown = workspace::shown(&picture);
-    call(&[
-        "record",
-        "fractal",
-        "--width",
-        WIDTH,
-        "--depth",
-        DEPTH,
-        "-o",
-        &trace_shown,
-        "--picture",
-        &picture_shown,
-    ])?;
+    call(&["demo", "-o", &trace_shown])?;
     call(&["verify", &trace_shown])?;
     call(&["info", &trace_shown])?;
     call(&["top", &trace_shown])?;
 
     println!(
-        "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown},\n\
-         and what the kernel drew in {picture_shown}.\n\nWhat next:"
+        "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown}.\n\nWhat next:"
     );
     for (command, what) in [
         // Pixels at the edge of the set, whose lanes leave the loop one after the other.
         (format!("{tool_shown} decode {trace_shown} --block 200 --warp 2"), "what one warp did"),
         (format!("{tool_shown} decode {trace_shown} --format csv | head"), "the same for a program to read"),
-        (format!("{tool_shown} record --help"), "what can be recorded, and how"),
+        (format!("{tool_shown} demo --help"), "what can be recorded, and how"),
+        (format!("{tool_shown} new my-kernels"), "a package for a kernel of your own"),
         ("cargo xtask test".to_owned(), "what CI runs"),
     ] {
         println!("  {what}:\n      {command}");

@@ -50,10 +50,10 @@ enum Chore {
     Miri,
     /// Run the fuzz targets (nightly Rust and cargo-fuzz)
     Fuzz(fuzz::Options),
-    /// Measure; arguments go to the evaluation: `cargo xtask bench --help`
+    /// Measure; arguments go to `warptrace-bench bench`
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
-    /// Check the tracer on a GPU; arguments go to the evaluation
+    /// Check the tracer on a GPU; arguments go to `warptrace-bench check`
     #[command(disable_help_flag = true)]
     GpuTest(Forwarded),
 }

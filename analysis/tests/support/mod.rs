@@ -9,15 +9,14 @@ use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
-use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, TracedProgram};
+use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, TracedProgram};
 
 pub const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 
 /// Records what `run` launches on the simulator.
 pub fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> TraceFile {
     let mut device = SimDevice::new(SimOptions::default());
-    let mut session =
-        Session::start(&mut device, program, &SessionOptions::new(PREDICT), Vec::new()).unwrap();
+    let mut session = Session::start(&mut device, program, &RecordingSpec::new(PREDICT), Vec::new()).unwrap();
     run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();
     assert_eq!(report.lost, 0);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use warptrace_analysis::Selection;
 
-use super::numbers::parse_block;
+use warptrace_cli::numbers::parse_block;
 
 /// What to look at.
 #[derive(Debug, Args)]

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use warptrace_format::codec::CodecSpec;
 use warptrace_host::MemorySize;
-
-use super::recording::Codec;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -33,8 +32,8 @@ pub(crate) struct Run {
     pub(crate) launches: Option<u64>,
 
     /// How kernels write their events
-    #[arg(long, value_enum, default_value = "predict")]
-    pub(crate) codec: Codec,
+    #[arg(long, default_value = "predict")]
+    pub(crate) codec: CodecSpec,
 
     /// Device memory that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
     /// [default: an eighth of what is free at the first launch, at most 16GiB]

@@ -12,8 +12,7 @@ use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
 use crate::arguments::{self, Format};
-use crate::output::count;
-use crate::progress;
+use crate::output::{self, count};
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
@@ -111,7 +110,7 @@ fn print(
 ) -> anyhow::Result<()> {
     let total: u64 = launches.iter().map(|(info, _)| trace.totals(info.number(), command.track).events).sum();
     // Only where the events do not go to the same terminal.
-    let bar = command.output.is_some().then(|| progress::events("decoding", total));
+    let bar = command.output.is_some().then(|| output::progress_bar("decoding", "events", total));
     match command.format {
         Format::Csv => {
             writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why")?;

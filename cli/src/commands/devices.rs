@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use warptrace_host::CudaDevice;
-use warptrace_workloads::PTX;
 
+use crate::demo;
 use crate::output::say;
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
@@ -23,7 +23,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Err(error) => say!("no GPU: {error}")?,
     }
     say!("sim     the simulator, on {} threads of this machine", std::thread::available_parallelism()?)?;
-    if PTX.is_empty() {
+    if demo::PTX.is_empty() {
         say!("\nThis binary carries no GPU code: run `cargo xtask setup` and build again.")?;
     }
     Ok(ExitCode::SUCCESS)

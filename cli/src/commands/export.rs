@@ -10,8 +10,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_exports::{ExportError, Source, Weight, timeline};
 
 use crate::arguments::{Export, ExportFormat, SampleWeight};
-use crate::output::{bytes, count, say};
-use crate::progress;
+use crate::output::{self, bytes, count, say};
 use crate::whole_file::{Output, written};
 
 /// Slices from which on tools that draw timelines take long, or fail.
@@ -34,7 +33,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     let cannot = || format!("cannot export {}", path.display());
     let source = Source::new(&trace, command.selected.selection()).with_context(cannot)?;
     warn(&source);
-    let bar = progress::events("exporting", source.launch_events());
+    let bar = output::progress_bar("exporting", "events", source.launch_events());
     let moved = bar.clone();
     let source = source.with_progress(move |events| moved.inc(events));
     let said = write(command, &source).with_context(cannot)?;

@@ -5,12 +5,10 @@ pub(crate) mod decode;
 pub(crate) mod devices;
 pub(crate) mod export;
 pub(crate) mod info;
-mod interrupt;
 pub(crate) mod manual;
 pub(crate) mod new;
 #[cfg(feature = "query")]
 pub(crate) mod query;
-pub(crate) mod record;
 pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod run;

@@ -28,7 +28,9 @@ const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CA
 
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!("`run` is for Linux on x86-64: elsewhere, trace kernels of your own with `record`");
+        bail!(
+            "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
+        );
     }
     let shim = find_shim(command.shim.as_deref())?;
     let report =
@@ -103,7 +105,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env("WARPTRACE_RUN_FILE", output)
         .env("WARPTRACE_RUN_REPORT", report)
         .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
-        .env("WARPTRACE_RUN_CODEC", word(command.codec.to_possible_value()))
+        .env("WARPTRACE_RUN_CODEC", command.codec.to_string())
         .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
         .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
         .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })

@@ -142,7 +142,7 @@ fn what_is_missing_is_counted_as_duckdb_does() {
 
     let folder = Folder::new();
     let failed =
-        ["--threads", "128", "--turns", "3", "--culprit", "37", "--policy", "stream", "--pool", "host"];
+        ["--threads", "128", "--turns", "3", "--culprit", "37", "--policy", "stream", "--post-mortem"];
     let failed = record(&folder, "fault", &failed, 1);
     let Some(exact) = duckdb(&folder, &failed, None) else { return };
     assert!(exact["losses"]["unfinished_warps"].as_u64() > Some(0), "{}", exact["losses"]);

@@ -202,9 +202,7 @@ fn a_file_gets_the_same_bytes_as_standard_output() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::new();
-    let path = folder.at("a.wtrc");
-    let size = ["--width", "128", "--depth", "20"];
-    let (code, ..) = run(&[&["record", "fractal", "--device", "sim", "-o", text(&path)], &size[..]].concat());
+    let (path, (code, ..)) = folder.record_program("fractal", "a.wtrc", &["--width", "128", "--depth", "20"]);
     assert_eq!(code, 0);
     let printed = run(&["decode", text(&path), "--format", "jsonl"]).1;
     assert!(printed.len() > 1 << 17, "more than a pipe holds, so that the tool meets the closed end");

@@ -3,22 +3,9 @@
 use crate::support::{Folder, run, text};
 
 /// Records a kernel of which thread 37 traps.
-fn record(path: &str, how: &[&str]) -> (i32, String) {
-    let arguments = [
-        "record",
-        "fault",
-        "--device",
-        "sim",
-        "-o",
-        path,
-        "--threads",
-        "64",
-        "--turns",
-        "3",
-        "--culprit",
-        "37",
-    ];
-    let (code, _, error) = run(&[&arguments, how].concat());
+fn record(folder: &Folder, how: &[&str]) -> (i32, String) {
+    let program = ["--threads", "64", "--turns", "3", "--culprit", "37"];
+    let (_, (code, _, error)) = folder.record_program("fault", "trace", &[&program, how].concat());
     (code, error)
 }
 
@@ -26,7 +13,7 @@ fn record(path: &str, how: &[&str]) -> (i32, String) {
 fn in_the_hosts_memory_everything_is_there() {
     let folder = Folder::new();
     let path = folder.at("trace");
-    let (code, error) = record(text(&path), &["--policy", "stream", "--pool", "host"]);
+    let (code, error) = record(&folder, &["--policy", "stream", "--post-mortem"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
     let (_, decoded, _) = run(&["decode", text(&path), "--warp", "1"]);
@@ -43,8 +30,7 @@ fn in_the_hosts_memory_everything_is_there() {
 #[test]
 fn what_the_simulator_cannot_do_is_said() {
     let folder = Folder::new();
-    let path = folder.at("trace");
-    let (code, error) = record(text(&path), &["--how", "stray"]);
+    let (code, error) = record(&folder, &["--how", "stray"]);
     assert_eq!(code, 1);
     assert!(error.contains("the simulator does not guard its memory"), "{error}");
 }
@@ -52,10 +38,9 @@ fn what_the_simulator_cannot_do_is_said() {
 #[test]
 fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
     let folder = Folder::new();
-    let path = folder.at("trace");
-    let (code, error) = record(text(&path), &["--pool", "host"]);
+    let (code, error) = record(&folder, &["--post-mortem"]);
     assert_eq!(code, 1);
-    assert!(error.contains("use it with --policy stream"), "{error}");
-    let (code, error) = record(text(&path), &["--how", "nothing"]);
+    assert!(error.contains("choose the policy `stream` as well"), "{error}");
+    let (code, error) = record(&folder, &["--how", "nothing"]);
     assert_eq!((code, error.as_str()), (0, ""));
 }

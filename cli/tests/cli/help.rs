@@ -2,18 +2,9 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 29] = [
+pub(crate) const COMMANDS: [&[&str]; 20] = [
     &[],
-    &["record"],
-    &["record", "fractal"],
-    &["record", "nbody"],
-    &["record", "mis"],
-    &["record", "mst"],
-    &["record", "dmr"],
-    &["record", "matmul"],
-    &["record", "triad"],
-    &["record", "fault"],
-    &["record", "stress"],
+    &["demo"],
     &["run"],
     &["info"],
     &["top"],
@@ -76,7 +67,7 @@ fn every_option_is_explained() {
 fn the_first_page_names_commands_first_steps_and_exit_codes() {
     let output = run(&["--help"]).1;
     for part in [
-        "record",
+        "demo",
         "info",
         "top",
         "diff",
@@ -94,8 +85,8 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
     assert_eq!(
         codes,
         "0 done; 1 could not do it; 2 bad arguments; \
-         3 the trace is incomplete or damaged (`verify` found it so, or `record` lost events or was interrupted \
-         in a kernel); 4 `diff --fail-above` found more change."
+         3 the trace is incomplete or damaged (`verify` found it so, or `demo` lost events or was interrupted in \
+         a kernel); 4 `diff --fail-above` found more change."
     );
     let (code, output, _) = run(&["--version"]);
     assert_eq!(code, 0);

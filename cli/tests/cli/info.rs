@@ -25,9 +25,9 @@ fn codecs_are_named_with_their_parameters() {
         lines.collect::<Vec<String>>()
     };
     assert_eq!(track(&["--codec", "raw"]), ["0      raw: six bytes an event"]);
-    assert_eq!(track(&["--codec", "predict", "--predict", "4"]), ["0      predict: 16 slots"]);
+    assert_eq!(track(&["--codec", "predict:4"]), ["0      predict: 16 slots"]);
     assert_eq!(
-        track(&["--ecl", "6,3,7", "--dual"]),
+        track(&["--codec", "ecl:6,3,7", "--dual"]),
         ["0      ecl: 6 bits of hash, shift 3, window of 128 B", "1      raw: six bytes an event"]
     );
 }

@@ -1,33 +1,34 @@
 //! Recordings that are ended from outside while a kernel runs.
 #![cfg(unix)]
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
 use crate::support::{Folder, run, text};
 
-/// Starts to record a kernel that takes long, and waits until there is something of it in the file.
-fn start(path: &Path) -> Child {
-    let arguments = ["record", "stress", "--walks", "65536", "--rounds", "64", "--device", "sim"];
+/// Starts to record a kernel that takes long, sends the tool a signal as soon as there is something of the
+/// kernel in the trace, and writes to `path` what there is in the end.
+///
+/// The tool writes into a pipe, so that there is nothing to wait for but its bytes.
+fn interrupted(path: &Path, signal: &str) -> Output {
+    let pipe = path.with_extension("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
-        .args(arguments)
-        .args(["--codec", "predict", "--policy", "stream", "--memory", "24MiB", "-o", text(path)])
+        .args(["demo", "--width", "512", "--depth", "1000000", "--device", "sim", "-o", text(&pipe)])
+        .args(["--codec", "raw", "--zstd", "0", "--policy", "stream", "--memory", "64MiB"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let started = Instant::now();
-    while std::fs::metadata(path).map_or(0, |file| file.len()) < 200_000 {
-        assert!(started.elapsed() < Duration::from_secs(200), "nothing comes of the kernel");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child
-}
-
-fn signal(child: Child, name: &str) -> Output {
-    let kill = format!("kill -{name} {}", child.id());
+    let mut reader = File::open(&pipe).unwrap();
+    let mut trace = vec![0; 200_000];
+    reader.read_exact(&mut trace).expect("the kernel takes long");
+    let kill = format!("kill -{signal} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    reader.read_to_end(&mut trace).unwrap();
+    std::fs::write(path, trace).unwrap();
     child.wait_with_output().unwrap()
 }
 
@@ -36,11 +37,11 @@ fn an_interrupted_recording_says_where_warps_stand() {
     let folder = Folder::new();
     for name in ["INT", "TERM"] {
         let path = folder.at(name);
-        let output = signal(start(&path), name);
+        let output = interrupted(&path, name);
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{told}");
-        assert!(told.contains("interrupted: kernel `stress`, launch 0: "), "{told}");
-        assert!(told.contains("of 2,048 warps have not ended") && told.contains("last came past "), "{told}");
+        assert!(told.contains("interrupted: kernel `mandelbrot`, launch 0: "), "{told}");
+        assert!(told.contains("of 8,192 warps have not ended") && told.contains("last came past "), "{told}");
         let (code, verified, _) = run(&["verify", text(&path)]);
         assert_eq!(code, 3);
         assert!(verified.contains(", complete") && verified.contains("warps did not finish"), "{verified}");
@@ -50,13 +51,13 @@ fn an_interrupted_recording_says_where_warps_stand() {
         assert_eq!(info["losses"][0]["reason"], "died");
         let decoded = run(&["decode", text(&path)]).1;
         assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
-        assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
-        assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
+        assert!(decoded.ends_with("\nlaunch 0 of kernel `mandelbrot` was interrupted\n"));
+        assert!(verified.contains("launch 0 of kernel `mandelbrot` was interrupted"), "{verified}");
         shows_where_warps_stand(&told, &path);
     }
 }
 
-/// `top` says first how many warps have not ended and where they stand, as `record` told.
+/// `top` says first how many warps have not ended and where they stand, as the recording told.
 fn shows_where_warps_stand(told: &str, path: &Path) {
     let words: Vec<&str> = told.split_whitespace().collect();
     let of = words.iter().position(|word| *word == "of").unwrap();
@@ -64,7 +65,7 @@ fn shows_where_warps_stand(told: &str, path: &Path) {
     assert_eq!(code, 0);
     let lines: Vec<&str> = top.lines().collect();
     assert_eq!(lines[0], format!("INCOMPLETE trace: {} warps not finished", words[of - 1]), "{top}");
-    assert!(lines[2].starts_with("  ") && lines[2].contains(" of stress: "), "{top}");
+    assert!(lines[2].starts_with("  ") && lines[2].contains(" of mandelbrot: "), "{top}");
     let (code, output, _) = run(&["top", text(path), "--json"]);
     assert_eq!(code, 0);
     let found: serde_json::Value = serde_json::from_str(&output).unwrap();
@@ -80,14 +81,14 @@ fn shows_where_warps_stand(told: &str, path: &Path) {
         before.contains(lines[0]) && before.contains(&format!("<li>{}</li>", lines[2].trim())),
         "{before}"
     );
-    assert!(before.contains("launch 0 of kernel `stress` was interrupted"), "{before}");
+    assert!(before.contains("launch 0 of kernel `mandelbrot` was interrupted"), "{before}");
 }
 
 #[test]
 fn what_is_left_of_a_killed_recording_can_be_read() {
     let folder = Folder::new();
     let path = folder.at("killed");
-    let output = signal(start(&path), "KILL");
+    let output = interrupted(&path, "KILL");
     assert_eq!(output.status.code(), None);
     let (code, told, error) = run(&["info", text(&path)]);
     assert_eq!(code, 0, "{error}");

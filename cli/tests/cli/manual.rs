@@ -43,8 +43,7 @@ fn bash_completes_commands_options_and_values() {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
     assert_eq!(complete(&["warptrace", "ver"]), "verify");
-    assert_eq!(complete(&["warptrace", "record", "frac"]), "fractal");
-    assert_eq!(complete(&["warptrace", "record", "fractal", "--poli"]), "--policy");
+    assert_eq!(complete(&["warptrace", "demo", "--poli"]), "--policy");
 }
 
 #[test]
@@ -59,8 +58,8 @@ fn each_command_has_a_manual_page() {
         assert!(page.contains(".TH "), "{name}");
         assert!(page.contains(".SH OPTIONS"), "{name}");
     }
-    let record = std::fs::read_to_string(pages.join("warptrace-record-fractal.1")).unwrap();
-    assert!(record.contains("policy") && record.contains(".SH RECORDING"), "{record}");
+    let demo = std::fs::read_to_string(pages.join("warptrace-demo.1")).unwrap();
+    assert!(demo.contains("policy") && demo.contains(".SH RECORDING"), "{demo}");
 
     std::fs::write(folder.at("file"), "").unwrap();
     let (code, _, errors) = run(&["man", "-o", text(&folder.at("file/below"))]);

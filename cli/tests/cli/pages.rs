@@ -1,14 +1,13 @@
 //! Pages of the documentation show what the tool prints.
 //!
-//! In a block of `console`, each line `$ warptrace ...` is a command, and what follows is what it prints. A
-//! line
-//! `...` stands for any lines. Times are not compared, and neither is what a command prints of which nothing
+//! In a block of `console`, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and what follows
+//! is what it prints. A line `...` stands for any lines. Times are not compared, and neither is what a command prints of which nothing
 //! is shown. Recordings are made on the simulator.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Folder, tool};
+use crate::support::{Folder, bench, text, tool};
 
 /// The pages, and how many outputs each shows at least.
 const PAGES: [(&str, usize); 4] = [
@@ -18,8 +17,8 @@ const PAGES: [(&str, usize); 4] = [
     ("docs/users/answers-examples.md", 2),
 ];
 const BLOCK: &str = "```console\n";
-const COMMAND: &str = "$ warptrace ";
-/// Lines of `record` that have times.
+const COMMANDS: [&str; 2] = ["$ warptrace ", "$ warptrace-bench "];
+/// Lines of a recording that have times.
 const TIMES: [&str; 5] = ["kernels ", "encoding ", "copy ", "write ", "whole run "];
 
 /// What commands have printed. Pages show some of the same ones, and need each other's files.
@@ -29,7 +28,7 @@ struct Shell {
 }
 
 impl Shell {
-    /// Runs a line without its `$ warptrace`; answers what it prints on standard output.
+    /// Runs a line without its `$ `; returns what it prints on standard output.
     fn run(&mut self, line: &str) -> String {
         if let Some(printed) = self.printed.get(line) {
             return printed.clone();
@@ -40,15 +39,30 @@ impl Shell {
         };
         let mut arguments: Vec<&str> =
             command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
-        if command.starts_with("record ") && !command.contains("--device") {
+        if ["demo", "record"].contains(&arguments[1]) && !command.contains("--device") {
             // The pages were written without a GPU, and with the default limit of a large machine.
             arguments.extend(["--device", "sim", "--memory", "1GiB"]);
         }
-        let output = tool().current_dir(self.folder.at("")).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let printed = match arguments[0] {
+            "warptrace-bench" => {
+                // It runs in this process, whose folder is another.
+                let folder = text(&self.folder.at("")).to_owned();
+                let file = arguments.iter().position(|word| *word == "-o").unwrap() + 1;
+                let path = format!("{folder}{}", arguments[file]);
+                arguments[file] = &path;
+                let (code, printed, errors) = bench(&arguments[1..]);
+                assert_eq!(code, 0, "{line}: {errors}");
+                printed.replace(&folder, "")
+            }
+            _ => {
+                let output = tool().current_dir(self.folder.at("")).args(&arguments[1..]).output().unwrap();
+                assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+                String::from_utf8(output.stdout).unwrap()
+            }
+        };
         // Tables are padded to their width.
-        let printed: String = text.lines().take(head).map(|line| format!("{}\n", line.trim_end())).collect();
+        let printed: String =
+            printed.lines().take(head).map(|line| format!("{}\n", line.trim_end())).collect();
         self.printed.insert(line.to_owned(), printed.clone());
         printed
     }
@@ -78,7 +92,8 @@ fn shows(shown: &[&str], printed: &[&str]) -> bool {
 /// The command whose output is not what is shown, with what it prints, if that cannot be put into the page: a
 /// line `...` was chosen by a person.
 fn current(block: &str, shell: &mut Shell) -> Result<(String, usize), String> {
-    let (before, commands) = block.split_at(block.find(COMMAND).unwrap_or(block.len()));
+    let first = COMMANDS.iter().filter_map(|command| block.find(command)).min();
+    let (before, commands) = block.split_at(first.unwrap_or(block.len()));
     let (mut text, mut outputs) = (before.to_owned(), 0);
     for part in commands.split_inclusive('\n').fold(Vec::<String>::new(), |mut parts, line| {
         if line.starts_with("$ ") || parts.is_empty() {
@@ -90,7 +105,9 @@ fn current(block: &str, shell: &mut Shell) -> Result<(String, usize), String> {
         parts
     }) {
         let (command, shown) = part.split_once('\n').unwrap_or((&part, ""));
-        let Some(line) = command.strip_prefix(COMMAND) else {
+        let Some(line) =
+            command.strip_prefix("$ ").filter(|_| COMMANDS.iter().any(|is| command.starts_with(is)))
+        else {
             text += &part;
             continue;
         };

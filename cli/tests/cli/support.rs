@@ -1,5 +1,6 @@
 //! Running the tool, and a small trace to run it on.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -9,6 +10,9 @@ use tempfile::TempDir;
 
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
+
+/// Memory for a small trace, also on a small machine.
+const LITTLE: [&str; 2] = ["--memory", "64MiB"];
 
 /// Warps of the small trace.
 pub(crate) const WARPS: usize = 32;
@@ -23,6 +27,14 @@ pub(crate) fn tool() -> Command {
 /// Runs the tool; answers exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     answer(tool().args(arguments).output().unwrap())
+}
+
+/// Runs `warptrace-bench` in this process; returns the same.
+pub(crate) fn bench(arguments: &[&str]) -> (i32, String, String) {
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
+    let words = ["warptrace-bench"].iter().chain(arguments).map(OsString::from);
+    let code = warptrace_bench::run(words, &mut out, &mut errors);
+    (code.into(), String::from_utf8(out).unwrap(), String::from_utf8(errors).unwrap())
 }
 
 fn answer(output: Output) -> (i32, String, String) {
@@ -49,7 +61,15 @@ impl Folder {
         self.record_program("fractal", name, &[&SMALL[..], more].concat())
     }
 
-    /// Records a program with its arguments.
+    /// Records the tool's own kernel, a small picture.
+    pub(crate) fn demo(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
+        let path = self.at(name);
+        let arguments = [&["demo", "--device", "sim", "-o", text(&path)], &SMALL[..], &LITTLE, more].concat();
+        let answer = run(&arguments);
+        (path, answer)
+    }
+
+    /// Records a program of `warptrace-bench` with its arguments, in this process.
     pub(crate) fn record_program(
         &self,
         program: &str,
@@ -60,10 +80,9 @@ impl Folder {
         let mut arguments = vec!["record", program, "--device", "sim", "-o", text(&path)];
         arguments.extend(more);
         if !more.contains(&"--memory") {
-            // These tests need little, also on a small machine.
-            arguments.extend(["--memory", "64MiB"]);
+            arguments.extend(LITTLE);
         }
-        let answer = run(&arguments);
+        let answer = bench(&arguments);
         (path, answer)
     }
 

@@ -168,12 +168,8 @@ fn a_visit_that_cannot_be_is_refused() {
         (&["--after", ":3"], 2, "write a location and a count"),
         (&["--after", "NOWHERE:3"], 1, "the program has no location `NOWHERE`; it has "),
         (&["--after", "99:3"], 1, "the program has no location `99`"),
-        (&["--after", "1:3", "--counted"], 1, "leave counted loops and open runs out"),
-        (
-            &["--after", "1:3", "--policy", "stream", "--open-runs"],
-            1,
-            "leave counted loops and open runs out",
-        ),
+        (&["--after", "1:3", "--counted"], 1, "leave `counted` out"),
+        (&["--after", "1:3", "--policy", "stream", "--post-mortem"], 1, "leave `post-mortem` out"),
     ] {
         let (path, (code, _, errors)) = Folder::new().record("a.wtrc", more);
         assert_eq!(code, exit, "{more:?}: {errors}");

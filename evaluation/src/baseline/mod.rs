@@ -11,8 +11,8 @@ use warptrace_host::{Device, Untraced};
 use self::table::{Table, Timing};
 use crate::arguments;
 use crate::machine::{self, Machine};
+use crate::programs::{fractal, matmul, nbody};
 use crate::subject::Case;
-use crate::subjects::{fractal, matmul, nbody};
 use crate::table::seconds;
 
 /// Threads of a block, as the programs' defaults have them.

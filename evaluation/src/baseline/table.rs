@@ -124,7 +124,7 @@ impl Table {
         if *kind == "simulator" {
             text += "\n**Rust on the simulator: its times are not performance.**\n";
         }
-        text += "\nMade by `warptrace-evaluation baseline`: for each input first Rust, then CUDA C++ (`workloads/baseline`, \
+        text += "\nMade by `warptrace-bench baseline`: for each input first Rust, then CUDA C++ (`workloads/baseline`, \
                  compiled by nvcc), on the same device in the same run. Times are of all kernels of a run, between device \
                  events around each launch. Same work: both programs took the same number of steps in all.\n\n";
         text + &table.markdown()

@@ -21,9 +21,9 @@ use self::writer::{Measured, Writer};
 use crate::codecs::{Codec, RAW};
 use crate::machine::{self, Machine};
 use crate::memory;
-use crate::record::{Bench, Recorded, Times};
+use crate::programs::{self, Selection};
+use crate::runs::{Bench, Recorded, Times};
 use crate::subject::Case;
-use crate::subjects::{self, Selection};
 use crate::{arguments, codecs, progress, table};
 
 /// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are
@@ -37,7 +37,7 @@ const MAX_AVERAGED: u32 = 64;
 /// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let target = &arguments.target;
-    let cases = subjects::measured(&Selection::of(target))?;
+    let cases = programs::measured(&Selection::of(target))?;
     let codecs = codecs::chosen(&target.codecs)?;
     let out = &arguments.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     write_tables(out, &writer.rows)?;
     println!("\ntables     {} and {}", out.join("bench.csv").display(), out.join("bench.md").display());
     println!(
-        "pictures   warptrace-evaluation figures --csv {} --out {}",
+        "pictures   warptrace-bench figures --csv {} --out {}",
         out.join("bench.csv").display(),
         out.display()
     );

@@ -199,7 +199,7 @@ impl Measurements {
         if self.is_simulated() {
             text += "\n**From the simulator: sizes are real, times are not performance.**\n";
         }
-        text += "\nMade by `warptrace-evaluation bench`; every run is in `bench.csv`. What the columns mean, and how it was \
+        text += "\nMade by `warptrace-bench bench`; every run is in `bench.csv`. What the columns mean, and how it was \
                  measured, is in `docs/evaluation/method.md`.\n";
         text +=
             &format!("\n## Ratios beside the thesis's\n\n{}\n{}", self.ratios().markdown(), self.prefixes());

@@ -9,7 +9,7 @@ use super::row::{Kind, Row};
 use crate::codecs::UNTRACED;
 use crate::date;
 use crate::machine::Machine;
-use crate::record::Times;
+use crate::runs::Times;
 use crate::subject::Case;
 
 /// Writes lines and keeps them.

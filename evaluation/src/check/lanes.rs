@@ -12,7 +12,7 @@ use warptrace_format::file::LaunchInfo;
 use super::report::Report;
 use crate::codecs::Codec;
 use crate::machine;
-use crate::record::Bench;
+use crate::runs::Bench;
 use crate::subject::{Case, LaneReference};
 use crate::table::count;
 

@@ -11,16 +11,16 @@ use anyhow::Context;
 
 use self::report::Report;
 use crate::machine::Machine;
-use crate::record::Bench;
-use crate::subjects::{self, Selection};
+use crate::programs::{self, Selection};
+use crate::runs::Bench;
 use crate::{arguments, codecs, progress};
 
 /// Runs all checks; answers whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
     let selection = Selection::of(target);
-    let cases = subjects::measured(&selection)?;
-    let twins = subjects::twins(&selection);
+    let cases = programs::measured(&selection)?;
+    let twins = programs::twins(&selection);
     let codecs = codecs::chosen(&target.codecs)?;
     let mut bench = Bench::open(target)?;
     let machine = Machine::of(&*bench.device);

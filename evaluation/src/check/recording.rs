@@ -9,7 +9,7 @@ use warptrace_host::{LaunchReport, MemorySize};
 use super::lanes;
 use super::report::Report;
 use crate::codecs::Codec;
-use crate::record::{Bench, Recorded, needed_memory};
+use crate::runs::{Bench, Recorded, needed_memory};
 use crate::subject::{Case, RunResult, Subject};
 use crate::table::count;
 
@@ -397,7 +397,8 @@ mod tests {
         };
         let mut bench = Bench::open(&target).unwrap();
         let options = FractalOptions::new(32, 40);
-        let case = Case::new("faulty", "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
+        let case =
+            Case::new(&fractal::PROGRAM, "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
         let mut report = Report::new(deadline);
         check(&mut bench, &case, &codecs::chosen(&[]).unwrap(), &mut report).unwrap();
         assert_eq!(report.all_passed(), report.failures().is_empty());

@@ -67,7 +67,7 @@ impl Report {
 
     pub(super) fn markdown(&self, machine: &Machine) -> String {
         format!(
-            "# Checks on {}\n\n{}, driver {}. {}.\n\nMade by `warptrace-evaluation check`.\n\n{}",
+            "# Checks on {}\n\n{}, driver {}. {}.\n\nMade by `warptrace-bench check`.\n\n{}",
             machine.name,
             date::today(),
             machine.driver,

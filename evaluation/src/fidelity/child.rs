@@ -13,7 +13,7 @@ use warptrace_host::{
 
 use super::{MAX_LAUNCHES, modes};
 use crate::arguments::FidelityRun;
-use crate::{machine, record, subjects};
+use crate::{machine, programs, runs};
 
 /// The trace's name in the folder.
 pub(super) const TRACE: &str = "trace.wtrc";
@@ -64,7 +64,7 @@ impl Launcher for Noting<'_> {
 /// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a
 /// folder.
 pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
-    let cases = subjects::fidelity(&[])?;
+    let cases = programs::fidelity(&[])?;
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
     let case = cases.iter().find(|case| case.name() == arguments.subject);
     let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
         }
         Some(codec) => {
             let MemorySize(memory) = arguments.memory.unwrap_or(mode.memory);
-            let options = record::session_options(codec, mode.dual, memory);
+            let options = runs::session_options(codec, mode.dual, memory);
             let path = arguments.out.join(TRACE);
             let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
             let output = BufWriter::with_capacity(1 << 20, file);

@@ -32,13 +32,13 @@ mod tests {
 
     use super::*;
     use crate::codecs::CODECS;
-    use crate::record;
+    use crate::runs;
 
     #[test]
     fn counts_are_those_of_the_events_on_each_track() {
         let codec = CODECS.iter().find(|codec| codec.name == "predict").unwrap();
         let mut device = SimDevice::new(SimOptions::default());
-        let options = record::session_options(codec, true, 16 << 20);
+        let options = runs::session_options(codec, true, 16 << 20);
         let mut session =
             Session::start(&mut device, &fractal::PROGRAM.traced(), &options, Vec::new()).unwrap();
         fractal::run(&mut session, &FractalOptions::new(64, 64)).unwrap();

@@ -183,10 +183,10 @@ mod tests {
     use super::super::counts::tests::counts;
     use super::super::modes;
     use super::*;
-    use crate::subjects;
+    use crate::programs;
 
     fn mode(name: &str) -> Mode {
-        modes::named(&subjects::fidelity(&[]).unwrap()[0], name).unwrap()
+        modes::named(&programs::fidelity(&[]).unwrap()[0], name).unwrap()
     }
 
     fn recording(name: &str, traced: &Counts, decoded: &[&Counts]) -> Recording {

@@ -13,16 +13,16 @@ use anyhow::Context;
 use serde::Deserialize;
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{DEVICE_PREDICT, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{DEVICE_PREDICT, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 
 use super::MAX_LAUNCHES;
 use super::counts::{Counts, Passed, Point, union};
 use super::decoded;
 use super::known::reason;
 use crate::arguments::Masks;
+use crate::programs;
 use crate::progress;
 use crate::subject::Case;
-use crate::subjects;
 use crate::table::{Table, count, digits};
 
 /// The recording in whose rows the card's counts are looked up; the untraced counts are the same in all.
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Masks) -> anyhow::Result<bool> {
     for path in &arguments.against {
         card.read(path)?;
     }
-    let cases = subjects::fidelity(&arguments.programs)?;
+    let cases = programs::fidelity(&arguments.programs)?;
     let (mut compared, mut missing) = (Vec::new(), Vec::new());
     let bar = progress::steps(cases.len() as u64);
     for case in &cases {
@@ -150,9 +150,9 @@ fn simulate(case: &Case, arguments: &Masks) -> anyhow::Result<Counts> {
         ..SimOptions::default()
     };
     let mut device = SimDevice::new(options);
-    let options = SessionOptions {
-        memory_bytes: Some(MEMORY),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+    let options = RecordingSpec {
+        memory: Some(MemorySize(MEMORY)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     };
     let mut session = Session::start(&mut device, &subject.program().traced(), &options, Vec::new())?;
     let run = subject.run(&mut session)?;
@@ -250,7 +250,7 @@ fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &
         let _ = write!(pages, "\n### {} {}\n\n{}", case.program, case.input, table.markdown());
     }
     let mut text = format!(
-        "# Masks of the simulator\n\nCommit {}. Made by `warptrace-evaluation masks` from tables that `fidelity` wrote on a GPU.\n\n\
+        "# Masks of the simulator\n\nCommit {}. Made by `warptrace-bench masks` from tables that `fidelity` wrote on a GPU.\n\n\
          Events are warp executions of trace points. The card's are those that hardware counters saw in the untraced kernels; the simulator's are those of a trace, \
          made on the same input with the grid that a card of {} multiprocessors is given. *Lanes*: whether as many lanes came to each location.\n\n{}",
         arguments.commit,

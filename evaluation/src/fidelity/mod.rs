@@ -44,7 +44,7 @@ use self::rows::Rows;
 use crate::arguments::Fidelity;
 use crate::machine::{self, Machine};
 use crate::subject::Case;
-use crate::{progress, subjects, table};
+use crate::{programs, progress, table};
 
 /// Set for runs whose kernels are to be marked; devices read it.
 const MARKS: &str = "WARPTRACE_MARKS";
@@ -61,7 +61,7 @@ const MAX_MEMORY: MemorySize = MemorySize(64 << 30);
 
 /// Compares all programs and writes the tables; answers whether every trace is that of its kernel.
 pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
-    let cases = subjects::fidelity(&arguments.programs)?;
+    let cases = programs::fidelity(&arguments.programs)?;
     let machine = {
         // Closed again: the runs open it, one after the other.
         let device =

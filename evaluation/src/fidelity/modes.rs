@@ -1,5 +1,6 @@
 //! The ways to run a program whose counts are compared.
 
+use warptrace_format::Counting;
 use warptrace_host::MemorySize;
 
 use crate::codecs::{CODECS, Codec, MAIN, RAW, UNTRACED};
@@ -33,7 +34,7 @@ impl Mode {
 
     /// Whether loops are counted.
     pub(crate) fn is_counted(&self) -> bool {
-        self.codec.is_some_and(|codec| codec.counted)
+        self.codec.is_some_and(|codec| codec.recording.counting == Counting::All)
     }
 
     /// Tracks of its traces.
@@ -81,11 +82,11 @@ pub(crate) fn named(case: &Case, name: &str) -> anyhow::Result<Mode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects;
+    use crate::programs;
 
     #[test]
     fn every_way_is_found_by_its_name() {
-        for case in subjects::fidelity(&[]).unwrap() {
+        for case in programs::fidelity(&[]).unwrap() {
             let modes = recordings(&case);
             assert_eq!(modes.len(), if case.program == "stress" { 7 } else { 6 }, "{}", case.name());
             for mode in modes {
@@ -95,7 +96,7 @@ mod tests {
             }
             assert_eq!(named(&case, UNTRACED).unwrap().tracks(), 0);
         }
-        let case = &subjects::fidelity(&[]).unwrap()[0];
+        let case = &programs::fidelity(&[]).unwrap()[0];
         let error = named(case, "slow").unwrap_err().to_string();
         assert!(
             error.starts_with("there is no way to run called `slow`; there are `untraced`, `predict`"),

@@ -24,7 +24,7 @@ pub(super) struct Subject {
 /// All tables; `left_out` says what was not run.
 pub(super) fn markdown(subjects: &[Subject], left_out: &[String], machine: &Machine, commit: &str) -> String {
     let mut text = format!(
-        "# Fidelity\n\n{}; driver {}; commit {commit}; {}. Made by `warptrace-evaluation fidelity`.\n\n{HEAD}\n{}",
+        "# Fidelity\n\n{}; driver {}; commit {commit}; {}. Made by `warptrace-bench fidelity`.\n\n{HEAD}\n{}",
         machine.name,
         machine.driver,
         date::today(),
@@ -156,14 +156,14 @@ mod tests {
     use super::super::findings::Recording;
     use super::super::modes;
     use super::*;
-    use crate::subjects;
+    use crate::programs;
 
     fn machine() -> Machine {
         Machine { name: "a GPU".to_owned(), driver: "580".to_owned(), kind: "cuda" }
     }
 
     fn subject() -> Subject {
-        let case = &subjects::fidelity(&["mis".to_owned()]).unwrap()[0];
+        let case = &programs::fidelity(&["mis".to_owned()]).unwrap()[0];
         let (untraced, traced) = (counts(&[(1, 1000, 32_000)]), counts(&[(1, 1010, 32_000), (2, 1, 1)]));
         let mode = modes::named(case, "predict beside raw").unwrap();
         let decoded = vec![traced.clone(), untraced.clone()];

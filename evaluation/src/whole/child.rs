@@ -12,9 +12,9 @@ use warptrace_host::{Device, MemorySize};
 use super::way::Way;
 use crate::arguments::{self, Target};
 use crate::machine;
-use crate::record::{self, Recorded, Times, needed_memory};
+use crate::programs::{self, Selection};
+use crate::runs::{self, Recorded, Times, needed_memory};
 use crate::subject::{Run, Subject};
-use crate::subjects::{self, Selection};
 
 /// What one run of a program took and left. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,11 +112,11 @@ fn run_once(
     folder: &Path,
 ) -> anyhow::Result<Sample> {
     let Some(options) = way.options(memory) else {
-        let (run, times) = record::untraced(device, subject)?;
+        let (run, times) = runs::untraced(device, subject)?;
         return Ok(Sample::of(&run, &times));
     };
     let path = folder.join("trace.wtrc");
-    let sample = match record::traced(device, subject, &options, &path) {
+    let sample = match runs::traced(device, subject, &options, &path) {
         Ok(recorded) => Sample::recorded(&recorded)?,
         Err(error) => {
             let needed = Some(needed_memory(&error).ok_or(error)?);
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &arguments::WholeRun) -> anyhow::Result<()> {
     let ways = arguments.ways.iter().map(|way| Way::named(way)).collect::<anyhow::Result<Vec<_>>>()?;
     let Target { device, .. } = arguments.target;
     let selection = Selection::of(&arguments.target);
-    let cases = subjects::in_processes(arguments.kind, &selection)?;
+    let cases = programs::in_processes(arguments.kind, &selection)?;
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
     let case = cases.iter().find(|case| case.name() == arguments.subject);
     let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &arguments::WholeRun) -> anyhow::Result<()> {
     let mut device = machine::open(device)?;
     let device_s = started.elapsed().as_secs_f64();
     if arguments.warm {
-        record::untraced(&mut *device, &*subject)?;
+        runs::untraced(&mut *device, &*subject)?;
     }
     for (number, way) in ways.iter().enumerate() {
         if number > 0 && limit.is_some_and(|limit| began.elapsed() > limit) {

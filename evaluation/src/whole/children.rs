@@ -22,7 +22,8 @@ pub(super) struct Children {
 
 /// The most device memory that a recording may have.
 pub(super) fn most_memory(target: &Target, device: &dyn Device) -> u64 {
-    let usual = if machine::is_gpu(device) { device.memory() / 4 * 3 } else { device.memory() / 4 };
+    let usual =
+        if machine::is_gpu(device) { device.memory().free / 4 * 3 } else { device.memory().total / 4 };
     target.max_memory.map_or(usual, |MemorySize(bytes)| bytes)
 }
 

@@ -21,8 +21,8 @@ pub(crate) use self::policies::run as compare_policies;
 use self::way::Way;
 use crate::arguments::{Inputs, Whole};
 use crate::machine::{self, Machine};
+use crate::programs::{self, Selection};
 use crate::subject::Case;
-use crate::subjects::{self, Selection};
 use crate::{codecs, progress};
 
 /// Device memory of a session that is not told how much to take, at most.
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     // A session's own memory, unless that is more than what it may have.
     let first = (most < USUAL_MEMORY).then_some(MemorySize(most));
     let mut cases: Vec<CaseRuns> = Vec::new();
-    for case in subjects::in_processes(arguments.kind, &selection)? {
+    for case in programs::in_processes(arguments.kind, &selection)? {
         let new =
             |way: &Way| WayRuns { way: way.clone(), memory: first, samples: Vec::new(), left_out: None };
         cases.push(CaseRuns { case, measured: ways.iter().map(new).collect() });

@@ -10,7 +10,7 @@ use super::report::{Row, differing, rows, write_files};
 use super::{CaseRuns, Sample, Way, WayRuns};
 use crate::arguments::{Inputs, Policies};
 use crate::machine::{self, Machine};
-use crate::subjects::{self, Selection};
+use crate::programs::{self, Selection};
 use crate::table::{Table, count, digits, seconds};
 use crate::{codecs, date};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Policies) -> anyhow::Result<bool> {
     let names: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     let ways = Way::with_policies(if names.is_empty() { &USUAL } else { &names })?;
     let children = Children::new(Inputs::Policies, &arguments.target, true)?;
-    let cases = subjects::in_processes(Inputs::Policies, &Selection::of(&arguments.target))?;
+    let cases = programs::in_processes(Inputs::Policies, &Selection::of(&arguments.target))?;
     let limit = arguments.time_limit.map(Duration::from_secs);
     let (count, mut done) = (cases.len(), Vec::new());
     for (number, case) in cases.into_iter().enumerate() {
@@ -120,7 +120,7 @@ fn write(arguments: &Policies, machine: &Machine, cases: &[CaseRuns]) -> anyhow:
     let Policies { out, commit, memory, .. } = arguments;
     let mut text = format!(
         "# Policies compared\n\n{}; driver {}; commit {commit}; {}. Medians. {memory} of device memory for each recording.\n\n\
-         Made by `warptrace-evaluation policies`; every run is in `policies.json`, and what the columns mean in `docs/evaluation/method.md`.{}\n\n{}",
+         Made by `warptrace-bench policies`; every run is in `policies.json`, and what the columns mean in `docs/evaluation/method.md`.{}\n\n{}",
         machine.name,
         machine.driver,
         date::today(),

@@ -162,7 +162,7 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
     let Whole { out, commit, warm, .. } = arguments;
     let mut text = format!(
         "# Whole programs, each run in a process of its own\n\n{}; driver {}; commit {commit}; {}. Medians; a spread is the largest less the smallest, over the median.\n\n\
-         Made by `warptrace-evaluation whole`; every run is in `whole.json`, and what the columns mean in `docs/evaluation/method.md`.{}{}\n\n{}",
+         Made by `warptrace-bench whole`; every run is in `whole.json`, and what the columns mean in `docs/evaluation/method.md`.{}{}\n\n{}",
         machine.name,
         machine.driver,
         date::today(),

@@ -1,10 +1,10 @@
 //! Ways to run a program: untraced, or with a codec and a policy.
 
 use anyhow::Context;
-use warptrace_host::{MemorySize, Policy, SessionOptions};
+use warptrace_host::{MemorySize, Policy, RecordingSpec};
 
 use crate::codecs::{CODECS, Codec, UNTRACED};
-use crate::record;
+use crate::runs;
 
 /// One way to run a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,13 +14,6 @@ pub(super) struct Way {
     /// How it is recorded; `None`: not at all.
     traced: Option<(&'static Codec, Policy)>,
 }
-
-/// The names of the policies.
-const POLICIES: [(&str, Policy); 3] = [
-    ("stop", Policy::Stop),
-    ("stream", Policy::Stream { stall: Policy::STALL, open_runs: false }),
-    ("ring", Policy::Ring),
-];
 
 impl Way {
     /// The way of this name.
@@ -36,23 +29,17 @@ impl Way {
             format!("there is no codec `{codec}`; there are `{UNTRACED}` and the codecs `{names}`")
         })?;
         let policy = match policy {
-            None => codec.policy,
-            Some(policy) => {
-                let found = POLICIES.iter().find(|(name, _)| *name == policy).with_context(|| {
-                    let names = known(POLICIES.iter().map(|(name, _)| *name).collect());
-                    format!("there is no policy `{policy}`; the policies are `{names}`")
-                })?;
-                found.1
-            }
+            None => codec.recording.policy,
+            Some(policy) => policy.parse().map_err(anyhow::Error::msg)?,
         };
         Ok(Self { name: name.to_owned(), traced: Some((codec, policy)) })
     }
 
     /// Each codec with each policy, and before them untraced.
     pub(super) fn with_policies(codecs: &[&str]) -> anyhow::Result<Vec<Self>> {
-        let names = POLICIES
-            .iter()
-            .flat_map(|(policy, _)| codecs.iter().map(move |codec| format!("{codec} / {policy}")));
+        let names = Policy::ALL
+            .into_iter()
+            .flat_map(|policy| codecs.iter().map(move |codec| format!("{codec} / {policy}")));
         std::iter::once(UNTRACED.to_owned()).chain(names).map(|name| Self::named(&name)).collect()
     }
 
@@ -63,11 +50,11 @@ impl Way {
 
     /// The options of its recordings, if there are any; with the session's own device memory if `memory` is
     /// not given.
-    pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<SessionOptions> {
+    pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<RecordingSpec> {
         let (codec, policy) = self.traced?;
-        let mut options = record::session_options(codec, false, u64::MAX);
+        let mut options = runs::session_options(codec, false, u64::MAX);
         options.policy = policy;
-        options.memory_bytes = memory.map(|MemorySize(bytes)| bytes);
+        options.memory = memory;
         Some(options)
     }
 }
@@ -84,13 +71,13 @@ mod tests {
             [("raw", Policy::Stop), ("raw / ring", Policy::Ring), ("predict, ring", Policy::Ring)]
         {
             let options = Way::named(name).unwrap().options(Some(MemorySize(77))).unwrap();
-            assert_eq!((options.policy, options.memory_bytes), (policy, Some(77)), "{name}");
+            assert_eq!((options.policy, options.memory), (policy, Some(MemorySize(77))), "{name}");
         }
-        assert_eq!(Way::named("predict").unwrap().options(None).unwrap().memory_bytes, None);
+        assert_eq!(Way::named("predict").unwrap().options(None).unwrap().memory, None);
         let names: Vec<String> =
             Way::with_policies(&["raw", "ecl"]).unwrap().into_iter().map(|way| way.name).collect();
         let expected =
-            ["raw / stop", "ecl / stop", "raw / stream", "ecl / stream", "raw / ring", "ecl / ring"];
+            ["raw / stop", "ecl / stop", "raw / ring", "ecl / ring", "raw / stream", "ecl / stream"];
         assert_eq!((names[0].as_str(), &names[1..]), (UNTRACED, &expected.map(String::from)[..]));
     }
 
@@ -102,6 +89,6 @@ mod tests {
             "{error}"
         );
         let error = Way::named("raw / stall").unwrap_err().to_string();
-        assert_eq!(error, "there is no policy `stall`; the policies are `stop`, `stream`, `ring`");
+        assert_eq!(error, "there is no policy `stall`; the policies are `stop`, `ring`, `stream`");
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
-    MemorySize, Patience, Reserved, SessionError, SessionOptions,
+    MemorySize, Patience, RecordingSpec, Reserved, SessionError,
 };
 
 use super::{PATIENCE, Request};
@@ -21,10 +21,6 @@ use crate::inside::Inside;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
-/// Where nothing is said, a session takes this part of the memory that is free when it begins,
-const MEMORY_SHARE: u64 = 8;
-/// and at most this much.
-const MAX_MEMORY_BYTES: u64 = 16 << 30;
 /// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
@@ -88,12 +84,9 @@ impl Recorder {
     ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
         let ForeignDevice { device, brackets } = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
-        let mut options = SessionOptions::new(settings.codec);
-        options.counted = true;
+        let mut options = RecordingSpec::new(settings.codec);
         options.policy = settings.policy;
-        options.memory_bytes = settings
-            .memory
-            .or_else(|| driver::free_memory().map(|free| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES)));
+        options.memory = settings.memory;
         let arguments: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         options.properties.push(("program".to_owned(), arguments.join(" ")));

@@ -12,6 +12,8 @@ mod item;
 mod params;
 pub mod predict;
 pub mod raw;
+#[cfg(feature = "std")]
+mod text;
 
 #[cfg(feature = "std")]
 pub use buffered::{Decoder, decode_chunk, encode_stream};
@@ -29,6 +31,8 @@ pub use predict::{PredictParams, PredictState};
 #[cfg(feature = "std")]
 pub use raw::RawDecoder;
 pub use raw::RawState;
+#[cfg(feature = "std")]
+pub use text::CodecTextError;
 
 /// A codec with its parameters, as a file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

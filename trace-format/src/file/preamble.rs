@@ -79,7 +79,7 @@ fn hint(found: &[u8]) -> &'static str {
     if found.starts_with(b"\x89WTR") {
         return "line ends were translated: copy the file in binary mode";
     }
-    "is this the file that `warptrace record` wrote?"
+    "is this a file that warptrace wrote?"
 }
 
 #[cfg(test)]

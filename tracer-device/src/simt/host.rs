@@ -106,9 +106,9 @@ pub struct Recording {
     pub codec: warptrace_format::codec::CodecSpec,
     /// Whether track 1 records the same events raw.
     pub dual: bool,
-    /// Whether the iterations of a loop are counted and recorded at its end (see
-    /// [`trace_loop`](crate::trace_loop)).
-    pub counted: bool,
+    /// Which loops are counted and recorded at their end (see [`trace_loop`](crate::trace_loop)). On the
+    /// simulator none is proven.
+    pub counting: warptrace_format::Counting,
 }
 
 thread_local! {

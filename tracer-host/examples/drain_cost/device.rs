@@ -7,8 +7,8 @@ use warptrace_format::file::DeviceInfo;
 use warptrace_format::log::LoggedLaunch;
 use warptrace_format::pool::{Claims, PoolDescriptor};
 use warptrace_host::{
-    Allocation, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording,
-    Tracing,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
+    Recording, Tracing,
 };
 
 use crate::data::{Launch, Numbers};
@@ -98,8 +98,8 @@ impl Device for Replay {
         132
     }
 
-    fn memory(&self) -> u64 {
-        1 << 40
+    fn memory(&self) -> DeviceMemory {
+        DeviceMemory { total: 1 << 40, free: 1 << 40 }
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {

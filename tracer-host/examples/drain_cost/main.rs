@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use warptrace_device::KernelCall;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{Blocks, LaunchReport, LaunchShape, Session, SessionOptions, TracedProgram};
+use warptrace_host::{Blocks, LaunchReport, LaunchShape, MemorySize, RecordingSpec, Session, TracedProgram};
 
 use data::Launch;
 use device::Replay;
@@ -63,10 +63,9 @@ fn measure(name: &str, launches: &[Launch]) -> Outcome<()> {
 /// The report, the bytes of the file, and the time from the last launch's end to the end of the file, but
 /// without giving memory back.
 fn record(device: &mut Replay, launches: &[Launch]) -> Outcome<(LaunchReport, u64, Duration)> {
-    let mut options = SessionOptions::new(CodecSpec::Predict(PredictParams::DEFAULT));
-    options.tool = "drain_cost".to_owned();
+    let mut options = RecordingSpec::new(CodecSpec::Predict(PredictParams::DEFAULT));
     // There is none; it is as much as all chunks of a trace need.
-    options.memory_bytes = Some(256 << 30);
+    options.memory = Some(MemorySize(256 << 30));
     let program = TracedProgram { kernels: &[("k", "")], points: &[], modules: &[] };
     let output = std::io::BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     device.rewind();

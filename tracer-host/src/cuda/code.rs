@@ -10,7 +10,7 @@ use super::driver::{self, Called};
 use crate::{Choosing, DeviceError, LaunchShape, Recording};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
-/// kernels that are loaded. `warptrace-evaluation fidelity` sets it.
+/// kernels that are loaded. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
 /// The least that a traced kernel may have: a multiprocessor then holds 32 warps.
@@ -37,8 +37,8 @@ pub(super) struct Way {
 
 impl Way {
     pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
-        let Recording { counted, dual, .. } = recording;
-        let recording = splice::Recording { counted, dual };
+        let Recording { counting, dual, .. } = recording;
+        let recording = splice::Recording { counting, dual };
         Self { recording, placement, chooses, ring: false, streamed: false, open_runs: false }
     }
 

@@ -20,8 +20,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory, Placement,
-    Recording, Serve, Streaming, Tracing,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -75,8 +75,11 @@ impl Device for CudaDevice {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
-    fn memory(&self) -> u64 {
-        self.memory
+    fn memory(&self) -> DeviceMemory {
+        let total = self.memory;
+        // Where nobody can tell, an allocation will.
+        let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
+        DeviceMemory { total, free: free.map_or(total, |(free, _)| free as u64) }
     }
 
     fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {

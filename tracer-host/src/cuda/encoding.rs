@@ -18,8 +18,8 @@ use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, Recording};
 
-/// The kernels as PTX; empty if this was built without a device compiler.
-const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/encode.ptx"));
+/// The kernels that merge and encode, as PTX; empty if this was built without a device compiler.
+pub const ENCODER_PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/encode.ptx"));
 /// The same, assembled for some architectures.
 const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
 
@@ -51,7 +51,7 @@ impl Encoding {
     /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the
     /// driver compiles it.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
-        if PTX.is_empty() {
+        if ENCODER_PTX.is_empty() {
             return Err(DeviceError::NoDeviceCode);
         }
         // Code runs on its own architecture and on later ones of the same generation.
@@ -62,7 +62,7 @@ impl Encoding {
         let loaded = cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", image) }.ok());
         let module = match loaded {
             Some(module) => module,
-            None => driver::load_ptx("what merges and encodes", PTX)?,
+            None => driver::load_ptx("what merges and encodes", ENCODER_PTX)?,
         };
         let mut functions = HashMap::new();
         for kernel in KERNELS {

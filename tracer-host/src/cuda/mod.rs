@@ -26,6 +26,7 @@ use warptrace_format::pool::Claims;
 use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
+pub use self::encoding::ENCODER_PTX;
 use self::encoding::Encoding;
 pub use self::foreign::{Bracket, Brackets};
 use self::gather::Gather;

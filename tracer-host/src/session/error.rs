@@ -5,7 +5,7 @@ use std::time::Duration;
 use warptrace_format::file::{LaunchError, MetadataError};
 
 use crate::writer::WriteError;
-use crate::{DeviceError, MemorySize};
+use crate::{DeviceError, MemorySize, SpecError};
 
 /// A session cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -56,17 +56,9 @@ pub enum SessionError {
         /// The program's kernels.
         known: String,
     },
-    /// The window names a location that the program does not have.
-    #[error("no location of this program has the id {id}")]
-    NoSuchLocation {
-        /// The id.
-        id: u16,
-    },
-    /// Lanes cannot be recorded from a visit of a location on and so as well.
-    #[error(
-        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
-    )]
-    After,
+    /// The specification has a value that is none, or contradicts itself or the program.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// A launch needs more device memory than the session may take.
     #[error("{}", memory_problem(*streams, *needed, *limit))]
     Memory {
@@ -131,11 +123,6 @@ pub enum SessionError {
         /// The kernel.
         kernel: String,
     },
-    /// Logs in the host's memory that nobody empties.
-    #[error(
-        "logs in the host's memory are for recordings whose logs the host empties: use the policy `stream`, or the device's memory"
-    )]
-    HostPool,
     /// A recording of launches that nobody waits for has ended.
     #[error("the trace had ended: {reason}")]
     Ended {
@@ -173,7 +160,7 @@ fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
             };
             format!(
                 "{what} takes at least {mib} MiB of device memory, for accounts and the shortest logs; \
-                 the limit is {limit}: allow more (`--memory {mib}MiB`, `SessionOptions::memory_bytes`), or launch smaller grids"
+                 the limit is {limit}: allow more (`--memory {mib}MiB`, `TraceBuilder::memory`), or launch smaller grids"
             )
         }
         None => format!(

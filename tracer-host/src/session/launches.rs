@@ -18,9 +18,9 @@ use super::ledger::{Ledger, Reserved, Ticket};
 use super::pool::{Effort, Short};
 use super::recorder::{end, end_early};
 use super::worker::Worker;
-use super::{LaunchReport, Recorder, SessionError, SessionOptions, drain};
+use super::{LaunchReport, Recorder, SessionError, drain};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, LaunchShape};
+use crate::{Device, DeviceError, LaunchShape, RecordingSpec};
 
 /// When so many launches have not ended, those behind them are not asked for: a program may begin hundreds,
 /// and most end in the order in which they began.
@@ -108,10 +108,10 @@ impl<E: Ending> Launches<E> {
     /// As [`Recorder::start`]; also if logs are to be streamed.
     pub fn start<D: Device, W: Write + Send + 'static>(
         mut device: D,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<(Self, Drainer<D, W, E>), (SessionError, D)> {
-        let started = Recorder::start_with(&mut device, &[], Vec::new(), options, true, output);
+        let started = Recorder::start_with(&mut device, &[], Vec::new(), (spec, Vec::new()), true, output);
         let Recorder { ledger, worker, .. } = match started {
             Ok(recorder) => recorder,
             Err(error) => return Err((error, device)),
@@ -314,14 +314,15 @@ impl<E> State<E> {
         if let Some(reason) = &self.failed {
             return Err(SessionError::Ended { reason: reason.clone() });
         }
-        let describe =
-            |(at, (kernel, shape)): (u32, &(u32, LaunchShape))| self.ledger.describe(at, *kernel, shape);
-        let infos = (0..).zip(launches).map(describe).collect::<Result<Vec<_>, _>>()?;
+        let mut infos = Vec::with_capacity(launches.len());
+        for (kernel, shape) in launches {
+            infos.push(self.ledger.describe(&infos, *kernel, shape)?);
+        }
         Ok(self.ledger.reserve(infos, effort))
     }
 
     fn refusal(&self, launches: &[(u32, LaunchShape)]) -> SessionError {
-        let infos = launches.iter().map(|(kernel, shape)| self.ledger.describe(0, *kernel, shape));
+        let infos = launches.iter().map(|(kernel, shape)| self.ledger.describe(&[], *kernel, shape));
         let infos: Result<Vec<_>, _> = infos.collect();
         match (infos, &self.ledger.pool) {
             (Ok(infos), Some(pool)) => pool.refusal(&infos),

@@ -66,8 +66,9 @@ pub(super) struct Ledger {
     /// `None` if logs are streamed.
     pub(super) pool: Option<Pool>,
     news: News,
-    /// The number of the next launch.
+    /// The number of the next launch, and how many of each kernel are recorded.
     launches: u32,
+    recorded_of: Vec<u64>,
     tickets: u64,
     open: BTreeMap<Ticket, Open>,
     /// Launches that have ended and left no logs.
@@ -85,6 +86,7 @@ impl Ledger {
             pool,
             news: News::default(),
             launches: 0,
+            recorded_of: Vec::new(),
             tickets: 0,
             open: BTreeMap::new(),
             plain: Vec::new(),
@@ -115,20 +117,24 @@ impl Ledger {
         self.news.texts.push(SourceText { name: name.to_owned(), text: text.to_owned() });
     }
 
-    /// Describes the next launch but so many for the file, and which of its warps are recorded.
+    /// Describes a launch for the file, and which of its warps are recorded. Launches `before` it will begin
+    /// with it.
     ///
     /// # Errors
     /// If the file cannot name its warps.
     pub(super) fn describe(
         &self,
-        behind: u32,
+        before: &[LaunchInfo],
         kernel: u32,
         shape: &LaunchShape,
     ) -> Result<LaunchInfo, SessionError> {
-        let number = self.launches + behind;
+        let number = self.launches + before.len() as u32;
         let info = LaunchInfo::new(number, kernel, shape.grid, shape.block, shape.dynamic_shared)?;
         let name = self.tables.metadata().kernels.get(kernel as usize).map_or("", |kernel| &kernel.name);
-        Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded))?)
+        let is_alike = |other: &&LaunchInfo| other.kernel() == kernel && other.is_recorded();
+        let launches = self.recorded_of.get(kernel as usize).copied().unwrap_or_default()
+            + before.iter().filter(is_alike).count() as u64;
+        Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
     }
 
     /// Gives launches that begin at once numbers and room for their logs.
@@ -149,6 +155,7 @@ impl Ledger {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.launches += infos.len() as u32;
+        self.count_recorded(&recorded, 1);
         self.open.insert(ticket, Open { infos, stay, has_ended: false });
         Ok(Reserved { ticket, logs })
     }
@@ -160,7 +167,17 @@ impl Ledger {
         if infos.last().is_some_and(|info| info.number() + 1 == self.launches) {
             self.launches -= infos.len() as u32;
         }
+        self.count_recorded(&infos, -1);
         self.pass_over(stay, &infos);
+    }
+
+    /// Counts launches that are recorded, or are not after all.
+    fn count_recorded(&mut self, infos: &[LaunchInfo], change: i64) {
+        for info in infos.iter().filter(|info| info.is_recorded()) {
+            let kernel = info.kernel() as usize;
+            self.recorded_of.resize(self.recorded_of.len().max(kernel + 1), 0);
+            self.recorded_of[kernel] = self.recorded_of[kernel].saturating_add_signed(change);
+        }
     }
 
     /// Passes over the logs of launches that failed; returns the first of them.
@@ -193,6 +210,7 @@ impl Ledger {
     /// Counts a launch that was made without being reserved, since its logs are elsewhere.
     pub(super) fn launched(&mut self, info: &LaunchInfo, time: Duration) {
         self.launches = self.launches.max(info.number() + 1);
+        self.count_recorded(&[*info], 1);
         self.total.kernel += time;
         self.total.launches += 1;
         self.total.recorded_launches += 1;

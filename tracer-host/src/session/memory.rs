@@ -18,7 +18,6 @@
 //! the start. So most launches are drained before the next one; of small ones, whose rings are as long as
 //! they can be, several fit.
 
-use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::log::{
     ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
 };
@@ -27,10 +26,6 @@ use warptrace_format::pool::{Claims, WarpAccount};
 use super::SessionError;
 use crate::{Allocation, Device, MemorySize};
 
-/// What a session takes if nobody says how much, on a device that has four times as much.
-const DEFAULT_BYTES: u64 = 1 << 30;
-/// Part of a device's memory that a session takes at most if nobody says how much.
-const DEFAULT_SHARE: u64 = 4;
 /// Maximum of any limit: so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
 const TABLE_BYTES: u64 = 32 << 10;
@@ -146,26 +141,16 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides what a session may take: `limit` bytes, or what is usual on the device. First segments have
-    /// `min_first_entries` at least.
+    /// Divides what a session may take: `limit` bytes. First segments have `min_first_entries` at least.
     ///
     /// # Errors
-    /// If the size of a chunk is none, or the limit is too small for anything.
+    /// If the limit is too small for anything.
     pub(super) fn of(
-        limit: Option<u64>,
+        limit: u64,
         chunk_bytes: u32,
         arenas: u32,
         min_first_entries: u32,
-        device: &dyn Device,
     ) -> Result<Self, SessionError> {
-        if !chunk_bytes.is_power_of_two() || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&chunk_bytes) {
-            return Err(SessionError::Pool {
-                problem: format!(
-                    "chunks of {chunk_bytes} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
-                ),
-            });
-        }
-        let limit = limit.unwrap_or_else(|| DEFAULT_BYTES.min(device.memory() / DEFAULT_SHARE));
         let limit = limit.min(MAX_BYTES);
         Self::divide(limit, chunk_bytes, arenas, min_first_entries)
             .filter(|division| division.has_room(1))

@@ -8,13 +8,17 @@ use warptrace_format::file::{LocationInfo, Metadata, POLICY_RING, POLICY_STOP, P
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 use super::memory::Division;
-use super::{Policy, SessionOptions};
-use crate::Device;
+use crate::{Device, Policy, RecordingSpec};
 
 /// Names the property of a file that tells how much device memory the session might take, in bytes.
 pub const MEMORY_LIMIT: &str = "memory_limit";
 /// Names the property of a file that tells how much of it the session took at most, in bytes.
 pub const MEMORY_PEAK: &str = "memory_peak";
+/// Names the property of a file that tells which part of the program is recorded.
+const WINDOW: &str = "window";
+/// The file's name for the program that wrote it.
+const TOOL: &str = concat!("warptrace ", env!("CARGO_PKG_VERSION"));
+
 /// Describes hand-placed trace points for a file.
 pub(super) fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
     let describe = |points: &TracePoints, point: &TracePoint| {
@@ -50,26 +54,30 @@ pub(super) fn metadata(
     device: &dyn Device,
     kernels: &[(&str, &str)],
     locations: Vec<LocationInfo>,
-    options: &SessionOptions,
+    (spec, hashes): (&RecordingSpec, Vec<(String, String)>),
     division: &Division,
 ) -> Metadata {
-    let mut tracks = vec![options.codec];
-    if options.dual {
+    let mut tracks = vec![spec.codec];
+    if spec.dual {
         tracks.push(CodecSpec::Raw);
     }
-    let mut metadata = Metadata::new(options.tool.clone(), device.info(), tracks)
-        .with_pool(options.chunk_bytes, division.chunk_count);
-    metadata.policy = match options.policy {
+    let mut metadata =
+        Metadata::new(TOOL, device.info(), tracks).with_pool(spec.chunk_bytes, division.chunk_count);
+    metadata.policy = match spec.policy {
         Policy::Stop => POLICY_STOP,
         Policy::Ring => POLICY_RING,
-        Policy::Stream { .. } => POLICY_STREAM,
+        Policy::Stream => POLICY_STREAM,
     }
     .to_owned();
     for (name, source) in kernels {
         metadata = metadata.with_kernel(*name, *source);
     }
     metadata.locations = locations;
-    metadata.properties = options.properties.clone();
+    metadata.properties = spec.properties.clone();
+    if !spec.window.is_all() {
+        metadata.properties.push((WINDOW.to_owned(), spec.window.to_string()));
+    }
+    metadata.properties.extend(hashes);
     for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {
         metadata.properties.push((name.to_owned(), bytes.to_string()));
     }

@@ -28,15 +28,15 @@ pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};
 pub use self::ledger::{Reserved, Ticket};
 pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
-pub use self::options::{LaunchReport, MemoryUse, Policy, PoolMemory, SessionOptions, TracedProgram, Waits};
+pub use self::options::{LaunchReport, MemoryUse, TracedProgram, Waits};
 pub use self::recorder::Recorder;
 use crate::writer::Summary;
-use crate::{Device, LaunchShape, LaunchTime, Launcher};
+use crate::{Device, LaunchShape, LaunchTime, Launcher, RecordingSpec};
 
 /// Records launches of one program on one device into one file: a [`Recorder`] with its device.
 ///
 /// All device memory that it uses is allocated when it starts, within [one
-/// limit](SessionOptions::memory_bytes). What launches leave there is drained when it is worth it, or when
+/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or when
 /// room is short, and written by a thread while the program goes on: a short launch costs no more than
 /// itself. A launch that fails leaves the session unusable: what was recorded until then and the error are
 /// written, and end the file. When a session is dropped, what was recorded is written, too, and can be read,
@@ -64,10 +64,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let recorder = Recorder::start(device, program, options, output)?;
+        let recorder = Recorder::start(device, program, spec, output)?;
         Ok(Self { device: Lent(device), recorder })
     }
 
@@ -78,10 +78,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     pub fn start_module(
         device: &'d mut dyn Device,
         module: &KernelModule,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let recorder = Recorder::start_modules(device, &[module], options, output)?;
+        let recorder = Recorder::start_modules(device, &[module], spec, output)?;
         Ok(Self { device: Lent(device), recorder })
     }
 

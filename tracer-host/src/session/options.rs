@@ -1,15 +1,11 @@
-//! What to record and how, and what came of it.
+//! What is recorded, and what came of it.
 
 use std::time::Duration;
 
 use warptrace_device::{KernelModule, TracePoints};
-use warptrace_format::chunk::DEFAULT_CHUNK_BYTES;
-use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LocationInfo;
 
 use super::metadata::{locations, module_locations};
-use crate::writer::Compression;
-use crate::{Placement, Window};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
@@ -28,101 +24,6 @@ impl TracedProgram<'_> {
         let mut locations = locations(self.points);
         locations.extend(self.modules.iter().flat_map(module_locations));
         locations
-    }
-}
-
-/// What happens where events do not fit into device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// They are lost, and counted: of each warp a beginning is kept. Nobody waits.
-    Stop,
-    /// Each lane writes over its oldest ones, which are lost, and counted: of each warp an end is kept.
-    /// Nobody waits.
-    Ring,
-    /// The host empties logs while kernels run, and warps wait for it: nothing is lost, however long the
-    /// trace is. A warp that has waited for `stall` in vain counts what it would have recorded as lost, and
-    /// goes on.
-    Stream {
-        /// How long a warp waits for memory.
-        stall: Duration,
-        /// Write runs into the logs when they begin, not only when they end: where a kernel hangs or fails,
-        /// what its lanes are in is known then, and in the trace. Each run costs a store more, and a
-        /// repetition some instructions.
-        open_runs: bool,
-    },
-}
-
-impl Policy {
-    /// How long a warp waits for memory if nothing else is asked for.
-    pub const STALL: Duration = Duration::from_secs(10);
-}
-
-/// In whose memory the logs of kernels are that [the host empties](Policy::Stream).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolMemory {
-    /// The device's own.
-    #[default]
-    Device,
-    /// The host's, which kernels write by way of the link between them. It stays when a kernel fails: all
-    /// that was recorded up to then is in the trace. It is slower by far.
-    Host,
-}
-
-/// What to record and how.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// Codec of the trace.
-    pub codec: CodecSpec,
-    /// Record every event raw as well, on track 1.
-    pub dual: bool,
-    /// Count the iterations of loops, and record them where the loop ends.
-    pub counted: bool,
-    /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel.
-    pub placement: Option<Placement>,
-    /// Which part of the program is recorded.
-    pub window: Window,
-    /// Bytes of a chunk, header included: a power of two from 512 bytes to 1 MiB.
-    pub chunk_bytes: u32,
-    /// Bytes of device memory that the tracer takes at most, all together: for logs, chunks, accounts, tables
-    /// and scratch. `None`: 1 GiB, or a quarter of the device's memory if that is less. (Not counted is what
-    /// the driver takes: for code, and for records in local memory.)
-    pub memory_bytes: Option<u64>,
-    /// What happens where events do not fit into device memory.
-    pub policy: Policy,
-    /// Where logs that the host empties are; of [`memory_bytes`](Self::memory_bytes), too.
-    pub pool: PoolMemory,
-    /// Compression of the file's frames.
-    pub compression: Compression,
-    /// Name and version of the tool, for the file.
-    pub tool: String,
-    /// Free-form pairs for the file, such as the program's arguments.
-    pub properties: Vec<(String, String)>,
-}
-
-impl SessionOptions {
-    /// The defaults: everything, no raw twin, 4 KiB chunks, the usual memory, zstd.
-    pub fn new(codec: CodecSpec) -> Self {
-        Self {
-            codec,
-            dual: false,
-            counted: false,
-            placement: None,
-            window: Window::default(),
-            chunk_bytes: DEFAULT_CHUNK_BYTES,
-            memory_bytes: None,
-            policy: Policy::Stop,
-            pool: PoolMemory::Device,
-            compression: Compression::default(),
-            tool: concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned(),
-            properties: Vec::new(),
-        }
-    }
-}
-
-impl SessionOptions {
-    /// Whether runs are written when they begin.
-    pub(crate) fn opens_runs(&self) -> bool {
-        matches!(self.policy, Policy::Stream { open_runs: true, .. })
     }
 }
 
@@ -173,7 +74,7 @@ pub struct Waits {
 /// Device memory that a session may take, has taken, and has filled, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// What it may take: [`SessionOptions::memory_bytes`], or the default.
+    /// What it may take: [`RecordingSpec::memory_bytes`](crate::RecordingSpec::memory_bytes).
     pub limit: u64,
     /// The most that was allocated at once. A session allocates all that it will have when it starts.
     pub peak: u64,

@@ -15,7 +15,7 @@ use super::stream::Streams;
 use super::worker::{Drained, Worker};
 use super::{LaunchReport, SessionError, drain};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, LaunchShape, LaunchTime, Placement, Tracing};
+use crate::{Choosing, Device, DeviceError, LaunchShape, LaunchTime, Placement, Tracing};
 
 /// Records launches of one program on one device into one file, where the device is lent to each call. A
 /// [`Session`](super::Session) is one with its device.
@@ -29,6 +29,8 @@ pub struct Recorder<W: Write + Send + 'static> {
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
     pub(super) placement: Option<Placement>,
+    /// What of the window kernels ask.
+    pub(super) chooses: Choosing,
     /// Launches of which a streamed recording has not told the file.
     pub(super) pending: Vec<LaunchInfo>,
     pub(super) failed: bool,
@@ -45,7 +47,7 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Lets the recording end in the middle of a kernel whose logs are [streamed](super::Policy::Stream):
+    /// Lets the recording end in the middle of a kernel whose logs are [streamed](crate::Policy::Stream):
     /// when `asked` is set, what has come of the kernel is written, the file is ended, and `tell` is called.
     ///
     /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the recording waits
@@ -115,7 +117,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         shape: &LaunchShape,
     ) -> Result<LaunchTime, SessionError> {
         let kernel = self.kernel(call.name())?;
-        let info = self.ledger.describe(0, kernel, shape)?;
+        let info = self.ledger.describe(&[], kernel, shape)?;
         // SAFETY: the caller's promise.
         let launched = unsafe {
             if info.is_recorded() && self.streams.is_some() {
@@ -159,8 +161,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.refusal(info))?
             }
         };
-        let (recording, placement) = (self.ledger.recording, self.placement);
-        let chooses = self.ledger.window.looks_inside();
+        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
         let tracing =
             logs.first().copied().flatten().map(|logs| Tracing { recording, placement, chooses, logs });
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.

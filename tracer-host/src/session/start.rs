@@ -12,25 +12,24 @@ use super::metadata::{metadata, source_hashes};
 use super::pool::Pool;
 use super::stream::Streams;
 use super::worker::Worker;
-use super::{Policy, PoolMemory, Recorder, SessionError, SessionOptions, TracedProgram, modules};
+use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Recording};
+use crate::{Choosing, Device, Policy, Recording, RecordingSpec, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
     ///
     /// # Errors
-    /// If the options contradict the codec or the format, the window names a kernel that the program does not
+    /// If the specification contradicts itself or the format, the window names a kernel that the program does not
     /// have, memory is short, or the file cannot be written.
     pub fn start(
         device: &mut dyn Device,
         program: &TracedProgram<'_>,
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let mut options = options.clone();
-        options.properties.extend(source_hashes(program.points, program.modules.iter()));
-        Self::start_with(device, program.kernels, program.locations(), &options, false, output)
+        let hashes = source_hashes(program.points, program.modules.iter());
+        Self::start_with(device, program.kernels, program.locations(), (spec, hashes), false, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of modules that `#[warptrace::kernels]` made, whose
@@ -42,16 +41,15 @@ impl<W: Write + Send + 'static> Recorder<W> {
     pub fn start_modules(
         device: &mut dyn Device,
         modules: &[&KernelModule],
-        options: &SessionOptions,
+        spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
         for module in modules {
             device.add_code(module.ptx)?;
         }
-        let mut options = options.clone();
-        options.properties.extend(source_hashes(&[], modules.iter().copied()));
-        Self::start_with(device, &kernels, locations, &options, false, output)
+        let hashes = source_hashes(&[], modules.iter().copied());
+        Self::start_with(device, &kernels, locations, (spec, hashes), false, output)
     }
 
     /// Starts a recording, whose launches may run at the same time if `overlaps`.
@@ -59,61 +57,65 @@ impl<W: Write + Send + 'static> Recorder<W> {
         device: &mut dyn Device,
         sources: &[(&str, &str)],
         locations: Vec<LocationInfo>,
-        options: &SessionOptions,
+        (spec, hashes): (&RecordingSpec, Vec<(String, String)>),
         overlaps: bool,
         output: W,
     ) -> Result<Self, SessionError> {
-        let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
+        spec.check()?;
+        let recording = Recording { codec: spec.codec, dual: spec.dual, counting: spec.counting };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         // Of a program that loads its kernels later nobody knows their names.
-        let unknown = if kernels.is_empty() { None } else { options.window.unknown_kernel(&kernels) };
+        let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
         if let Some(name) = unknown {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
-        let shortest = match options.policy {
+        let shortest = match spec.policy {
             Policy::Ring => MIN_RING_ENTRIES,
-            Policy::Stop | Policy::Stream { .. } => SEGMENT_MULTIPLE,
+            Policy::Stop | Policy::Stream => SEGMENT_MULTIPLE,
         };
-        let arenas = Pool::arenas(overlaps && options.policy != Policy::Ring);
-        let division = Division::of(options.memory_bytes, options.chunk_bytes, arenas, shortest, &*device)?;
-        let metadata = metadata(&*device, sources, locations, options, &division);
+        let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
+        let limit = spec.memory_bytes(device.memory().free);
+        let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
+        let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
-        let writer_options = WriterOptions::default().with_compression(options.compression);
+        let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let tracks = if options.dual { 2 } else { 1 };
-        let chooses = options.window.looks_inside();
-        options.window.check(options.counted, options.opens_runs(), &tables.metadata().locations)?;
+        let tracks = if spec.dual { 2 } else { 1 };
+        let known = &tables.metadata().locations;
+        // Of a program that loads its kernels later, who loads them finds the location.
+        let after = spec.window.after.as_ref().filter(|_| !known.is_empty());
+        let after = after.map(|visits: &Visits| visits.among(known)).transpose()?;
+        let chooses = Choosing { warps: spec.window.looks_inside(), after };
         let (mut pool, mut streams) = (None, None);
-        match options.policy {
-            Policy::Stop | Policy::Ring if options.pool == PoolMemory::Host => {
-                return Err(SessionError::HostPool);
-            }
-            Policy::Stream { .. } if overlaps => return Err(SessionError::NoOverlap),
+        match spec.policy {
+            Policy::Stream if overlaps => return Err(SessionError::NoOverlap),
             Policy::Stop => {
-                device.prepare(&kernels, Some((recording, options.placement, chooses)))?;
+                device.prepare(&kernels, Some((recording, spec.placement, chooses)))?;
                 pool = Some(Pool::new(device, division, tracks, false, overlaps)?);
             }
             Policy::Ring => {
-                device.prepare_ring(&kernels, recording, options.placement, chooses)?;
+                device.prepare_ring(&kernels, recording, spec.placement, chooses)?;
                 pool = Some(Pool::new(device, division, tracks, true, overlaps)?);
             }
-            Policy::Stream { stall, open_runs } => {
-                device.prepare_streamed(&kernels, recording, options.placement, chooses, open_runs)?;
-                let all = Streams::new(device, recording, division, stall, open_runs, options.pool)?;
+            Policy::Stream => {
+                let (stall, post_mortem) = (spec.stall(), spec.post_mortem);
+                device.prepare_streamed(&kernels, recording, spec.placement, chooses, post_mortem)?;
+                let all = Streams::new(device, recording, division, stall, post_mortem)?;
                 streams = Some(Box::new(all));
             }
         }
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
-        let mut ledger = Ledger::new(recording, options.window.clone(), tables, pool);
+        let mut ledger = Ledger::new(recording, spec.window.clone(), tables, pool);
         if let Some(streams) = &streams {
             ledger.total.memory = streams.memory_use();
         }
         Ok(Self {
-            worker: Some(Worker::start(writer, options.chunk_bytes, tracks)?),
+            worker: Some(Worker::start(writer, spec.chunk_bytes, tracks)?),
             ledger,
             streams,
-            placement: options.placement,
+            placement: spec.placement,
+            chooses,
             pending: Vec::new(),
             failed: false,
             interrupt: None,

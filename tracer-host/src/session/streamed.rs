@@ -106,9 +106,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let (recording, placement) = (self.ledger.recording, self.placement);
+        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
         let Some(streams) = &self.streams else { return Err(SessionError::Unusable) };
-        let (chooses, open_runs) = (self.ledger.window.looks_inside(), streams.open_runs);
+        let open_runs = streams.post_mortem;
         let mut streaming =
             Streaming { recording, placement, chooses, open_runs, logs: StreamLogs::default() };
         let resident = device.resident_of(call, shape, &streaming)?;

@@ -19,8 +19,8 @@ use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, LiveMemory,
-    Placement, Recording, Serve, Streaming, Tracing, packed,
+    Allocation, Blocks, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
+    LiveMemory, Placement, Recording, Serve, Streaming, Tracing, packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
@@ -28,6 +28,8 @@ const COLLECTED_AT_ONCE: usize = 64 << 20;
 
 /// What a host is taken to have that does not tell.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
+/// The most that the simulator offers of the host's memory.
+const MAX_OFFERED: u64 = 8 << 30;
 
 /// Called as blocks of a launch end.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -170,8 +172,9 @@ impl Device for SimDevice {
         self.options.multiprocessors.unwrap_or_else(threads)
     }
 
-    fn memory(&self) -> u64 {
-        warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY)
+    fn memory(&self) -> DeviceMemory {
+        let total = warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY);
+        DeviceMemory { total, free: total.min(MAX_OFFERED) }
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {

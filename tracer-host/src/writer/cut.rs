@@ -82,7 +82,7 @@ mod tests {
             ] {
                 let chunks = &chunks[..count];
                 let total = |bytes_of_all| {
-                    assert_eq!(bytes_of_all, chunks.iter().map(bytes).sum());
+                    assert_eq!(bytes_of_all, chunks.iter().map(bytes).sum::<u64>());
                     most
                 };
                 let found = cut(chunks, total, most_chunks);

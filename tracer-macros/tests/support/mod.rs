@@ -4,18 +4,19 @@
 
 use warptrace_decoder::TraceFile;
 use warptrace_device::{Global, KernelCall, KernelModule};
+use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{LaunchShape, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{LaunchShape, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 
 /// Runs one warp of a kernel of `module`; answers its events in order.
 ///
 /// # Safety
 /// The call's arguments name memory that is valid for what the kernel does with it.
-pub(crate) unsafe fn record(module: &KernelModule, call: &KernelCall, counted: bool) -> Vec<Event> {
+pub(crate) unsafe fn record(module: &KernelModule, call: &KernelCall, counting: Counting) -> Vec<Event> {
     let mut device = SimDevice::new(SimOptions::default());
     let options =
-        SessionOptions { counted, memory_bytes: Some(64 << 20), ..SessionOptions::new(CodecSpec::Raw) };
+        RecordingSpec { counting, memory: Some(MemorySize(64 << 20)), ..RecordingSpec::new(CodecSpec::Raw) };
     let mut session = Session::start_module(&mut device, module, &options, Vec::new()).unwrap();
     // SAFETY: the caller's promise; a session's device takes the host's addresses.
     unsafe { session.record(call, &LaunchShape::linear(32, 32)) }.unwrap();

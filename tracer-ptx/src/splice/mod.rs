@@ -27,6 +27,7 @@ mod unchosen;
 
 use std::collections::{BTreeSet, HashMap};
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_format::log::MAX_KEY_COUNT;
 
@@ -51,8 +52,8 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 /// How events are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recording {
-    /// Count the iterations of loops, and record them where the loop ends.
-    pub counted: bool,
+    /// Which loops count their iterations, and record them where they end.
+    pub counting: Counting,
     /// Record each event on a second track too, as an entry of its own.
     pub dual: bool,
 }
@@ -89,7 +90,7 @@ pub struct Options<'a> {
     /// run the kernel's own instructions. If not, all warps record.
     pub chooses: bool,
     /// From where on lanes are recorded; `None`: from their start on. Neither loops can be
-    /// [counted](Recording::counted) then, nor [runs be written when they begin](Self::open_runs).
+    /// [counted](Counting::All) then, nor [runs be written when they begin](Self::open_runs).
     pub after: Option<After>,
 }
 
@@ -200,7 +201,7 @@ pub enum SpliceError {
 /// there, or its records cannot be kept where the options say.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
-    let counted = options.recording.is_some_and(|recording| recording.counted);
+    let counted = options.recording.is_some_and(|recording| recording.counting == Counting::All);
     if options.after.is_some() && (counted || options.streamed && options.open_runs) {
         return Err(SpliceError::After);
     }
@@ -386,7 +387,8 @@ impl Splicer<'_> {
         placement: Placement,
         with_descriptor: bool,
     ) -> Style {
-        let Recording { counted, dual } = self.recording;
+        let Recording { counting, dual } = self.recording;
+        let counted = counting == Counting::All;
         let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
             false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
             _ => Claim::OwnLoop,
@@ -430,7 +432,7 @@ impl Splicer<'_> {
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
-        let loops: &[u16] = if self.recording.counted { &plan.loops } else { &[] };
+        let loops: &[u16] = if self.recording.counting == Counting::All { &plan.loops } else { &[] };
         emitter.declarations(loops);
         let limit = self.registers.get(function.name);
         if let Some(registers) = limit.filter(|_| !says_registers(function)) {
@@ -480,7 +482,7 @@ impl Splicer<'_> {
     }
 
     fn sequence(&self, emitter: &mut Emitter, place: &plan::Place) {
-        let counted = self.recording.counted;
+        let counted = self.recording.counting == Counting::All;
         match place.marker {
             Marker::Enter(location) if counted => emitter.loop_enter(location),
             Marker::Leave(location) if counted => emitter.loop_leave(location),

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::{After, ChosenWarps};
 use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
 
@@ -18,7 +19,7 @@ fn after(location: u16, count: u32) -> After {
 /// The splicings without counted loops, and without marks, which count what is not recorded, too.
 fn without_counts(placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     splicings(placement, calls)
-        .filter(|splicing| !splicing.recording.counted && !splicing.marks)
+        .filter(|splicing| splicing.recording.counting != Counting::All && !splicing.marks)
         .map(|splicing| Splicing { many: 3, ..splicing })
 }
 
@@ -111,7 +112,7 @@ fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_questi
 fn what_is_not_recorded_event_by_event_is_refused() {
     let splicing = without_counts(Placement::Registers, false).next().expect("there is one");
     let counted = Options {
-        recording: Some(Recording { counted: true, dual: false }),
+        recording: Some(Recording { counting: Counting::All, dual: false }),
         after: Some(after(1, 1)),
         ..Options::default()
     };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::Counting;
 use warptrace_format::chosen::{After, ChosenWarps};
 use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
@@ -292,7 +293,7 @@ impl Traced {
     ) -> impl Iterator<Item = (Option<u32>, Model, Cow<'a, [Lane]>)> {
         (0..shape.warps()).map(move |warp| {
             let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
-            let mut steps = steps(markers, self.splicing.recording.counted);
+            let mut steps = steps(markers, self.splicing.recording.counting == Counting::All);
             if let Some(after) = self.after {
                 steps = recorded_after(steps, after);
             }

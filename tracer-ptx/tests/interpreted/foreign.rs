@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_format::Counting;
 use warptrace_format::log::LANES;
 use warptrace_ptx::Module;
 use warptrace_ptx::interpret::{Executions, Launch, Memory, Observed, Program, Schedule, run};
@@ -194,7 +195,8 @@ impl Traced {
                 Model::of(&steps(markers, counted)).trace
             };
             // A lane's own sequence is the same whether loops are counted or not.
-            let (expected, untraced) = (of_warp(&observed, self.recording.counted), of_warp(&plain, false));
+            let (expected, untraced) =
+                (of_warp(&observed, self.recording.counting == Counting::All), of_warp(&plain, false));
             for lane in 0..LANES {
                 assert_eq!(of_lane(runs, lane), of_lane(&expected, lane), "{context}, {warp}, lane {lane}");
                 assert_eq!(sequence(runs, lane), sequence(&untraced, lane), "{context}, {warp}, lane {lane}");
@@ -211,15 +213,20 @@ impl Traced {
     }
 }
 
+fn counting(all: bool) -> Counting {
+    if all { Counting::All } else { Counting::Never }
+}
+
 #[test]
 fn traced_kernels_record_what_their_lanes_do() {
     let mut total = 0;
     for (_, text) in TEXTS {
         for (seed, points) in (0..).zip(Points::ALL) {
-            let recording = Recording { counted: seed % 2 == 0, dual: seed % 3 == 0 };
+            let recording = Recording { counting: counting(seed % 2 == 0), dual: seed % 3 == 0 };
             let traced = Traced::new(text, points, recording);
             total += KERNELS.iter().map(|kernel| traced.check(kernel, seed)).sum::<u64>();
-            let traced = Traced::new(text, points, Recording { counted: seed % 2 != 0, dual: false });
+            let traced =
+                Traced::new(text, points, Recording { counting: counting(seed % 2 != 0), dual: false });
             total += KERNELS.iter().map(|kernel| traced.check(kernel, seed + 10)).sum::<u64>();
         }
     }

@@ -1,5 +1,6 @@
 //! Small kernels: what the large one does not have.
 
+use warptrace_format::Counting;
 use warptrace_ptx::interpret::{Launch, Memory, Program, Schedule, run};
 use warptrace_ptx::splice::{Marker, Options, Placement, Recording, SpliceError, splice};
 
@@ -12,7 +13,7 @@ fn module(kernel: &str) -> String {
 }
 
 fn options(placement: Placement) -> Options<'static> {
-    let recording = Some(Recording { counted: true, dual: false });
+    let recording = Some(Recording { counting: Counting::All, dual: false });
     Options {
         kernels: None,
         recording,

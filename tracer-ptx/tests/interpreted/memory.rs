@@ -1,5 +1,6 @@
 //! Log memory with room for no, one, or few further segments.
 
+use warptrace_format::Counting;
 use warptrace_ptx::interpret::Schedule;
 use warptrace_ptx::splice::{Placement, Recording};
 
@@ -44,7 +45,7 @@ fn local_memory_with_little_memory_records_a_beginning() {
 
 #[test]
 fn claims_beyond_four_billion_entries_find_no_room() {
-    let recording = Recording { counted: true, dual: true };
+    let recording = Recording { counting: Counting::All, dual: true };
     let placement = Placement::Registers;
     let traced =
         Traced::new(Splicing { placement, recording, sync: true, marks: true, calls: false, many: 3 });
@@ -59,8 +60,8 @@ fn claims_beyond_four_billion_entries_find_no_room() {
 fn interrupt_everywhere(words: [&[u16]; 2], segments: u32, turns: &[u64]) {
     let shape = Shape { grid: [1; 3], block: [2, 1, 1], first: 8, segments, claimed: 0, clock: 77 };
     for placement in [Placement::Registers, Placement::Shared] {
-        for (counted, dual) in [(false, false), (true, true)] {
-            let recording = Recording { counted, dual };
+        for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {
+            let recording = Recording { counting, dual };
             let traced = Traced::new(Splicing {
                 placement,
                 recording,

@@ -2,6 +2,7 @@
 
 use warptrace_device::simt;
 use warptrace_device::simt::host::with_lane;
+use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_ptx::splice::Placement;
@@ -65,7 +66,7 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
     let recording = Recording {
         codec: CodecSpec::Raw,
         dual: splicing.recording.dual,
-        counted: splicing.recording.counted,
+        counting: splicing.recording.counting,
     };
     let launch = Launch::new(shape.grid, shape.block);
     // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which
@@ -89,7 +90,7 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
     let steps: Vec<Vec<Step>> = (0..shape.warps())
         .map(|warp| {
             let markers = outcome.observed.markers.iter().filter(|event| event.warp == warp).copied();
-            steps(markers, splicing.recording.counted)
+            steps(markers, splicing.recording.counting == Counting::All)
         })
         .collect();
     let native = record(&steps, shape, splicing);
@@ -103,7 +104,7 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
             }
             // Two things are not the same: of a counted loop's run the simulator's recorder makes a run that
             // may continue, and events of joined markers are one entry of the twin.
-            if number == 0 && !splicing.recording.counted {
+            if number == 0 && splicing.recording.counting != Counting::All {
                 native.sort_unstable();
                 spliced.sort_unstable();
                 assert_eq!(spliced, native, "warp {warp}: entries");

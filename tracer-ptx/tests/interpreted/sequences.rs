@@ -1,5 +1,6 @@
 //! All placements and recordings, on random lists in random order, with enough log memory.
 
+use warptrace_format::Counting;
 use warptrace_ptx::splice::{Placement, Recording};
 
 use crate::case::{Shape, Splicing, Traced};
@@ -16,7 +17,8 @@ const SHAPES: [([u32; 3], [u32; 3]); 4] =
 pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     (0..16).map(move |bits: u32| {
         let bit = |bit: u32| bits >> bit & 1 != 0;
-        let recording = Recording { counted: bit(0), dual: bit(1) };
+        let recording =
+            Recording { counting: if bit(0) { Counting::All } else { Counting::Never }, dual: bit(1) };
         let (marks, many) = if bit(3) { (true, 3) } else { (false, 20_000) };
         Splicing { placement, recording, sync: bit(2), marks, calls, many }
     })
@@ -98,8 +100,8 @@ fn long_first_segments_take_everything_without_a_claim() {
 }
 
 /// The runs of a warp whose lanes all have this list.
-fn runs(placement: Placement, many: u16, counted: bool, words: &[u16]) -> Vec<Run> {
-    let recording = Recording { counted, dual: false };
+fn runs(placement: Placement, many: u16, counting: Counting, words: &[u16]) -> Vec<Run> {
+    let recording = Recording { counting, dual: false };
     let traced = Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many });
     let threads = vec![lane(words, traced.mix(48, true, true)); 32];
     let outcome = traced.check_threads(3, &threads, shape(0, PLENTY));
@@ -111,23 +113,23 @@ fn repetitions_are_one_entry_as_far_as_a_key_counts() {
     for placement in [Placement::Registers, Placement::Shared, Placement::Local] {
         let run = |location, count| Run { mask: u32::MAX, location, count };
         assert_eq!(
-            runs(placement, 20_000, false, &[1, 1, 1, 1, 3, 1]),
+            runs(placement, 20_000, Counting::Never, &[1, 1, 1, 1, 3, 1]),
             [run(1, 4), run(65535, 1), run(1, 1)]
         );
         // Two iterations, then seven times 20,000 ticks.
         let many = [run(20, 60_002), run(20, 60_000), run(20, 20_000)];
-        assert_eq!(runs(placement, 20_000, false, &[6, 2, 7]), many);
-        assert_eq!(runs(placement, 13_107, false, &[6, 0, 5]), [run(20, 65_535)]);
-        assert_eq!(runs(placement, 16_384, false, &[6, 0, 4]), [run(20, 49_152), run(20, 16_384)]);
+        assert_eq!(runs(placement, 20_000, Counting::Never, &[6, 2, 7]), many);
+        assert_eq!(runs(placement, 13_107, Counting::Never, &[6, 0, 5]), [run(20, 65_535)]);
+        assert_eq!(runs(placement, 16_384, Counting::Never, &[6, 0, 4]), [run(20, 49_152), run(20, 16_384)]);
         let pieces = [run(20, 65_535), run(20, 65_535), run(20, 8_932)];
-        assert_eq!(runs(placement, 20_000, true, &[6, 2, 7]), pieces);
-        assert_eq!(runs(placement, 20_000, true, &[1, 6, 0, 0, 1]), [run(1, 1), run(1, 1)]);
+        assert_eq!(runs(placement, 20_000, Counting::All, &[6, 2, 7]), pieces);
+        assert_eq!(runs(placement, 20_000, Counting::All, &[1, 6, 0, 0, 1]), [run(1, 1), run(1, 1)]);
     }
 }
 
 #[test]
 fn a_counted_loop_is_a_run_for_each_step_of_its_counts() {
-    let recording = Recording { counted: true, dual: true };
+    let recording = Recording { counting: Counting::All, dual: true };
     for (placement, sync) in
         [(Placement::Registers, false), (Placement::Shared, true), (Placement::Local, false)]
     {

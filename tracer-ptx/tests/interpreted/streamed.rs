@@ -3,6 +3,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_format::Counting;
 use warptrace_ptx::interpret::Schedule;
 use warptrace_ptx::splice::{Placement, Recording};
 
@@ -111,8 +112,8 @@ fn interrupt_everywhere(
     let shape = Shape { grid: [1; 3], block: [2, 1, 1], segments: 0, first: 8, claimed: 0, clock: 77 };
     let mut seen = Seen::default();
     for placement in [Placement::Registers, Placement::Shared] {
-        for (counted, dual) in [(false, false), (true, true)] {
-            let recording = Recording { counted, dual };
+        for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {
+            let recording = Recording { counting, dual };
             let splicing = Splicing { placement, recording, sync: dual, marks: false, calls: false, many: 3 };
             let traced = Traced::streamed(splicing, open_runs);
             let streaming = streaming(least(&traced, shape));

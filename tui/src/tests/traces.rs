@@ -6,7 +6,7 @@ use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, EarlyEnd, LaunchInfo, LocationInfo, Metadata};
 use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
-use warptrace_host::{Session, SessionOptions, SimDevice, SimOptions, TracedProgram};
+use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, TracedProgram};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::generate::usa_road_ny_like;
 use warptrace_workloads::mis::{self, MisOptions};
@@ -16,8 +16,7 @@ const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 /// Records what `run` launches on the simulator.
 fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> Vec<u8> {
     let mut device = SimDevice::new(SimOptions::default());
-    let mut session =
-        Session::start(&mut device, program, &SessionOptions::new(PREDICT), Vec::new()).unwrap();
+    let mut session = Session::start(&mut device, program, &RecordingSpec::new(PREDICT), Vec::new()).unwrap();
     run(&mut session);
     session.finish().unwrap().0
 }

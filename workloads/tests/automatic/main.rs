@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use mapping::{JOINS, Mapping};
 use warptrace_decoder::TraceFile;
+use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{Launcher, Session, SessionOptions, SimDevice, SimOptions, Untraced};
+use warptrace_host::{Launcher, MemorySize, RecordingSpec, Session, SimDevice, SimOptions, Untraced};
 use warptrace_workloads::dmr::{self, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::{ArcList, Cleaning, Graph, generate};
@@ -27,12 +28,16 @@ fn simulator() -> SimDevice {
 /// Records a program; checks the trace.
 fn record<T>(
     program: &ProgramInfo,
-    counted: bool,
+    counting: Counting,
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
     let predict = CodecSpec::Predict(PredictParams::DEFAULT);
-    let options =
-        SessionOptions { counted, dual: true, memory_bytes: Some(256 << 20), ..SessionOptions::new(predict) };
+    let options = RecordingSpec {
+        counting,
+        dual: true,
+        memory: Some(MemorySize(256 << 20)),
+        ..RecordingSpec::new(predict)
+    };
     let mut device = simulator();
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
@@ -46,14 +51,14 @@ fn record<T>(
 /// Records a program with both kinds of trace points; answers both traces, after comparing the results.
 fn both<T: PartialEq + std::fmt::Debug>(
     program: &ProgramInfo,
-    counted: bool,
+    counting: Counting,
     run: impl Fn(&mut dyn Launcher) -> T,
 ) -> [TraceFile; 2] {
     let untraced = run(&mut Untraced(&mut simulator()));
     let alone = run(&mut Automatic(&mut Untraced(&mut simulator())));
-    let (by_hand, first) = record(program, counted, |launcher| run(launcher));
+    let (by_hand, first) = record(program, counting, |launcher| run(launcher));
     let automatic = program.automatic.unwrap();
-    let (recorded, second) = record(automatic, counted, |launcher| run(&mut Automatic(launcher)));
+    let (recorded, second) = record(automatic, counting, |launcher| run(&mut Automatic(launcher)));
     assert!(untraced == alone && untraced == by_hand && untraced == recorded, "{}", program.name);
     [first, second]
 }
@@ -87,8 +92,8 @@ fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], m
 /// Runs a program with both kinds of trace points and compares results and lanes.
 fn check<T: PartialEq + std::fmt::Debug>(program: &ProgramInfo, run: impl Fn(&mut dyn Launcher) -> T) {
     let mapping = mapping::of(program);
-    for counted in [false, true] {
-        compare_lanes(program, &both(program, counted, &run), &mapping);
+    for counting in [Counting::Never, Counting::All] {
+        compare_lanes(program, &both(program, counting, &run), &mapping);
     }
 }
 
@@ -130,8 +135,8 @@ fn nbody_takes_the_same_decisions() {
     assert_eq!(mapping.insert(rounds, vec![interact; 8]), Some(vec![interact]));
     mapping.insert(rest, vec![interact]);
     let bodies = nbody::plummer(70, 1);
-    for counted in [false, true] {
-        let traces = both(program, counted, |launcher| {
+    for counting in [Counting::Never, Counting::All] {
+        let traces = both(program, counting, |launcher| {
             let outcome = nbody::run(launcher, &bodies, &NbodyOptions::new(2)).unwrap();
             (outcome.bodies, outcome.accelerations)
         });
@@ -189,11 +194,12 @@ fn mis_and_mst_have_the_same_results_on_graphs_of_all_kinds() {
     ];
     for graph in &graphs {
         let options = MisOptions { grid: Some("4x64".parse().unwrap()), ..MisOptions::default() };
-        let [_, trace] =
-            both(&mis::PROGRAM, false, |launcher| mis::run(launcher, graph, &options).unwrap().in_set);
+        let [_, trace] = both(&mis::PROGRAM, Counting::Never, |launcher| {
+            mis::run(launcher, graph, &options).unwrap().in_set
+        });
         assert!(trace.launches().count() >= 2);
         let options = MstOptions { grid: Some("4x64".parse().unwrap()) };
-        both(&mst::PROGRAM, false, |launcher| mst::run(launcher, graph, &options).unwrap().arcs);
+        both(&mst::PROGRAM, Counting::Never, |launcher| mst::run(launcher, graph, &options).unwrap().arcs);
     }
 }
 

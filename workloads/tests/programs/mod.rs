@@ -6,8 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{DEVICE_ECL, Launcher, Recording, Session, SessionOptions, SimDevice, SimOptions};
+use warptrace_host::{
+    DEVICE_ECL, Launcher, MemorySize, Recording, RecordingSpec, Session, SimDevice, SimOptions,
+};
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::generate::{
     Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,
@@ -27,15 +30,15 @@ pub(crate) fn record<T>(
     dual: bool,
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
-    record_as(device, program, &Recording { codec, dual, counted: false }, run)
+    record_as(device, program, &Recording { codec, dual, counting: Counting::Never }, run)
 }
 
 /// The ways to record, each codec in one of them.
 pub(crate) const RECORDINGS: [Recording; 4] = [
-    Recording { codec: CodecSpec::Raw, dual: false, counted: false },
-    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counted: false },
-    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counted: false },
-    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counted: true },
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::All },
 ];
 
 /// As [`record`].
@@ -45,9 +48,9 @@ pub(crate) fn record_as<T>(
     recording: &Recording,
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
-    let Recording { codec, dual, counted } = *recording;
+    let Recording { codec, dual, counting } = *recording;
     let options =
-        SessionOptions { dual, counted, memory_bytes: Some(256 << 20), ..SessionOptions::new(codec) };
+        RecordingSpec { dual, counting, memory: Some(MemorySize(256 << 20)), ..RecordingSpec::new(codec) };
     let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
     let result = run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();

@@ -60,8 +60,8 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
     let mut spills = Vec::new();
     println!("registers, untraced and traced:");
     for ((architecture, recording, ring), usage) in work.iter().zip(found.values()) {
-        let Recording { counted, dual } = recording;
-        print!("{architecture}, counted {counted}, dual {dual}, ring {ring}:");
+        let Recording { counting, dual } = recording;
+        print!("{architecture}, counting {counting:?}, dual {dual}, ring {ring}:");
         for kernel in kernels() {
             let of = |name: &str| -> Usage {
                 *usage.get(name).unwrap_or_else(|| panic!("{architecture}: `{name}` is not assembled"))

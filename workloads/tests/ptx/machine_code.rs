@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_build::Disassembler;
+use warptrace_format::Counting;
 use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 use warptrace_ptx::{Cfg, Module};
 
@@ -16,6 +17,10 @@ use crate::{RECORDINGS, RING, assembler, kernels, ptx, registers, sass, spliced,
 const ARCHITECTURE: &str = "sm_90";
 /// Instructions from the head of a claim's own loop to its atomic, at most.
 const CLAIM: usize = 12;
+
+fn is_counted(recording: Recording) -> bool {
+    recording.counting == Counting::All
+}
 
 /// A kernel's loops and the ends of its counted loops, in PTX.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +62,14 @@ fn check(recording: Recording, text: &str, machine_code: &str) -> [usize; 2] {
         let of = |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
         let ((before, _), (now, claiming)) = (of(kernel), of(&traced));
         // The end of a counted loop records its runs in a loop, which is none of the program's.
-        let ends = if recording.counted { loops[kernel].leaves } else { 0 };
+        let ends = if is_counted(recording) { loops[kernel].leaves } else { 0 };
         assert!(
             now - claiming <= before + ends,
             "{traced}, {recording:?}: {now} YIELDs, {claiming} of them of claims; untraced {before}"
         );
-        let has_own_loops = !recording.counted && loops[&traced].loops > loops[kernel].loops;
+        let has_own_loops = !is_counted(recording) && loops[&traced].loops > loops[kernel].loops;
         kinds[usize::from(has_own_loops)] += 1;
-        if !recording.counted && !has_own_loops {
+        if !is_counted(recording) && !has_own_loops {
             assert_eq!(now, before, "{traced}, {recording:?}: it claims segments in no loop of their own");
         }
     }
@@ -95,7 +100,7 @@ fn no_loop_of_a_program_lets_waiting_lanes_go() {
                 let code = disassembler.disassemble(&cubin).unwrap_or_else(|error| panic!("{error}"));
                 let [plain, own_loops] = check(recording, &text, &code);
                 // Or one of the two rules was tried on nothing.
-                assert!(recording.counted || plain > 0 && own_loops > 0, "{plain} {own_loops}");
+                assert!(is_counted(recording) || plain > 0 && own_loops > 0, "{plain} {own_loops}");
             });
         }
     });
@@ -120,7 +125,7 @@ fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
             let of =
                 |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
             let ((before, _), (now, _)) = (of(kernel), of(&format!("{kernel}{TRACED_SUFFIX}")));
-            let ends = if recording.counted { loops[kernel].leaves } else { 0 };
+            let ends = if is_counted(recording) { loops[kernel].leaves } else { 0 };
             assert!(now <= before + ends, "{kernel} for {architecture}: {now} YIELDs, untraced {before}");
         }
     }

@@ -7,6 +7,9 @@
 mod after;
 mod assembled;
 mod chosen;
+mod golden;
+#[path = "../../../tracer-ptx/tests/hashes/mod.rs"]
+mod hashes;
 mod machine_code;
 mod markers;
 mod sass;
@@ -18,6 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use warptrace_build::{ARCHITECTURES, Ptxas};
+use warptrace_format::Counting;
 use warptrace_host::traced_registers;
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
@@ -51,10 +55,10 @@ const RING: Options<'static> = Options {
 
 /// All recordings.
 const RECORDINGS: [Recording; 4] = [
-    Recording { counted: false, dual: false },
-    Recording { counted: true, dual: false },
-    Recording { counted: false, dual: true },
-    Recording { counted: true, dual: true },
+    Recording { counting: Counting::Never, dual: false },
+    Recording { counting: Counting::All, dual: false },
+    Recording { counting: Counting::Never, dual: true },
+    Recording { counting: Counting::All, dual: true },
 ];
 
 /// The compiled kernels, or `None` after saying why there are none.

@@ -16,7 +16,7 @@ use warptrace_build::Compiler;
 use crate::{process, workspace};
 
 /// Packages of the workspace that are not for a registry.
-const UNPUBLISHED: [&str; 2] = ["xtask", "warptrace-evaluation"];
+const UNPUBLISHED: [&str; 2] = ["xtask", "warptrace-bench"];
 
 /// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds
 /// its source.

@@ -35,7 +35,7 @@ use self::segments::AllInUse;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
-use super::{MemoryUse, PoolMemory, SessionError, Standing};
+use super::{MemoryUse, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
@@ -60,9 +60,8 @@ pub(super) struct Streams {
     tracks: u32,
     chunk_bytes: u32,
     stall: Duration,
-    pub(super) open_runs: bool,
-    /// Whose `memory` is.
-    pool: PoolMemory,
+    /// Whether `memory` is the host's, and runs are written when they begin, too.
+    pub(super) post_mortem: bool,
     memory: Allocation,
     partition: Option<Partition>,
     supply: Supply,
@@ -94,16 +93,16 @@ impl Streams {
         recording: Recording,
         division: Division,
         stall: Duration,
-        open_runs: bool,
-        pool: PoolMemory,
+        post_mortem: bool,
     ) -> Result<Self, SessionError> {
-        let memory = match pool {
-            PoolMemory::Device => device.allocate(division.limit)?,
-            PoolMemory::Host => device.allocate_on_host(division.limit)?,
+        let memory = if post_mortem {
+            device.allocate_on_host(division.limit)?
+        } else {
+            device.allocate(division.limit)?
         };
         let mut rounds = Vec::new();
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
-        if let (PoolMemory::Device, Some(bytes)) = (pool, plan::area_bytes(memory.bytes)) {
+        if let Some(bytes) = plan::area_bytes(memory.bytes).filter(|_| !post_mortem) {
             while rounds.len() < ROUNDS_AT_ONCE
                 && let Some(device) = device.beside(memory, recording)?
             {
@@ -116,8 +115,7 @@ impl Streams {
             tracks: if recording.dual { 2 } else { 1 },
             chunk_bytes: division.chunk_bytes,
             stall,
-            open_runs,
-            pool,
+            post_mortem,
             memory,
             partition: None,
             supply: Supply::new(0),
@@ -151,14 +149,12 @@ impl Streams {
 
     /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
     pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Look, DeviceError> {
-        match self.pool {
-            PoolMemory::Device => self.abandon(None),
-            PoolMemory::Host => {
-                // Nothing changes any more: so once is enough.
-                self.only_look(device.live()?)?;
-                self.abandon(Some(device.live()?))
-            }
+        if !self.post_mortem {
+            return self.abandon(None);
         }
+        // Nothing changes any more: so once is enough.
+        self.only_look(device.live()?)?;
+        self.abandon(Some(device.live()?))
     }
 
     /// Whether a launch, of which so many threads can be on the device at once, finds room without a look at
@@ -232,10 +228,8 @@ impl Streams {
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
         let SessionError::Memory { streams, needed: Some(beside), .. } = error else { return error };
         // With so much more there may be rounds where there are none now, unless the device wants none.
-        let may_have_rounds = match self.pool {
-            PoolMemory::Device => !self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none(),
-            PoolMemory::Host => false,
-        };
+        let may_have_rounds =
+            !self.post_mortem && (!self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none());
         let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
         let remains = |limit: u64| limit - area(limit).unwrap_or(0);
         let limits = (0..1 << 24).map(|mib| beside + (mib << 20));

@@ -5,8 +5,9 @@ use warptrace_format::file::LocationInfo;
 use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{launch, options};
+use crate::RecordingSpec;
 use crate::Window;
-use crate::session::{Session, SessionError, SessionOptions, TracedProgram};
+use crate::session::{Session, SessionError, TracedProgram};
 
 const NOTHING: TracedProgram<'static> = TracedProgram { kernels: &[], points: &[], modules: &[] };
 
@@ -14,7 +15,7 @@ const NOTHING: TracedProgram<'static> = TracedProgram { kernels: &[], points: &[
 fn a_session_that_knows_nothing_at_its_start_is_told_later() {
     let mut device = FakeDevice::of([script(&[(0, 0, 1)]), script(&[(1, 0, 2)])]);
     let window = Window { kernels: vec!["late*".to_owned()], ..Window::default() };
-    let options = SessionOptions { window, ..options(1024) };
+    let options = RecordingSpec { window, ..options(1024) };
     let file = Shared::default();
     let mut session = Session::start(&mut device, &NOTHING, &options, file.clone()).unwrap();
     session.add_kernels(&[], Vec::new()).unwrap();

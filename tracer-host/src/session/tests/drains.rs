@@ -1,12 +1,13 @@
 //! When the pool is drained, and what comes of it.
 
 use std::time::Duration;
+use warptrace_format::Counting;
 
 use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, options};
-use crate::session::{Session, SessionOptions};
-use crate::{Choosing, Placement, Recording};
+use crate::session::Session;
+use crate::{Choosing, Placement, Recording, RecordingSpec};
 
 #[test]
 fn short_launches_share_one_drain() {
@@ -142,8 +143,8 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 #[test]
 fn the_device_is_told_what_to_record_before_anything_runs() {
     for placement in [None, Some(Placement::Shared)] {
-        let options = SessionOptions { placement, counted: true, ..options(1024) };
-        let recording = Recording { codec: options.codec, dual: false, counted: true };
+        let options = RecordingSpec { placement, counting: Counting::All, ..options(1024) };
+        let recording = Recording { codec: options.codec, dual: false, counting: Counting::All };
         let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
         launch(&mut session, "k").unwrap();

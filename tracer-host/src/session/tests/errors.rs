@@ -6,7 +6,8 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use super::fake::{FakeDevice, Script, event, script};
 use super::output::{Full, Shared};
 use super::{PROGRAM, launch, options};
-use crate::session::{Session, SessionError, SessionOptions, TracedProgram};
+use crate::RecordingSpec;
+use crate::session::{Session, SessionError, TracedProgram};
 
 #[test]
 fn what_came_before_a_launch_that_fails_is_written() {
@@ -38,7 +39,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
         let points = [TracePoints { module: "at", file: "k.rs", source, points }];
         let program = TracedProgram { kernels: &[("k", "")], points: &points, modules: &[] };
         let mut device = FakeDevice::of([]);
-        let options = SessionOptions { codec, ..options(1024) };
+        let options = RecordingSpec { codec, ..options(1024) };
         let file = Shared::default();
         let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
             session.finish().unwrap();

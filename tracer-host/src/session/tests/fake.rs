@@ -13,8 +13,8 @@ use warptrace_format::log::{
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Choosing, Device, DeviceError, Encoded, LaunchShape, LaunchTime, Placement, Recording,
-    Tracing, packed,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
+    Recording, Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -228,8 +228,8 @@ impl Device for FakeDevice {
         1
     }
 
-    fn memory(&self) -> u64 {
-        64 << 20
+    fn memory(&self) -> DeviceMemory {
+        DeviceMemory { total: 1 << 30, free: 64 << 20 }
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {

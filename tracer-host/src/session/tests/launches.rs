@@ -11,10 +11,9 @@ use warptrace_sim::{Launch, Simulator};
 use super::output::Shared;
 use super::{PROGRAM, options};
 use crate::session::{
-    Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Policy, Reserved, SessionError,
-    SessionOptions, TracedProgram,
+    Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Reserved, SessionError, TracedProgram,
 };
-use crate::{DeviceError, LaunchShape, Recording, SimDevice, SimOptions, Window};
+use crate::{DeviceError, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
 
 warptrace_device::trace_points! {
     /// Decisions of the kernels.
@@ -109,14 +108,14 @@ impl Program {
 }
 
 impl Recorded {
-    fn new(options: &SessionOptions) -> Self {
+    fn new(options: &RecordingSpec) -> Self {
         let device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
         let file = Shared::default();
         let (launches, drainer) =
             Launches::start(device, options, file.clone()).map_err(|(error, _)| error).unwrap();
         let locations = TracedProgram { points: &[at::POINTS], ..PROGRAM }.locations();
         let first = launches.add_kernels(PROGRAM.kernels, locations).unwrap();
-        let recording = Recording { codec: options.codec, dual: options.dual, counted: options.counted };
+        let recording = Recording { codec: options.codec, dual: options.dual, counting: options.counting };
         let program = Program { launches, recording, kernel: first };
         Self { program, drainer: Some(drainer), file }
     }
@@ -310,7 +309,7 @@ fn a_recording_that_ends_before_its_launches_says_so_and_leaves_them_their_memor
 #[test]
 fn a_flush_writes_all_and_max_events_are_counted() {
     let window = Window { max_events: Some(20), ..Window::default() };
-    let mut recorded = Recorded::new(&SessionOptions { window, ..options(16 << 10) });
+    let mut recorded = Recorded::new(&RecordingSpec { window, ..options(16 << 10) });
     let drainer = recorded.drainer.take().unwrap();
     let ended = std::thread::scope(|scope| {
         let thread = scope.spawn(|| drainer.run(|_, _| {}));
@@ -329,7 +328,7 @@ fn a_flush_writes_all_and_max_events_are_counted() {
 
 #[test]
 fn rings_overlap_and_keep_their_length() {
-    let mut recorded = Recorded::new(&SessionOptions { policy: Policy::Ring, ..options(32 << 10) });
+    let mut recorded = Recorded::new(&RecordingSpec { policy: Policy::Ring, ..options(32 << 10) });
     let reserved: Vec<Reserved> = (0..2).map(|_| recorded.reserve(1, PATIENCE).unwrap()).collect();
     let logs: Vec<LaunchLogs> = reserved.iter().filter_map(|reserved| reserved.logs[0]).collect();
     assert!(logs[0].first_entries == logs[1].first_entries && logs[0].heads < logs[1].heads, "{logs:?}");
@@ -342,10 +341,9 @@ fn rings_overlap_and_keep_their_length() {
 
 #[test]
 fn logs_are_not_streamed_without_waiting() {
-    let policy = Policy::Stream { stall: Policy::STALL, open_runs: false };
     let started = Launches::<Fake>::start(
         SimDevice::new(SimOptions::default()),
-        &SessionOptions { policy, ..options(16 << 10) },
+        &RecordingSpec { policy: Policy::Stream, ..options(16 << 10) },
         Shared::default(),
     );
     let (error, _) = started.err().unwrap();

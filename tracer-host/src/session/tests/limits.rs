@@ -6,12 +6,12 @@ use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps, options};
 use crate::session::memory::Division;
-use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError, SessionOptions};
-use crate::{DeviceError, MemorySize};
+use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError};
+use crate::{DeviceError, MemorySize, RecordingSpec};
 
 /// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
 /// record.
-fn recorded(warps: u64, options: &SessionOptions) -> Result<(u64, u64), SessionError> {
+fn recorded(warps: u64, options: &RecordingSpec) -> Result<(u64, u64), SessionError> {
     let mut device = FakeDevice::of([script(&[(0, 0, 1)])]);
     let outcome =
         Session::start(&mut device, &PROGRAM, options, Shared::default()).and_then(|mut session| {
@@ -29,22 +29,22 @@ fn recorded(warps: u64, options: &SessionOptions) -> Result<(u64, u64), SessionE
 fn what_is_taken_is_the_limit() {
     for kib in [1024, 3001, 16 << 10, 64 << 10, 256 << 10] {
         for dual in [false, true] {
-            let (limit, peak) = recorded(2, &SessionOptions { dual, ..options(kib) }).unwrap();
+            let (limit, peak) = recorded(2, &RecordingSpec { dual, ..options(kib) }).unwrap();
             assert_eq!((limit, peak), (kib << 10, kib << 10));
         }
     }
 }
 
 #[test]
-fn without_a_limit_a_quarter_of_a_small_device_is_taken() {
-    let options = SessionOptions { memory_bytes: None, ..options(0) };
-    assert_eq!(recorded(2, &options).unwrap().0, 16 << 20);
+fn without_a_limit_an_eighth_of_what_is_free_is_taken() {
+    let options = RecordingSpec { memory: None, ..options(0) };
+    assert_eq!(recorded(2, &options).unwrap().0, 8 << 20);
 }
 
 #[test]
 fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
     for (warps, dual) in [(1000, false), (4000, false), (2000, true), (9000, false)] {
-        let with = |bytes| SessionOptions { dual, memory_bytes: Some(bytes), ..options(0) };
+        let with = |bytes| RecordingSpec { dual, memory: Some(MemorySize(bytes)), ..options(0) };
         let error = recorded(warps, &with(2 << 20)).unwrap_err();
         let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 2 << 20));
@@ -62,11 +62,11 @@ fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
 #[test]
 fn a_limit_for_nothing_is_refused_before_anything_runs() {
     for (bytes, chunk_bytes) in [(0, 1024), (1, 1024), (100 << 10, 1024), (2 << 20, 1 << 20)] {
-        let options = SessionOptions { memory_bytes: Some(bytes), chunk_bytes, ..options(0) };
+        let options = RecordingSpec { memory: Some(MemorySize(bytes)), chunk_bytes, ..options(0) };
         let error = recorded(1, &options).unwrap_err();
         let SessionError::Memory { needed: Some(needed), limit, .. } = error else { panic!("{error}") };
         assert!(limit == bytes && needed > bytes && needed <= 4 << 20, "{error}");
-        recorded(1, &SessionOptions { memory_bytes: Some(needed), ..options }).unwrap();
+        recorded(1, &RecordingSpec { memory: Some(MemorySize(needed)), ..options }).unwrap();
     }
 }
 
@@ -89,8 +89,7 @@ fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
     assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
-    let device = FakeDevice::of([]);
-    let division = Division::of(Some(u64::MAX), 4096, 1, 8, &device).unwrap();
+    let division = Division::of(u64::MAX, 4096, 1, 8).unwrap();
     assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
 }
 

@@ -5,12 +5,13 @@ use warptrace_format::log::{LANES, LaunchLogs, MAX_FIRST_ENTRIES, RESERVED_ENTRI
 use super::fake::{FakeDevice, Script, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
-use crate::session::{Session, SessionOptions};
+use crate::RecordingSpec;
+use crate::session::Session;
 
 /// What launches of so many warps are told, in a session with so many KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); N]);
-    let options = SessionOptions { dual, ..options(kib) };
+    let options = RecordingSpec { dual, ..options(kib) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     for warps in warps {
         launch_warps(&mut session, "k", warps, 32).unwrap();
@@ -81,7 +82,7 @@ fn a_launch_with_few_streams_leaves_as_much_for_what_is_merged() {
 fn a_blocks_last_warp_may_lack_lanes() {
     // The device compares what encoding is told of a launch with what it was launched with.
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
-    let options = SessionOptions { dual: true, ..options(4096) };
+    let options = RecordingSpec { dual: true, ..options(4096) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     launch_warps(&mut session, "k", 10, 50).unwrap();
     launch_warps(&mut session, "other", 3, 96).unwrap();

@@ -14,8 +14,8 @@ use warptrace_format::file::{LossPosition, LossReason};
 
 use super::output::Shared;
 use crate::{
-    LaunchReport, LaunchShape, Policy, Session, SessionError, SessionOptions, SimDevice, SimOptions,
-    TracedProgram, Window,
+    LaunchReport, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
+    SimOptions, TracedProgram, Window,
 };
 
 warptrace_device::trace_points! {
@@ -69,12 +69,10 @@ const PROGRAM: TracedProgram<'static> = TracedProgram {
     modules: &[],
 };
 
-fn options(policy: Policy) -> SessionOptions {
-    SessionOptions { policy, memory_bytes: Some(1 << 20), ..SessionOptions::new(CodecSpec::Raw) }
-}
-
-fn stream(stall: Duration) -> Policy {
-    Policy::Stream { stall, open_runs: false }
+fn options(policy: Policy) -> RecordingSpec {
+    let stall_limit = (policy == Policy::Stream).then_some(Duration::from_secs(100));
+    let memory = Some(MemorySize(1 << 20));
+    RecordingSpec { policy, stall_limit, memory, ..RecordingSpec::new(CodecSpec::Raw) }
 }
 
 fn device() -> SimDevice {
@@ -105,7 +103,7 @@ fn launch<W: Write + Send + 'static>(
 }
 
 /// Records these launches until one fails; the trace, the report if none has, and the error.
-fn record(options: &SessionOptions, calls: &[KernelCall]) -> (TraceFile, Option<LaunchReport>, String) {
+fn record(options: &RecordingSpec, calls: &[KernelCall]) -> (TraceFile, Option<LaunchReport>, String) {
     let (mut device, file) = (device(), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
     let failed = calls.iter().find_map(|call| launch(&mut session, call).err());
@@ -157,7 +155,8 @@ fn memory_that_is_full_loses_the_end_of_each_warp() {
 
 #[test]
 fn lanes_that_do_not_wait_lose_events_somewhere() {
-    let options = SessionOptions { memory_bytes: Some(200 << 10), ..options(stream(Duration::ZERO)) };
+    let (memory, stall_limit) = (Some(MemorySize(200 << 10)), Some(Duration::ZERO));
+    let options = RecordingSpec { memory, stall_limit, ..options(Policy::Stream) };
     let (mut device, file) = (device(), Shared::default());
     let output = Late(file.clone(), Duration::from_millis(20));
     let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
@@ -170,7 +169,7 @@ fn lanes_that_do_not_wait_lose_events_somewhere() {
 
 #[test]
 fn a_launch_that_fails_is_named_and_ends_the_file() {
-    for policy in [Policy::Stop, stream(Duration::from_secs(100))] {
+    for policy in [Policy::Stop, Policy::Stream] {
         let (trace, _, error) = record(&options(policy), &[turns(10), fails(100)]);
         assert_eq!(*trace.completeness(), Completeness::Complete, "{policy:?}");
         assert_eq!(trace.launch_end(0), Some(LaunchEnd::Completed));
@@ -211,7 +210,7 @@ fn a_launch_that_finds_no_memory_at_all_is_named() {
 fn an_interrupted_launch_is_named() {
     let (mut device, file) = (device(), Shared::default());
     let asked = Arc::new(AtomicBool::new(false));
-    let options = options(stream(Duration::from_secs(100)));
+    let options = options(Policy::Stream);
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     session.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed));
     let watch = std::thread::spawn(move || {
@@ -234,8 +233,8 @@ fn an_interrupted_launch_is_named() {
 #[test]
 fn warps_outside_of_the_window_are_no_loss() {
     let window = Window { blocks: "1".parse().unwrap(), ..Window::default() };
-    for policy in [Policy::Stop, stream(Duration::from_secs(100))] {
-        let options = SessionOptions { window: window.clone(), ..options(policy) };
+    for policy in [Policy::Stop, Policy::Stream] {
+        let options = RecordingSpec { window: window.clone(), ..options(policy) };
         let (trace, ..) = record(&options, &[turns(10)]);
         assert!(trace.verify().is_ok());
         let losses = trace.losses(0, 0).unwrap();

@@ -19,15 +19,19 @@ use std::io::Write;
 use warptrace_device::KernelCall;
 use warptrace_format::codec::CodecSpec;
 
-use super::{Session, SessionError, SessionOptions, TracedProgram};
-use crate::{LaunchShape, LaunchTime};
+use super::{Session, SessionError, TracedProgram};
+use crate::{LaunchShape, LaunchTime, MemorySize, RecordingSpec};
 
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("k", ""), ("other", "")], points: &[], modules: &[] };
 
 /// Options with so many KiB of device memory, and chunks of one.
-fn options(kib: u64) -> SessionOptions {
-    SessionOptions { chunk_bytes: 1024, memory_bytes: Some(kib << 10), ..SessionOptions::new(CodecSpec::Raw) }
+fn options(kib: u64) -> RecordingSpec {
+    RecordingSpec {
+        chunk_bytes: 1024,
+        memory: Some(MemorySize(kib << 10)),
+        ..RecordingSpec::new(CodecSpec::Raw)
+    }
 }
 
 /// Launches one block of two warps.

@@ -7,14 +7,15 @@ use warptrace_format::log::{
 use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps};
-use crate::session::{Policy, Session, SessionError, SessionOptions};
+use crate::session::{Session, SessionError};
+use crate::{Policy, RecordingSpec};
 
-fn options(kib: u64, dual: bool) -> SessionOptions {
-    SessionOptions { policy: Policy::Ring, dual, ..super::options(kib) }
+fn options(kib: u64, dual: bool) -> RecordingSpec {
+    RecordingSpec { policy: Policy::Ring, dual, ..super::options(kib) }
 }
 
 /// Records launches of so many warps; what they are told, and what the device was asked for.
-fn recorded(warps: &[u64], options: &SessionOptions) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
+fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); warps.len()]);
     let mut session = Session::start(&mut device, &PROGRAM, options, Shared::default())?;
     for &warps in warps {

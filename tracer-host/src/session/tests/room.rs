@@ -4,8 +4,8 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 use super::options;
 use super::output::Shared;
-use crate::session::{LaunchReport, Session, SessionOptions, TracedProgram};
-use crate::{LaunchShape, SimDevice, SimOptions};
+use crate::session::{LaunchReport, Session, TracedProgram};
+use crate::{LaunchShape, MemorySize, RecordingSpec, SimDevice, SimOptions};
 
 warptrace_device::trace_points! {
     /// Decisions of the kernel.
@@ -32,7 +32,7 @@ const CODECS: [CodecSpec; 3] =
 
 /// Records so many warps that make 32 events in each of `rounds` rounds. Answers the report, the entries of
 /// log memory that they claimed, and each warp's payloads.
-fn staircases(options: &SessionOptions, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
+fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
     let program = TracedProgram { kernels: &[("staircase", "")], points: &[], modules: &[] };
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
     let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
@@ -59,7 +59,7 @@ fn log_memory_too_small_loses_events_and_counts_every_one() {
         let (mut some, mut none) = (0, 0);
         for (warps, kib) in [(4, 1024), (30, 1024), (150, 2048)] {
             for rounds in [1, 20, 100] {
-                let (report, ..) = staircases(&SessionOptions { codec, ..options(kib) }, warps, rounds);
+                let (report, ..) = staircases(&RecordingSpec { codec, ..options(kib) }, warps, rounds);
                 if codec == CodecSpec::Raw {
                     assert_eq!(report.payload_bytes, 6 * report.recorded);
                 }
@@ -74,14 +74,15 @@ fn log_memory_too_small_loses_events_and_counts_every_one() {
 #[test]
 fn few_chunks_lose_nothing() {
     for codec in CODECS {
-        let ample = SessionOptions { codec, ..options(16 << 10) };
+        let ample = RecordingSpec { codec, ..options(16 << 10) };
         let (whole, _, payloads) = staircases(&ample, 50, 60);
         // 450 chunks, of which raw needs 600.
-        let (report, _, few) = staircases(&SessionOptions { memory_bytes: Some(4 << 20), ..ample }, 50, 60);
+        let (report, _, few) =
+            staircases(&RecordingSpec { memory: Some(MemorySize(4 << 20)), ..ample }, 50, 60);
         assert_eq!((whole.lost, report.lost), (0, 0), "{codec:?}");
         assert!(few == payloads, "{codec:?}");
         // Three chunks of 128 KiB at a time.
-        let large = SessionOptions { codec, chunk_bytes: 128 << 10, ..options(4096) };
+        let large = RecordingSpec { codec, chunk_bytes: 128 << 10, ..options(4096) };
         let (report, ..) = staircases(&large, 40, 60);
         assert_eq!((report.lost, report.chunks), (0, 40), "{codec:?}");
     }

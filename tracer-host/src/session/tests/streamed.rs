@@ -11,7 +11,7 @@ use warptrace_format::codec::CodecSpec;
 
 use crate::session::Interrupted;
 use crate::{
-    DEVICE_PREDICT, LaunchShape, Policy, PoolMemory, Session, SessionError, SessionOptions, SimDevice,
+    DEVICE_PREDICT, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
     SimOptions, TracedProgram,
 };
 
@@ -147,11 +147,12 @@ fn verify(file: &Shared) -> VerifyReport {
     TraceFile::from_bytes(file.0.lock().unwrap().clone()).unwrap().verify()
 }
 
-fn options(stall: Duration, memory: u64) -> SessionOptions {
-    SessionOptions {
-        policy: Policy::Stream { stall, open_runs: false },
-        memory_bytes: Some(memory),
-        ..SessionOptions::new(CodecSpec::Predict(DEVICE_PREDICT))
+fn options(stall: Duration, memory: u64) -> RecordingSpec {
+    RecordingSpec {
+        policy: Policy::Stream,
+        stall_limit: Some(stall),
+        memory: Some(MemorySize(memory)),
+        ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     }
 }
 
@@ -221,11 +222,11 @@ fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
 
 #[test]
 fn a_kernel_that_fails_leaves_what_had_come_of_it() {
-    for open_runs in [false, true] {
+    for post_mortem in [false, true] {
         let file = Shared::default();
         let mut device = device();
         let mut options = options(Duration::from_secs(100), 200 << 10);
-        options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs };
+        options.post_mortem = post_mortem;
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         // SAFETY: no memory among the arguments.
         let error = unsafe { session.record(&fails(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
@@ -244,8 +245,7 @@ fn of_a_kernel_that_fails_the_hosts_memory_has_everything() {
         let file = Shared::default();
         let mut device = device();
         let mut options = options(Duration::from_secs(100), memory);
-        options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs: true };
-        options.pool = PoolMemory::Host;
+        options.post_mortem = true;
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         let shape = LaunchShape::linear(32, 32);
         // SAFETY: no memory among the arguments.
@@ -259,22 +259,13 @@ fn of_a_kernel_that_fails_the_hosts_memory_has_everything() {
 }
 
 #[test]
-fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
-    let mut device = device();
-    let mut options = options(Duration::ZERO, 1 << 20);
-    (options.policy, options.pool) = (Policy::Stop, PoolMemory::Host);
-    let error = Session::start(&mut device, &PROGRAM, &options, Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("use the policy `stream`"), "{error}");
-}
-
-#[test]
 fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
     const SPINS_AT_LEAST: u32 = 30_000;
     let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
     let told = Arc::new(Mutex::new(None));
     let mut device = device();
     let mut options = options(Duration::from_secs(100), 1 << 20);
-    options.policy = Policy::Stream { stall: Duration::from_secs(100), open_runs: true };
+    options.post_mortem = true;
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     let tell = Arc::clone(&told);
     session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
@@ -380,7 +371,7 @@ fn warps_that_leave_are_encoded_in_rounds() {
     for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
         let file = Shared::default();
         let mut device = device();
-        let options = SessionOptions { dual: true, ..options(Duration::from_secs(600), memory) };
+        let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), memory) };
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         for _ in 0..2 {
             // SAFETY: no memory among the arguments.
@@ -400,7 +391,7 @@ fn warps_that_leave_are_encoded_in_rounds() {
 fn warps_that_hold_all_memory_are_taken_over() {
     let file = Shared::default();
     let mut device = device();
-    let options = SessionOptions { dual: true, ..options(Duration::from_secs(600), 24 << 20) };
+    let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), 24 << 20) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     for (turns, threads) in [(20_000, 64), (60, 12_000), (20_000, 64)] {
         // SAFETY: no memory among the arguments.

@@ -5,11 +5,11 @@ use warptrace_format::chosen::ChosenWarps;
 use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
-use crate::session::{Session, SessionError, SessionOptions};
-use crate::{LaunchReport, Window};
+use crate::session::{Session, SessionError};
+use crate::{LaunchReport, RecordingSpec, Window};
 
-fn with(window: Window) -> SessionOptions {
-    SessionOptions { window, ..options(1000) }
+fn with(window: Window) -> RecordingSpec {
+    RecordingSpec { window, ..options(1000) }
 }
 
 /// Launches these kernels; what the device was asked for, the file, and the report.

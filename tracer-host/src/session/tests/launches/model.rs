@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
+use warptrace_format::Counting;
 use warptrace_format::file::{DeviceInfo, Growing, LaunchInfo, Metadata};
 use warptrace_format::log::{LANES, LaunchLogs};
 
@@ -56,10 +57,13 @@ fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
 
 impl World {
     fn new(kib: u64, threads: usize, launches: u32) -> Self {
-        let recording =
-            Recording { codec: warptrace_format::codec::CodecSpec::Raw, dual: false, counted: false };
+        let recording = Recording {
+            codec: warptrace_format::codec::CodecSpec::Raw,
+            dual: false,
+            counting: Counting::Never,
+        };
         let mut device = FakeDevice::of([]);
-        let division = Division::of(Some(kib << 10), 1024, Pool::arenas(true), 8, &device).unwrap();
+        let division = Division::of(kib << 10, 1024, Pool::arenas(true), 8).unwrap();
         let pool = Pool::new(&mut device, division, 1, false, true).unwrap();
         let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![recording.codec]);
         let tables = Growing::new(metadata.with_kernel("k", "")).unwrap();
@@ -109,7 +113,7 @@ impl World {
     }
 
     fn reserve(&mut self, thread: usize, kernel: Kernel) {
-        let info = self.ledger.describe(0, 0, &LaunchShape::linear(32 * kernel.warps, 32)).unwrap();
+        let info = self.ledger.describe(&[], 0, &LaunchShape::linear(32 * kernel.warps, 32)).unwrap();
         match self.ledger.reserve(vec![info], Effort::Ample) {
             Ok(reserved) => {
                 self.left[thread] -= 1;

@@ -1,0 +1,80 @@
+//! `warptrace demo`: a kernel of the tool's own, recorded.
+
+mod kernels;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use warptrace_cli::output::{count, say};
+use warptrace_cli::recording::{Finished, Recordable};
+use warptrace_host::{Buffer, LaunchShape, Launcher, TracedProgram};
+
+use self::kernels::mandelbrot;
+use crate::arguments::Demo;
+use crate::exit;
+
+/// The left upper corner of the square that is computed, and its side: at the edge of the set, where lanes of a
+/// warp part.
+const CORNER: (f64, f64) = (-0.74395, -0.10461);
+const SIDE: f64 = 0.00578;
+/// Threads of a block.
+const BLOCK: u32 = 256;
+/// The kernels, with the file that they are in.
+const KERNELS: [(&str, &str); 1] = [("mandelbrot", mandelbrot::MODULE.file)];
+
+/// The kernels' code for GPUs; empty if the tool was built without a device compiler.
+pub(crate) const PTX: &str = mandelbrot::MODULE.ptx;
+
+/// Computes the picture, records how, and compares the picture with the CPU's.
+pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
+    let program = Recordable {
+        name: "mandelbrot",
+        kernels: TracedProgram { kernels: &KERNELS, points: &[], modules: &[mandelbrot::MODULE] },
+        properties: [("width", command.width), ("depth", command.depth)]
+            .map(|(name, value)| (name.to_owned(), value.to_string()))
+            .into(),
+    };
+    let prepared = command.recording.prepare(&program)?;
+    let (picture, recorded) = prepared.record(|| Ok(PTX), |launcher| compute(launcher, command))?;
+    let checked = check(&picture, command)?;
+    recorded.warning().into_iter().for_each(|warning| eprintln!("{warning}"));
+    let input =
+        format!("{0} x {0} pixels, at most {1} steps each", command.width, count(command.depth.into()));
+    say!("{}", Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) })?;
+    Ok(if recorded.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(exit::FINDINGS) })
+}
+
+/// The distance between two pixels.
+fn pixel_side(command: &Demo) -> f64 {
+    SIDE / f64::from(command.width)
+}
+
+fn compute(launcher: &mut dyn Launcher, command: &Demo) -> anyhow::Result<Vec<u32>> {
+    let Demo { width, depth, .. } = *command;
+    let pixels = width as usize * width as usize;
+    let picture = Buffer::<u32>::filled(launcher.device(), pixels, 0)?;
+    let (left, top) = CORNER;
+    let call = mandelbrot::mandelbrot(&picture, width, depth, left, top, pixel_side(command));
+    // SAFETY: the kernel writes `picture`, which is memory of this device, and nothing else.
+    unsafe { launcher.launch(call.call(), &LaunchShape::linear(pixels as u64, BLOCK)) }?;
+    let computed = picture.download(launcher.device())?;
+    picture.free(launcher.device())?;
+    Ok(computed)
+}
+
+/// Compares each pixel with what the same function gives on the CPU.
+///
+/// # Errors
+/// The first pixel that differs.
+fn check(picture: &[u32], command: &Demo) -> anyhow::Result<String> {
+    let ((left, top), side) = (CORNER, pixel_side(command));
+    for (pixel, found) in (0_u32..).zip(picture) {
+        let (row, column) = (pixel / command.width, pixel % command.width);
+        let (x, y) = (left + f64::from(column) * side, top - f64::from(row) * side);
+        let expected = mandelbrot::steps_of(x, y, command.depth);
+        if *found != expected {
+            bail!("the kernel's result is wrong: pixel {column}, {row} is {found}, on the CPU {expected}");
+        }
+    }
+    Ok(format!("every pixel as on the CPU ({})", count(picture.len() as u64)))
+}

@@ -1,0 +1,26 @@
+//! Lists of numbers in arguments.
+
+use std::str::FromStr;
+
+/// Numbers separated by commas; `None` if one of them is none, or there are not exactly `N`.
+pub fn parse_numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
+    list(text)?.try_into().ok()
+}
+
+fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split(',').map(|part| part.trim().parse().ok()).collect()
+}
+
+/// Reads a block's coordinates; those that are not given are 0.
+///
+/// # Errors
+/// If it is not one to three numbers.
+pub fn parse_block(text: &str) -> Result<[u32; 3], String> {
+    let found: Vec<u32> = list(text).ok_or("a block is X, X,Y or X,Y,Z, as in 12 or 3,4")?;
+    match found[..] {
+        [x] => Ok([x, 0, 0]),
+        [x, y] => Ok([x, y, 0]),
+        [x, y, z] => Ok([x, y, z]),
+        _ => Err("a block has one to three coordinates".to_owned()),
+    }
+}

@@ -1,0 +1,212 @@
+//! Recording a program from the command line: its options, the recording, and what is said of it.
+
+mod file;
+mod interrupt;
+mod options;
+mod progress;
+
+use std::fmt;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use warptrace_format::codec::CodecSpec;
+use warptrace_host::writer::Summary;
+use warptrace_host::{
+    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SimOptions, TracedProgram,
+};
+
+use self::file::TraceOutput;
+pub use self::options::Recording;
+use crate::output;
+
+/// What is recorded.
+#[derive(Clone, Debug)]
+pub struct Recordable<'a> {
+    /// The program's name.
+    pub name: &'a str,
+    /// Its kernels and trace points.
+    pub kernels: TracedProgram<'a>,
+    /// Name and value of what decides what is computed, for the trace.
+    pub properties: Vec<(String, String)>,
+}
+
+/// A recording whose options were found to fit the program.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    recording: &'a Recording,
+    program: &'a Recordable<'a>,
+    spec: RecordingSpec,
+}
+
+/// What a recording made.
+#[derive(Debug)]
+pub struct Recorded {
+    program: String,
+    device: String,
+    path: PathBuf,
+    spec: RecordingSpec,
+    summary: Summary,
+    report: LaunchReport,
+    /// From the start of the session to the end of the file.
+    whole: Duration,
+}
+
+impl Recording {
+    /// Checks the options for a program, before its input is made.
+    ///
+    /// # Errors
+    /// If options contradict each other, or name what the program has not.
+    pub fn prepare<'a>(&'a self, program: &'a Recordable<'a>) -> anyhow::Result<Prepared<'a>> {
+        let mut spec = self.spec.clone();
+        spec.properties.extend(program.properties.iter().cloned());
+        spec.check()?;
+        if let Some(visits) = &spec.window.after {
+            visits.among(&program.kernels.locations())?;
+        }
+        Ok(Prepared { recording: self, program, spec })
+    }
+}
+
+impl Prepared<'_> {
+    /// Opens the device, has `run` run the program's kernels, and writes the trace. A file that is there stays
+    /// as it is unless the recording has begun.
+    ///
+    /// `code` gives the kernels' PTX; it is asked only where a GPU is tried.
+    ///
+    /// # Errors
+    /// If the device cannot be opened, memory is short, the file cannot be written, or `run` fails.
+    pub fn record<T>(
+        self,
+        code: impl FnOnce() -> io::Result<&'static str>,
+        run: impl FnOnce(&mut dyn Launcher) -> anyhow::Result<T>,
+    ) -> anyhow::Result<(T, Recorded)> {
+        let Self { recording, program, spec } = self;
+        let (bar, hook) = progress::blocks();
+        let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
+        let opened = recording.device.open(code, simulator)?;
+        if let Some(reason) = &opened.no_gpu {
+            eprintln!("note: running on the simulator: {reason}");
+        }
+        let mut device = opened.device;
+        let path = &recording.output;
+        let is_new = !path.exists();
+        let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let started = Instant::now();
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let mut session = Session::start(&mut *device, &program.kernels, &spec, file).inspect_err(|_| {
+            if is_new {
+                // Nothing was recorded; an empty file would only be in the way.
+                let _ = std::fs::remove_file(path);
+            }
+        })?;
+        if spec.policy == Policy::Stream {
+            let asked = interrupt::watch().context("cannot watch for signals")?;
+            let name = path.display().to_string();
+            session
+                .interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &program.kernels, &name));
+        }
+        let outcome = run(&mut session)?;
+        let (file, summary, report) = session.finish()?;
+        file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
+        let whole = started.elapsed();
+        bar.finish_and_clear();
+        let (program, path, device) = (program.name.to_owned(), path.clone(), device.info().name);
+        Ok((outcome, Recorded { program, device, path, spec, summary, report, whole }))
+    }
+}
+
+impl Recorded {
+    /// Whether every event that was to be recorded is in the trace.
+    pub fn is_complete(&self) -> bool {
+        self.report.lost == 0
+    }
+
+    /// What was lost, why, and what to do; `None` if nothing was.
+    pub fn warning(&self) -> Option<String> {
+        let LaunchReport { lost, attempted, recorded, memory, .. } = self.report;
+        if lost == 0 {
+            return None;
+        }
+        let (lost, attempted) = (output::count(lost), output::count(attempted));
+        let limit = MemorySize(memory.limit);
+        Some(match self.spec.policy {
+            Policy::Stop => format!(
+                "warning: {lost} of {attempted} events found no room in device memory; \
+                 allow more with --memory (now {limit}), or record with --policy stream"
+            ),
+            Policy::Ring => format!(
+                "note: the trace has the last {} of {attempted} events, of each warp an end; for more allow more with --memory (now {limit})",
+                output::count(recorded)
+            ),
+            Policy::Stream => format!(
+                "warning: {lost} of {attempted} events were lost, because lanes waited too long for memory; \
+                 let them wait longer with --stall-limit (now {} s), or allow more with --memory (now {limit})",
+                self.spec.stall().as_secs_f64()
+            ),
+        })
+    }
+}
+
+/// What is said of a recording that has ended. Displays in lines, of which the last has no end.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished<'a> {
+    /// The recording.
+    pub recorded: &'a Recorded,
+    /// What else the first line says, behind the device.
+    pub of: &'a str,
+    /// The program's input.
+    pub input: &'a str,
+    /// What a check of the program's result has found.
+    pub result: Option<&'a str>,
+}
+
+impl fmt::Display for Finished<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { recorded, of, input, result } = self;
+        let Recorded { program, device, path, spec, summary, report, whole } = recorded;
+        writeln!(f, "recorded   {program} on {device}{of}")?;
+        writeln!(f, "input      {input}")?;
+        if !spec.window.is_all() {
+            let (recorded, all) = (report.recorded_launches, report.launches);
+            let launches = format!("{} of {} launches", output::count(recorded), output::count(all));
+            writeln!(f, "window     {}; {launches} recorded", spec.window)?;
+        }
+        writeln!(f, "events     {}", output::count(report.recorded))?;
+        let raw = report.recorded * u64::from(warptrace_format::RAW_EVENT_BYTES);
+        let compared = match spec.codec {
+            CodecSpec::Raw => "six bytes an event".to_owned(),
+            _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
+        };
+        writeln!(f, "on device  {}, {compared}", output::bytes(report.payload_bytes))?;
+        writeln!(
+            f,
+            "in file    {}, {} times less than raw",
+            output::bytes(summary.bytes),
+            output::times(raw, summary.bytes)
+        )?;
+        let memory = report.memory;
+        writeln!(
+            f,
+            "memory     {} of {} on the device, {} of it filled at most",
+            output::bytes(memory.peak),
+            output::bytes(memory.limit),
+            output::bytes(memory.filled)
+        )?;
+        let times = [
+            ("kernels", report.kernel),
+            ("encoding", report.encoding),
+            ("copy", report.copy),
+            ("write", report.write),
+            ("whole run", *whole),
+        ];
+        for (what, time) in times {
+            writeln!(f, "{what:<10} {}", output::time(time))?;
+        }
+        if let Some(words) = result {
+            writeln!(f, "result     {words}")?;
+        }
+        write!(f, "trace      {}", path.display())
+    }
+}

@@ -1,0 +1,89 @@
+//! `warptrace-bench`: records the programs of this project, checks the tracer on a device, measures it, and draws the thesis's figures.
+//!
+//! ```text
+//! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
+//! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
+//!                                                     └─ figures               ── SVG, PNG
+//! whole                             whole programs, each run in a process of its own ── Markdown, JSON
+//! policies                          what is kept under each policy, and what it takes ── Markdown, JSON
+//! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
+//! masks                             the simulator's events beside a card's ── Markdown
+//! points                            automatic trace points beside those placed by hand ── Markdown
+//! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
+//! ```
+//!
+//! A program is one file in `programs`; a codec is one line in `codecs`.
+
+mod arguments;
+mod baseline;
+mod bench;
+mod check;
+mod codecs;
+mod date;
+mod fidelity;
+mod figures;
+mod machine;
+mod markers;
+mod memory;
+mod points;
+mod programs;
+mod progress;
+mod record;
+mod runs;
+mod soak;
+mod subject;
+mod table;
+mod thesis;
+mod whole;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::Parser;
+use warptrace_cli::{exit, output};
+
+use crate::arguments::{Arguments, Command};
+
+/// Runs the program with a command line, whose first word is the program's name; returns its exit code.
+///
+/// What `record` says goes to `out` and `errors`; commands that take longer write to the process's own outputs
+/// as they go.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
+    let command = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) => {
+            let text = error.render().to_string();
+            // An output that is closed has no place for an error.
+            let _ = if error.use_stderr() { write!(errors, "{text}") } else { write!(out, "{text}") };
+            return u8::try_from(error.exit_code()).unwrap_or(exit::ERROR);
+        }
+    };
+    match execute(&command, out, errors) {
+        Ok(true) => 0,
+        Ok(false) => exit::FINDINGS,
+        Err(error) => {
+            let _ = writeln!(errors, "error: {}", output::message(&error));
+            exit::ERROR
+        }
+    }
+}
+
+/// Returns whether nothing was found wrong.
+fn execute(command: &Command, out: &mut dyn Write, errors: &mut dyn Write) -> anyhow::Result<bool> {
+    match command {
+        Command::Record(command) => record::run(command, out, errors),
+        Command::Check(command) => check::run(command),
+        Command::Bench(command) => bench::run(command).map(|()| true),
+        Command::Whole(command) => whole::run(command),
+        Command::Policies(command) => whole::compare_policies(command),
+        Command::WholeRun(command) => whole::run_child(command).map(|()| true),
+        Command::Baseline(command) => baseline::run(command),
+        Command::Markers(command) => markers::run(command).map(|()| true),
+        Command::Fidelity(command) => fidelity::run(command),
+        Command::FidelityRun(command) => fidelity::run_child(command).map(|()| true),
+        Command::Masks(command) => fidelity::run_masks(command),
+        Command::Points(command) => points::run(command),
+        Command::Soak(command) => soak::run(command),
+        Command::Figures(command) => figures::run(command).map(|()| true),
+    }
+}

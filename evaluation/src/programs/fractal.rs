@@ -1,0 +1,176 @@
+//! Fractal.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use anyhow::Context;
+use clap::Args;
+use warptrace_cli::numbers::parse_numbers;
+use warptrace_decoder::lanes::LaneDigest;
+use warptrace_host::Launcher;
+use warptrace_kernels::fractal::at;
+use warptrace_workloads::ProgramInfo;
+use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
+
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
+
+/// The thesis's three depths at a width of 2,048.
+const FULL: [(u32, &str); 3] = [
+    (1024, "fractal 2048, depth 1024"),
+    (2048, "fractal 2048, depth 2048"),
+    (4096, "fractal 2048, depth 4096"),
+];
+
+/// Depths for the simulator.
+const QUICK: [u32; 3] = [64, 128, 256];
+
+pub(super) fn cases(quick: bool) -> Vec<Case> {
+    let cases = sizes(quick).into_iter().map(|(width, depth)| case(width, depth));
+    if quick {
+        return cases.collect();
+    }
+    cases.zip(FULL).map(|(case, (_, thesis))| case.like(thesis)).collect()
+}
+
+/// Widths and depths of the cases.
+pub(crate) fn sizes(quick: bool) -> Vec<(u32, u32)> {
+    if quick { QUICK.map(|depth| (128, depth)).into() } else { FULL.map(|(depth, _)| (2048, depth)).into() }
+}
+
+/// A picture that takes a card a quarter of a second.
+pub(super) fn long(quick: bool) -> Case {
+    if quick { case(128, 1024) } else { case(2048, 131_072) }
+}
+
+pub(super) fn twin(quick: bool) -> Case {
+    if quick { case(96, 64) } else { case(512, 256) }
+}
+
+pub(crate) fn case(width: u32, depth: u32) -> Case {
+    let options = FractalOptions::new(width, depth);
+    Case::new(&fractal::PROGRAM, format!("{width} x {width}, depth {depth}"), move || {
+        Ok(Fractal::new(options))
+    })
+}
+
+/// Options of `record fractal`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Pixels of a side
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=i64::from(fractal::MAX_WIDTH)))]
+    width: u32,
+
+    /// Most steps a pixel
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    depth: u32,
+
+    /// The square to compute: left edge, upper edge, side
+    #[arg(long, value_name = "LEFT,TOP,SIDE", value_parser = parse_region, allow_hyphen_values = true,
+        default_value = "-0.74395,-0.10461,0.00578")]
+    region: [f64; 3],
+
+    /// Also write the picture, as PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+impl Options {
+    /// As a case.
+    pub(crate) fn case(&self) -> Case {
+        let Self { width, depth, region: [left, top, side], ref picture } = *self;
+        let options =
+            FractalOptions { region: Region { left, top, side }, ..FractalOptions::new(width, depth) };
+        let region = format!("{left},{top},{side}");
+        let picture = picture.clone();
+        Case::new(&fractal::PROGRAM, format!("{width} x {width}, depth {depth}"), move || {
+            Ok(Fractal { picture: picture.clone(), ..Fractal::new(options) })
+        })
+        .with(&[("width", &width), ("depth", &depth), ("region", &region)])
+    }
+}
+
+fn parse_region(text: &str) -> Result<[f64; 3], String> {
+    parse_numbers(text)
+        .filter(|found: &[f64; 3]| found.iter().all(|number| number.is_finite()) && found[2] > 0.0)
+        .ok_or_else(|| {
+            "three numbers are needed, the side above 0, as in -0.74395,-0.10461,0.00578".to_owned()
+        })
+}
+
+struct Fractal {
+    options: FractalOptions,
+    /// Every pixel's path on the CPU. At full size that takes ten billion steps, so it is computed once.
+    paths: OnceLock<Paths>,
+    /// Where to write the picture, if anywhere.
+    picture: Option<PathBuf>,
+}
+
+impl Fractal {
+    fn new(options: FractalOptions) -> Self {
+        Self { options, paths: OnceLock::new(), picture: None }
+    }
+
+    fn paths(&self) -> &Paths {
+        self.paths.get_or_init(|| Paths::new(&self.options))
+    }
+}
+
+impl Subject for Fractal {
+    fn program(&self) -> &'static ProgramInfo {
+        &fractal::PROGRAM
+    }
+
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+        let outcome = fractal::run(launcher, &self.options)?;
+        let result = Picture { subject: self, image: outcome.image };
+        Ok(Run { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
+    }
+
+    fn lanes(&self) -> Option<&dyn LaneReference> {
+        // Lanes are asked for in parallel. A task that computed the paths then would wait for others, which
+        // wait for it.
+        self.paths();
+        Some(self)
+    }
+}
+
+impl LaneReference for Fractal {
+    fn lane(&self, _: u32, thread: u64) -> LaneDigest {
+        LaneDigest::of(self.paths().lane_locations(thread))
+    }
+}
+
+struct Picture<'s> {
+    subject: &'s Fractal,
+    image: Vec<u32>,
+}
+
+impl RunResult for Picture<'_> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(bytemuck::cast_slice(&self.image))
+    }
+
+    fn check(&self) -> Result<String, String> {
+        in_words(self.subject.paths().check(&self.image))
+    }
+
+    fn expected_events(&self) -> Option<u64> {
+        Some(self.subject.paths().expected_events())
+    }
+
+    fn write(&self) -> anyhow::Result<Option<String>> {
+        let Some(path) = &self.subject.picture else { return Ok(None) };
+        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let FractalOptions { width, depth, .. } = self.subject.options;
+        fractal::write_png(BufWriter::with_capacity(1 << 20, file), &self.image, width, depth)
+            .with_context(|| format!("cannot write the picture {}", path.display()))?;
+        Ok(Some(format!("picture    {}", path.display())))
+    }
+
+    fn expected_rounds(&self) -> Option<(u16, u64)> {
+        Some((at::ITERATE.id(), self.subject.paths().expected_rounds()))
+    }
+}

@@ -1,0 +1,150 @@
+//! The programs, a file each, and the lists of inputs.
+
+pub(crate) mod dmr;
+pub(crate) mod fault;
+pub(crate) mod fractal;
+mod graphs;
+pub(crate) mod matmul;
+pub(crate) mod mis;
+pub(crate) mod mst;
+pub(crate) mod nbody;
+pub(crate) mod stress;
+pub(crate) mod triad;
+
+use std::path::{Path, PathBuf};
+
+use warptrace_workloads::Grid;
+
+use crate::arguments::{Inputs, Target};
+use crate::subject::Case;
+
+/// Seed of every generated input.
+const SEED: u64 = 1;
+
+/// Which inputs to run on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Selection<'a> {
+    /// Inputs small enough for the simulator; otherwise they are the thesis's, or of their families.
+    pub(crate) quick: bool,
+    /// Folder with real inputs.
+    pub(crate) inputs: Option<&'a Path>,
+    /// Grid of the programs with persistent blocks.
+    pub(crate) grid: Option<Grid>,
+    /// Only these programs, if there are any.
+    pub(crate) programs: &'a [String],
+}
+
+impl<'a> Selection<'a> {
+    /// What the command line says.
+    pub(crate) fn of(target: &'a Target) -> Self {
+        let Target { quick, grid, .. } = *target;
+        Self { quick, inputs: target.inputs.as_deref(), grid, programs: &target.programs }
+    }
+
+    /// The input's name, with the grid if it was chosen.
+    fn name(&self, input: &str) -> String {
+        self.grid.map_or_else(|| input.to_owned(), |grid| format!("{input}, grid {grid}"))
+    }
+}
+
+/// What to check and to measure: the thesis's five programs, and after them the others.
+pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
+    let quick = selection.quick;
+    let lists = vec![
+        fractal::cases(quick),
+        nbody::cases(quick),
+        mis::cases(selection),
+        mst::cases(selection),
+        dmr::cases(selection),
+        matmul::cases(quick),
+        stress::cases(quick),
+    ];
+    selected(lists, selection.programs)
+}
+
+/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are
+/// compared on.
+pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
+    let first = |cases: Vec<Case>| cases.into_iter().take(1).collect();
+    let quick = selection.quick;
+    let lists = match inputs {
+        Inputs::Short => vec![
+            first(fractal::cases(quick)),
+            first(nbody::cases(quick)),
+            first(mis::cases(selection)),
+            first(mst::cases(selection)),
+            first(dmr::cases(selection)),
+        ],
+        Inputs::Long => vec![
+            vec![fractal::long(quick)],
+            vec![nbody::long(quick)],
+            vec![mis::long(selection)],
+            vec![mst::long(selection)],
+            vec![dmr::long(selection)],
+        ],
+        Inputs::Policies => vec![
+            stress::cases(quick),
+            vec![mis::huge(selection)],
+            first(nbody::cases(quick)),
+            vec![triad::case(quick)],
+        ],
+    };
+    selected(lists, selection.programs)
+}
+
+/// What is compared with hardware counters, of the chosen `programs`, or of all if none is chosen. The inputs
+/// are small: a profiler runs each kernel twice, and slower.
+pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
+    let lists = vec![
+        vec![fractal::case(1024, 512)],
+        vec![nbody::fidelity()],
+        vec![matmul::case(512)],
+        vec![stress::fidelity()],
+        vec![dmr::fidelity()],
+        vec![mis::fidelity()],
+        vec![mst::fidelity()],
+    ];
+    selected(lists, programs)
+}
+
+/// The cases of the chosen programs, of all if none is chosen.
+fn selected(lists: Vec<Vec<Case>>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
+    let mut cases: Vec<Case> = lists.into_iter().flatten().collect();
+    let mut known: Vec<&str> = cases.iter().map(|case| case.program).collect();
+    known.dedup();
+    if let Some(unknown) = programs.iter().find(|name| !known.contains(&name.as_str())) {
+        anyhow::bail!("there is no program `{unknown}`; the programs are {}", known.join(", "));
+    }
+    keep_chosen(&mut cases, programs);
+    Ok(cases)
+}
+
+/// Leaves the cases of the chosen programs, all if none is chosen.
+fn keep_chosen(cases: &mut Vec<Case>, programs: &[String]) {
+    cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
+}
+
+/// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run
+/// on the simulator as well and compared lane by lane. (MIS and MST are asynchronous.)
+pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
+    let Selection { quick, programs, .. } = *selection;
+    let mut cases = vec![
+        fractal::twin(quick),
+        nbody::twin(quick),
+        dmr::twin(quick),
+        matmul::twin(quick),
+        stress::twin(quick),
+    ];
+    keep_chosen(&mut cases, programs);
+    cases
+}
+
+/// The first file, by name, in `folder` or in its subfolder `below` whose name fits.
+fn find(folder: &Path, below: &str, fits: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    [folder.to_owned(), folder.join(below)].iter().find_map(|folder| {
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        files.into_iter().find(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(&fits))
+    })
+}

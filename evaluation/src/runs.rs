@@ -1,0 +1,252 @@
+//! One run of a subject, traced into a file or not.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use warptrace_host::writer::Summary;
+use warptrace_host::{
+    Device, LaunchReport, MemorySize, Policy, RecordingSpec, Session, SessionError, Untraced,
+};
+use warptrace_workloads::WorkloadError;
+use warptrace_workloads::dmr::DmrError;
+
+use crate::arguments::Target;
+use crate::codecs::Codec;
+use crate::machine;
+use crate::subject::{Run, Subject};
+
+/// Device memory of streamed recordings at most: they need no more for more events.
+const STREAMED_BYTES: u64 = 1 << 30;
+
+/// Where runs happen: a device, a folder for traces, and how much device memory the tracer may take.
+pub(crate) struct Bench {
+    /// The device.
+    pub(crate) device: Box<dyn Device>,
+    folder: tempfile::TempDir,
+    max_memory: u64,
+    first_memory: u64,
+    /// How much memory was enough, by case and codec.
+    enough: HashMap<(String, &'static str, bool), u64>,
+}
+
+/// How long a run took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// From the session's start until the program can begin: splicing, loading code, allocating device
+    /// memory.
+    pub(crate) setup: Duration,
+    /// Giving device memory back.
+    pub(crate) end: Duration,
+    /// All kernels of the program.
+    pub(crate) kernel: Duration,
+    /// The kernels that encode what these have left.
+    pub(crate) encoding: Duration,
+    /// Copying the trace from the device.
+    pub(crate) copy: Duration,
+    /// Sorting, compressing and writing the trace, up to the last `write` call.
+    pub(crate) write: Duration,
+    /// The whole program: input to the device, kernels, result back, and for a traced run copy and write.
+    pub(crate) whole: Duration,
+}
+
+impl Times {
+    /// The mean of several runs' times.
+    ///
+    /// # Panics
+    /// If there is no run.
+    pub(crate) fn mean(runs: &[Self]) -> Self {
+        let count = u32::try_from(runs.len()).expect("a sample has few runs");
+        let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
+        Self {
+            setup: mean(|times| times.setup),
+            end: mean(|times| times.end),
+            kernel: mean(|times| times.kernel),
+            encoding: mean(|times| times.encoding),
+            copy: mean(|times| times.copy),
+            write: mean(|times| times.write),
+            whole: mean(|times| times.whole),
+        }
+    }
+}
+
+/// A traced run.
+pub(crate) struct Recorded<'s> {
+    /// What the program gave.
+    pub(crate) run: Run<'s>,
+    /// What the session counted.
+    pub(crate) report: LaunchReport,
+    /// What is in the file.
+    pub(crate) summary: Summary,
+    /// How long it took.
+    pub(crate) times: Times,
+    /// The trace.
+    pub(crate) path: PathBuf,
+}
+
+/// The options of a recording that may take `memory` bytes of device memory.
+pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> RecordingSpec {
+    let memory = match codec.recording.policy {
+        Policy::Stream => memory.min(STREAMED_BYTES),
+        Policy::Stop | Policy::Ring => memory,
+    };
+    RecordingSpec { dual, memory: Some(MemorySize(memory)), ..codec.recording.clone() }
+}
+
+/// Runs without tracing.
+pub(crate) fn untraced<'s>(
+    device: &mut dyn Device,
+    subject: &'s dyn Subject,
+) -> anyhow::Result<(Run<'s>, Times)> {
+    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+    let started = Instant::now();
+    device.prepare(&kernels, None)?;
+    let setup = started.elapsed();
+    let started = Instant::now();
+    let run = subject.run(&mut Untraced(device)).context("the untraced run failed")?;
+    let times = Times { setup, kernel: run.kernel, whole: started.elapsed(), ..Times::default() };
+    Ok((run, times))
+}
+
+/// Records into the file `path`.
+pub(crate) fn traced<'s>(
+    device: &mut dyn Device,
+    subject: &'s dyn Subject,
+    options: &RecordingSpec,
+    path: &Path,
+) -> anyhow::Result<Recorded<'s>> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let started = Instant::now();
+    let output = BufWriter::with_capacity(1 << 20, file);
+    let mut session = Session::start(device, &subject.program().traced(), options, output)?;
+    let setup = started.elapsed();
+
+    let started = Instant::now();
+    let run = subject.run(&mut session)?;
+    // The trace of the last launches is on the device, or on its way to the file.
+    session.flush()?;
+    let mut whole = started.elapsed();
+
+    let (written, started) = (session.total().write, Instant::now());
+    let (file, summary, report) = session.finish()?;
+    let index = report.write.saturating_sub(written);
+    let end = started.elapsed().saturating_sub(index);
+    let started = Instant::now();
+    drop(file.into_inner().context("cannot write the trace")?);
+    let flush = started.elapsed();
+    whole += index + flush;
+    let LaunchReport { kernel, encoding, copy, write, .. } = report;
+    let times = Times { setup, end, kernel, encoding, copy, write: write + flush, whole };
+    Ok(Recorded { run, report, summary, times, path: path.to_owned() })
+}
+
+impl Bench {
+    /// Opens the device and makes a folder for traces, which is removed in the end.
+    pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
+        let device = machine::open(target.device)?;
+        let folder = match &target.scratch {
+            Some(folder) => {
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot create {}", folder.display()))?;
+                tempfile::tempdir_in(folder)
+            }
+            None => tempfile::tempdir(),
+        }
+        .context("cannot create a folder for traces; name another with --scratch")?;
+        let (first, most) = if machine::is_gpu(&*device) {
+            (8 << 30, device.memory().free / 4 * 3)
+        } else {
+            (256 << 20, device.memory().total / 4)
+        };
+        let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
+        Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })
+    }
+
+    /// The folder for traces.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs without tracing.
+    pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
+        untraced(&mut *self.device, subject)
+    }
+
+    /// Records into the file `name` of the folder, with `memory` bytes of device memory.
+    pub(crate) fn traced<'s>(
+        &mut self,
+        subject: &'s dyn Subject,
+        codec: &Codec,
+        dual: bool,
+        memory: u64,
+        name: &str,
+    ) -> anyhow::Result<Recorded<'s>> {
+        let path = self.folder.path().join(name);
+        let options = session_options(codec, dual, memory);
+        traced(&mut *self.device, subject, &options, &path)
+            .with_context(|| format!("the run traced with `{}` failed", codec.name))
+    }
+
+    /// As [`traced`](Self::traced), again with more memory until nothing is lost.
+    pub(crate) fn traced_whole<'s>(
+        &mut self,
+        case: &str,
+        subject: &'s dyn Subject,
+        codec: &Codec,
+        dual: bool,
+        name: &str,
+    ) -> anyhow::Result<Recorded<'s>> {
+        let key = (case.to_owned(), codec.name, dual);
+        let mut memory = self.enough.get(&key).copied().unwrap_or(self.first_memory);
+        loop {
+            let recorded = match self.traced(subject, codec, dual, memory, name) {
+                Err(error) if memory < self.max_memory => {
+                    // A launch says how much it needs at least.
+                    let needed = needed_memory(&error).ok_or(error)?;
+                    memory = needed.max(memory * 2).min(self.max_memory);
+                    continue;
+                }
+                recorded => recorded?,
+            };
+            let LaunchReport { attempted, lost, twin_lost, .. } = recorded.report;
+            let lost = lost.max(twin_lost);
+            let kept = attempted.saturating_sub(lost);
+            if lost == 0 {
+                self.enough.insert(key, memory);
+                return Ok(recorded);
+            }
+            anyhow::ensure!(
+                memory < self.max_memory,
+                "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
+                MemorySize(memory)
+            );
+            // A half more than what would have held all, since what waits for others differs from run to run.
+            let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
+            memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
+        }
+    }
+}
+
+/// The memory that a launch needs at least to be recorded, if that is what an error says.
+pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
+    let of_session = |error: &SessionError| match error {
+        SessionError::Memory { needed, .. } => *needed,
+        _ => None,
+    };
+    let of_program = |error: &WorkloadError| match error {
+        WorkloadError::Session(error) => of_session(error),
+        _ => None,
+    };
+    // These say what their cause says, and are passed over as causes.
+    error.chain().find_map(|cause| {
+        let dmr = cause.downcast_ref().and_then(|error| match error {
+            DmrError::Workload(error) => of_program(error),
+            _ => None,
+        });
+        dmr.or_else(|| cause.downcast_ref().and_then(of_program))
+            .or_else(|| cause.downcast_ref().and_then(of_session))
+    })
+}

@@ -1,0 +1,36 @@
+//! Which option can be had where.
+
+/// A way to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// A command that runs kernels of its own.
+    Command,
+    /// `warptrace run`: a program that launches its kernels itself.
+    Run,
+    /// The library: `TraceBuilder`.
+    Library,
+}
+
+/// Why options cannot be had everywhere: the only place that says it.
+const REFUSALS: [(&[Door], &[&str], &str); 4] = [
+    (
+        &[Door::Run],
+        &["policy stream", "stall_limit", "post_mortem"],
+        "a program that launches its kernels itself cannot be made to wait while logs are emptied: \
+         record with `stop` and more memory, or a window",
+    ),
+    (
+        &[Door::Command, Door::Library],
+        &["points"],
+        "the trace points of one's own kernels stand in their source",
+    ),
+    (&[Door::Command, Door::Library], &["wait", "sync"], "one's own launches are waited for one by one"),
+    (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
+];
+
+/// Returns why an option, by its name in the specification, cannot be had at a door; `None` if it can.
+pub fn refusal(door: Door, option: &str) -> Option<&'static str> {
+    let found =
+        REFUSALS.iter().find(|(doors, options, _)| doors.contains(&door) && options.contains(&option));
+    found.map(|(_, _, reason)| *reason)
+}

@@ -1,0 +1,68 @@
+//! Specifications that cannot be recorded.
+
+use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use warptrace_format::codec::ParamError;
+
+use crate::MAX_ZSTD;
+
+/// A value that is none, or options that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The codec's parameters are out of range.
+    #[error(transparent)]
+    Codec(#[from] ParamError),
+    /// A size that no chunk has.
+    #[error(
+        "chunks of {bytes} bytes: the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+    )]
+    ChunkBytes {
+        /// The size.
+        bytes: u32,
+    },
+    /// A level that zstd does not have.
+    #[error("zstd has no level {level}: choose 0, for no compression, to {MAX_ZSTD}")]
+    Zstd {
+        /// The level.
+        level: i32,
+    },
+    /// An option of streamed logs, with another policy.
+    #[error(
+        "`{option}` is for logs that the host empties while kernels run: choose the policy `stream` as well"
+    )]
+    NotStreamed {
+        /// The option.
+        option: &'static str,
+    },
+    /// Lanes that are recorded from a visit on, and something that needs each loop, or each run, from its
+    /// start.
+    #[error("`after` needs each event where it happens: leave `{option}` out")]
+    After {
+        /// The other option.
+        option: &'static str,
+    },
+    /// An option that cannot be had at this door.
+    #[error("{option}: {reason}")]
+    Refused {
+        /// The option.
+        option: &'static str,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
+    /// The program has no location that is called so.
+    #[error("`after`: the program has no location `{location}`; it has {known}")]
+    NoLocation {
+        /// The location.
+        location: String,
+        /// The names of those that there are.
+        known: String,
+    },
+    /// Several locations are called so.
+    #[error("`after`: `{location}` is several locations: give one of the ids {ids}")]
+    SeveralLocations {
+        /// The location.
+        location: String,
+        /// Their ids, with names.
+        ids: String,
+    },
+}

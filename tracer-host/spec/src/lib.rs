@@ -1,0 +1,25 @@
+//! What warptrace records, and how.
+//!
+//! A [`RecordingSpec`] says it, for every door: the arguments of a command (with the feature `clap`), the
+//! library's builder, tests, and programs that `warptrace run` starts, which get a `RunSpec` (feature
+//! `run`) as one environment variable. Each option has one default, [`RecordingSpec::default`], and one check,
+//! [`RecordingSpec::check`].
+
+mod doors;
+mod error;
+mod recording;
+#[cfg(feature = "run")]
+mod run;
+mod size;
+mod text;
+mod visits;
+mod window;
+
+pub use self::doors::{Door, refusal};
+pub use self::error::SpecError;
+pub use self::recording::{MAX_ZSTD, Policy, RecordingSpec};
+#[cfg(feature = "run")]
+pub use self::run::{RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec, TextError};
+pub use self::size::{MemorySize, MemorySizeError};
+pub use self::visits::Visits;
+pub use self::window::{BlockChoice, NumberRange, Window, WindowError, fits};

@@ -1,0 +1,247 @@
+//! What is recorded, and how.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use warptrace_format::Counting;
+use warptrace_format::chunk::{DEFAULT_CHUNK_BYTES, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
+use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_format::file::Compression;
+use warptrace_ptx::splice::Placement;
+
+#[cfg(feature = "clap")]
+use crate::text::{property, seconds};
+use crate::{MemorySize, SpecError, Window};
+
+/// The highest level of zstd that a file is compressed with.
+pub const MAX_ZSTD: i32 = 19;
+/// Part of a device's free memory that a recording takes if nothing else is said,
+const MEMORY_SHARE: u64 = 8;
+/// and at most this much.
+const MAX_MEMORY_BYTES: u64 = 16 << 30;
+/// How long a warp waits for memory if nothing else is said.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What happens where events do not fit into device memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// They are lost and counted; of each warp a beginning is kept. Kernels never wait
+    #[default]
+    Stop,
+    /// The oldest ones are lost and counted; of each warp an end is kept. Kernels never wait
+    Ring,
+    /// The host empties the logs while kernels run, and warps wait for it: nothing is lost
+    Stream,
+}
+
+impl Policy {
+    /// All policies.
+    pub const ALL: [Self; 3] = [Self::Stop, Self::Ring, Self::Stream];
+
+    /// Returns the name, as [`FromStr`] reads it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Ring => "ring",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|policy| policy.name() == text);
+        found.ok_or_else(|| format!("there is no policy `{text}`; the policies are `stop`, `ring`, `stream`"))
+    }
+}
+
+/// What is recorded, and how. The default is everything, as the kernel did it.
+///
+/// ```
+/// use warptrace_spec::{MemorySize, Policy, RecordingSpec};
+/// let spec = RecordingSpec { memory: Some(MemorySize(1 << 30)), post_mortem: true, ..RecordingSpec::default() };
+/// assert_eq!(
+///     spec.check().unwrap_err().to_string(),
+///     "`post-mortem` is for logs that the host empties while kernels run: choose the policy `stream` as well"
+/// );
+/// let spec = RecordingSpec { policy: Policy::Stream, ..spec };
+/// assert!(spec.check().is_ok());
+/// ```
+// The comments of the fields are what `--help` says, too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "How to record"))]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordingSpec {
+    /// How kernels write their events: `raw`, six bytes each; `ecl`, the codec of the ECL-Tracer thesis;
+    /// `predict`, only what was not expected. The simulator takes parameters: `ecl:L,S,W` (hash bits, shift,
+    /// window bits), `predict:BITS` (2^BITS slots)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "raw|ecl|predict", default_value = "predict"))]
+    #[serde(with = "crate::text")]
+    pub codec: CodecSpec,
+
+    /// Count the iterations of `all` loops that hold no other trace point, as if lanes ran them in lock step:
+    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven` to
+    /// change nothing; `never`: each event is recorded where it happens
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            id = "counting",
+            long = "counted",
+            value_name = "all|proven|never",
+            num_args = 0..=1,
+            require_equals = true,
+            default_value = "proven",
+            hide_default_value = true,
+            default_missing_value = "all",
+            value_parser = counting_parser()
+        )
+    )]
+    pub counting: Counting,
+
+    /// Record every event raw as well, so that `verify` can compare the two
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub dual: bool,
+
+    /// What happens where events do not fit into device memory
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub policy: Policy,
+
+    /// With the policy `stream`: how many seconds a warp waits for memory before it loses what it would have
+    /// recorded [default: 10]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = seconds::parse))]
+    #[serde(with = "crate::text::seconds::option")]
+    pub stall_limit: Option<Duration>,
+
+    /// With the policy `stream`: keep the logs in the host's memory, and write what lanes begin as well as
+    /// what they have ended. If a kernel fails, the trace has all that it did; if one hangs and is
+    /// interrupted, the tool says where each warp is, and at least how often it came there. Slow: each entry
+    /// goes over the link to the host
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub post_mortem: bool,
+
+    /// Memory of the device that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
+    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
+    #[serde(with = "crate::text::option")]
+    pub memory: Option<MemorySize>,
+
+    /// Bytes of a chunk: a power of two from 512 to 1048576
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES", default_value_t = DEFAULT_CHUNK_BYTES))]
+    pub chunk_bytes: u32,
+
+    /// zstd level of the file, 0 for no compression [default: a quick search that suits what codecs leave]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "0..19", value_parser = clap::value_parser!(i32).range(0..=i64::from(MAX_ZSTD))))]
+    pub zstd: Option<i32>,
+
+    /// A pair of your own for the file, such as an argument of the program; may be given more than once
+    #[cfg_attr(feature = "clap", arg(id = "properties", long = "property", value_name = "NAME=VALUE", value_parser = property))]
+    pub properties: Vec<(String, String)>,
+
+    /// Which part of the program is recorded.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub window: Window,
+
+    /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel. For tests and
+    /// measurements: no door has it.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip)]
+    pub placement: Option<Placement>,
+}
+
+impl Default for RecordingSpec {
+    fn default() -> Self {
+        Self {
+            codec: CodecSpec::Predict(PredictParams::DEFAULT),
+            counting: Counting::default(),
+            dual: false,
+            policy: Policy::default(),
+            stall_limit: None,
+            post_mortem: false,
+            memory: None,
+            chunk_bytes: DEFAULT_CHUNK_BYTES,
+            zstd: None,
+            properties: Vec::new(),
+            window: Window::default(),
+            placement: None,
+        }
+    }
+}
+
+#[cfg(feature = "clap")]
+fn counting_parser() -> impl clap::builder::TypedValueParser<Value = Counting> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(["all", "proven", "never"]).map(|word| match &*word {
+        "all" => Counting::All,
+        "never" => Counting::Never,
+        _ => Counting::Proven,
+    })
+}
+
+impl RecordingSpec {
+    /// Makes the default with another codec.
+    pub fn new(codec: CodecSpec) -> Self {
+        Self { codec, ..Self::default() }
+    }
+
+    /// Checks each value, and that no two options contradict each other.
+    ///
+    /// # Errors
+    /// A sentence about the first that is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.codec.check()?;
+        if !self.chunk_bytes.is_power_of_two()
+            || !(MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(&self.chunk_bytes)
+        {
+            return Err(SpecError::ChunkBytes { bytes: self.chunk_bytes });
+        }
+        if let Some(level) = self.zstd.filter(|level| !(0..=MAX_ZSTD).contains(level)) {
+            return Err(SpecError::Zstd { level });
+        }
+        let streamed = [("stall-limit", self.stall_limit.is_some()), ("post-mortem", self.post_mortem)];
+        if let Some((option, _)) = streamed.into_iter().find(|(_, asked)| *asked)
+            && self.policy != Policy::Stream
+        {
+            return Err(SpecError::NotStreamed { option });
+        }
+        let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
+        if let Some((option, _)) = whole.into_iter().find(|(_, asked)| *asked)
+            && self.window.after.is_some()
+        {
+            return Err(SpecError::After { option });
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of device memory that the recording may take on a device of which `free`
+    /// bytes are free.
+    pub fn memory_bytes(&self, free: u64) -> u64 {
+        self.memory.map_or_else(|| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES), |MemorySize(bytes)| bytes)
+    }
+
+    /// Returns how long a warp waits for memory whose logs the host empties.
+    pub fn stall(&self) -> Duration {
+        self.stall_limit.unwrap_or(STALL_LIMIT)
+    }
+
+    /// Returns how the file's frames are compressed.
+    pub fn compression(&self) -> Compression {
+        match self.zstd {
+            None => Compression::Suited,
+            Some(0) => Compression::None,
+            Some(level) => Compression::Zstd(level),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What `warptrace run` asks of the library that it loads into a program, as text for the environment.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use warptrace_ptx::points::Points;
+
+#[cfg(feature = "clap")]
+use crate::text::seconds;
+use crate::{Door, RecordingSpec, SpecError, refusal};
+
+/// Names the environment variable with the path of the trace; without it nothing is traced.
+pub const RUN_FILE: &str = "WARPTRACE_RUN_FILE";
+/// Names the environment variable with the folder in which each process says what it did.
+pub const RUN_REPORT: &str = "WARPTRACE_RUN_REPORT";
+/// Names the environment variable with a [`RunSpec`] as text; without it the default holds.
+pub const RUN_SPEC: &str = "WARPTRACE_RUN_SPEC";
+
+/// How long a launch waits for room if nothing else is said.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// What is recorded of a program that launches its kernels itself.
+// The comments of the fields are what `--help` says, too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "How the program is recorded"))]
+#[serde(default, deny_unknown_fields)]
+pub struct RunSpec {
+    /// What is recorded of its kernels, and how.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub recording: RecordingSpec,
+
+    /// Where kernels are traced: at every basic block, on both sides of every branch, at each loop's first
+    /// block, or where functions are entered
+    #[cfg_attr(feature = "clap", arg(long, value_name = "blocks|branches|loops|functions", default_value_t))]
+    #[serde(with = "crate::text")]
+    pub points: Points,
+
+    /// How many seconds a launch that finds no room for its records waits for those before it. Then it runs
+    /// with what room there is, or untraced
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds::parse))]
+    #[serde(with = "crate::text::seconds")]
+    pub wait: Duration,
+
+    /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails,
+    /// more of what came before is kept. Kernels that wait for each other hang
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub sync: bool,
+
+    /// Record nothing before the program says so: `warptrace_begin` of warptrace.h, or `warptrace.trace` in
+    /// Python
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub manual: bool,
+
+    /// Record nothing, and let hardware counters count at each point: for measurements.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub marks: bool,
+}
+
+impl Default for RunSpec {
+    fn default() -> Self {
+        Self {
+            recording: RecordingSpec::default(),
+            points: Points::default(),
+            wait: WAIT,
+            sync: false,
+            manual: false,
+            marks: false,
+        }
+    }
+}
+
+/// A text that is no [`RunSpec`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// A field cannot be read.
+    #[error("{field}: {problem}")]
+    Field {
+        /// The field, `recording.memory` for instance.
+        field: String,
+        /// What it holds, and what is allowed.
+        problem: String,
+    },
+    /// The fields contradict each other.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+impl RunSpec {
+    /// Checks what [`RecordingSpec::check`] does, and that all of it can be had of such a program.
+    ///
+    /// # Errors
+    /// A sentence about the first option that is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.recording.check()?;
+        let option =
+            if self.recording.policy == crate::Policy::Stream { "policy stream" } else { return Ok(()) };
+        refusal(Door::Run, option).map_or(Ok(()), |reason| Err(SpecError::Refused { option, reason }))
+    }
+
+    /// Writes it as text.
+    pub fn to_text(&self) -> String {
+        // All keys are strings, and no field fails.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the text, in which fields that are missing have their default.
+    ///
+    /// # Errors
+    /// If it is none, or is one that [`check`](Self::check) refuses.
+    ///
+    /// ```
+    /// use warptrace_spec::RunSpec;
+    /// let spec = RunSpec::from_text(r#"{"recording": {"memory": "64MiB"}, "points": "loops"}"#)?;
+    /// assert_eq!(RunSpec::from_text(&spec.to_text())?, spec);
+    /// let error = RunSpec::from_text(r#"{"recording": {"memory": "much"}}"#).unwrap_err().to_string();
+    /// assert!(error.starts_with("recording.memory: it is `much`: a size is a number"), "{error}");
+    /// # Ok::<(), warptrace_spec::TextError>(())
+    /// ```
+    pub fn from_text(text: &str) -> Result<Self, TextError> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let read: Result<Self, _> = serde_path_to_error::deserialize(&mut reader);
+        let spec = read.map_err(|error| {
+            let field = error.path().to_string();
+            TextError::Field { field, problem: error.into_inner().to_string() }
+        })?;
+        let whole = |error: serde_json::Error| TextError::Field {
+            field: "its end".to_owned(),
+            problem: error.to_string(),
+        };
+        reader.end().map_err(whole)?;
+        spec.check()?;
+        Ok(spec)
+    }
+}

@@ -1,0 +1,106 @@
+//! Values as text, for serde: whatever can be written and read as a person writes it.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+
+pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| D::Error::custom(format!("it is `{text}`: {error}")))
+}
+
+/// The same for values that may not be there.
+pub(crate) mod option {
+    use super::*;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => serializer.collect_str(value),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(deserializer)?;
+        let read =
+            |text: String| text.parse().map_err(|error| D::Error::custom(format!("it is `{text}`: {error}")));
+        text.map(read).transpose()
+    }
+}
+
+/// Durations, as a number of seconds.
+pub(crate) mod seconds {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Reads a number of seconds.
+    #[cfg(feature = "clap")]
+    pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+        text.parse().ok().and_then(of).ok_or_else(|| NEEDED.to_owned())
+    }
+
+    const NEEDED: &str = "a number of seconds is needed, 0 or more";
+
+    fn of(seconds: f64) -> Option<Duration> {
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(value.as_secs_f64())
+    }
+
+    #[cfg(feature = "run")]
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")))
+    }
+
+    pub(crate) mod option {
+        use super::*;
+
+        pub(crate) fn serialize<S: Serializer>(
+            value: &Option<Duration>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match value {
+                Some(value) => super::serialize(value, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Duration>, D::Error> {
+            let seconds = Option::<f64>::deserialize(deserializer)?;
+            let read =
+                |seconds| of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")));
+            seconds.map(read).transpose()
+        }
+    }
+}
+
+/// Reads a pair of a name and a value.
+#[cfg(feature = "clap")]
+pub(crate) fn property(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or("write a name and a value, as in input=road.egr")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,127 @@
+//! Hashes of PTX, and golden files of them: any change of a text is seen.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use warptrace_format::Counting;
+use warptrace_format::chosen::After;
+use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+
+/// Tells tests that own golden files to write them instead of comparing: `cargo xtask golden`.
+const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
+
+/// Lines of a kind that a failed test shows.
+const SHOWN: usize = 20;
+
+/// Where lanes keep their records.
+const PLACEMENTS: [Placement; 3] = [Placement::Registers, Placement::Shared, Placement::Local];
+
+/// What becomes of logs that are full, as the tool names it, and the options for it.
+const POLICIES: [(&str, Options<'static>); 4] = {
+    let stop = Options {
+        kernels: None,
+        recording: None,
+        ring: false,
+        streamed: false,
+        open_runs: false,
+        placement: None,
+        registers: &[],
+        architecture: 0,
+        marks: false,
+        chooses: false,
+        after: None,
+    };
+    [
+        ("stop", stop),
+        ("ring", Options { ring: true, ..stop }),
+        ("stream", Options { streamed: true, ..stop }),
+        ("stream-open", Options { streamed: true, open_runs: true, ..stop }),
+    ]
+};
+
+/// From the third visit of location 2 on, which most texts have.
+const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expect("it is not 0") };
+
+/// Names of recordings.
+const RECORDINGS: [(&str, Recording); 4] = [
+    ("each", Recording { counting: Counting::Never, dual: false }),
+    ("counted", Recording { counting: Counting::All, dual: false }),
+    ("each+dual", Recording { counting: Counting::Never, dual: true }),
+    ("counted+dual", Recording { counting: Counting::All, dual: true }),
+];
+
+/// Splices texts in each way. Returns a line for each: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
+/// together.
+pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for placement in PLACEMENTS {
+        for (policy, base) in POLICIES {
+            let base = Options { placement: Some(placement), architecture: 90, ..base };
+            let mut add = |what: &str, options: Options<'_>| {
+                let made = texts.iter().map(|text| match splice(text, &options) {
+                    Ok(spliced) => spliced.text,
+                    Err(error @ (SpliceError::Placement { .. } | SpliceError::Shared { .. })) => {
+                        error.to_string()
+                    }
+                    Err(error) => panic!("{name}, {options:?}: {error}"),
+                });
+                let made = hash(&made.collect::<String>());
+                lines.push(format!("{name} {} {policy} {what} {made}", placement.name()));
+            };
+            for (what, recording) in RECORDINGS {
+                let options = Options { recording: Some(recording), ..base };
+                add(what, options);
+                if !recording.dual {
+                    add(&format!("{what}+sm_80"), Options { architecture: 80, ..options });
+                    add(&format!("{what}+warps"), Options { chooses: true, ..options });
+                }
+                if recording.counting != Counting::All && !base.open_runs {
+                    add(&format!("{what}+after"), Options { after: Some(AFTER), ..options });
+                }
+                if recording.counting == Counting::All && recording.dual {
+                    add(&format!("{what}+marks"), Options { marks: true, ..options });
+                }
+            }
+        }
+    }
+    lines
+}
+
+/// CRC-32 of a text, and its length in bytes.
+pub(crate) fn hash(text: &str) -> String {
+    format!("{:08x} {}", crc32fast::hash(text.as_bytes()), text.len())
+}
+
+/// Whether golden files are to be written.
+pub(crate) fn overwrites() -> bool {
+    std::env::var_os(OVERWRITE).is_some_and(|value| value == "1")
+}
+
+/// Compares lines with those of a golden file, or writes them there if that is asked for.
+///
+/// # Panics
+/// If they differ: says where, and what to do.
+pub(crate) fn check(path: &Path, lines: &[String]) {
+    if overwrites() {
+        std::fs::write(path, lines.join("\n") + "\n").expect("the golden file can be written");
+        return;
+    }
+    let golden = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let golden: BTreeSet<&str> = golden.lines().collect();
+    let now: BTreeSet<&str> = lines.iter().map(String::as_str).collect();
+    let mut message = String::new();
+    for (what, one, other) in [("now   ", &now, &golden), ("golden", &golden, &now)] {
+        for line in one.difference(other).take(SHOWN) {
+            let _ = writeln!(message, "  {what} {line}");
+        }
+    }
+    assert!(
+        now == golden,
+        "PTX has changed: {} of {} lines of {} differ:\n{message}What was measured on a card was measured with the golden \
+         text. If the change is meant, run `cargo xtask golden`, commit the file with what changes it, and say why.",
+        now.difference(&golden).count(),
+        now.len(),
+        path.display(),
+    );
+}

@@ -1,0 +1,43 @@
+//! The compiled kernels, what splicing makes of them, and the encoder's kernels are the same text as ever.
+//!
+//! Another device compiler writes another text. So the golden file names the one that it is of, and only that
+//! one's text is compared.
+
+use std::path::Path;
+
+use warptrace_build::Compiler;
+use warptrace_host::ENCODER_PTX;
+use warptrace_ptx::splice::{Options, splice};
+
+use crate::hashes;
+use crate::{PROGRAMS, ptx};
+
+/// The line that names the compiler.
+const COMPILER: &str = "# compiled by ";
+
+#[test]
+fn kernels_and_what_is_spliced_of_them_stay_the_same_text() {
+    let Some(ptx) = ptx() else { return };
+    let compiler = Compiler::find().expect("the kernels are compiled").version;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/hashes.txt");
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    let of = golden.lines().find_map(|line| line.strip_prefix(COMPILER));
+    if let Some(of) = of.filter(|of| *of != compiler && !hashes::overwrites()) {
+        eprintln!("skipped: the hashes are of PTX of {of}, this is of {compiler}");
+        return;
+    }
+    let mut lines = vec![format!("{COMPILER}{compiler}"), format!("encoder {}", hashes::hash(ENCODER_PTX))];
+    for program in &PROGRAMS {
+        let kernels: Vec<&str> = [Some(program), program.automatic]
+            .into_iter()
+            .flatten()
+            .flat_map(|program| program.kernels)
+            .map(|kernel| kernel.0)
+            .collect();
+        let options = Options { kernels: Some(&kernels), ..Options::default() };
+        let untraced = splice(ptx, &options).expect("the kernels are there").text;
+        lines.push(format!("{} untraced {}", program.name, hashes::hash(&untraced)));
+        lines.extend(hashes::of_spliced(program.name, &[&untraced]));
+    }
+    hashes::check(&path, &lines);
+}
