@@ -307,15 +307,15 @@ fn waited_for_room(run: &Run) -> u64 {
 #[test]
 fn launches_go_on_while_encoding_is_held_back() {
     // All of them are made before anything is encoded: a launch that waited for that would wait for ever.
-    let Some(traced) = many(40, 40) else { return };
-    assert_eq!(traced.verified().0, 40, "{:?}", traced.report());
+    let Some(traced) = many(24, 24) else { return };
+    assert_eq!(traced.verified().0, 24, "{:?}", traced.report());
     assert_eq!(waited_for_room(&traced), 0, "{:?}", traced.report());
 }
 
 #[test]
 fn of_launches_in_the_thousands_none_is_lost_or_out_of_order() {
     const LAUNCHES: u64 = 10_000;
-    let Some(traced) = many(LAUNCHES, 40) else { return };
+    let Some(traced) = many(LAUNCHES, 24) else { return };
     assert_eq!(traced.verified().0, LAUNCHES, "{:?}", traced.report());
     let report = traced.report();
     assert!(report.iter().all(|line| !line.contains("not traced") && !line.contains("lost")), "{report:?}");

@@ -27,7 +27,11 @@ warptrace_device::kernel! {
     /// Makes as many steps as are asked for: each is a run of its own.
     fn k(steps: u32) {
         for step in 0..steps {
-            warptrace_device::trace_loc(if step % 2 == 0 { at::EVEN } else { at::ODD });
+            if step % 2 == 0 {
+                warptrace_device::trace_loc(at::EVEN);
+            } else {
+                warptrace_device::trace_loc(at::ODD);
+            }
         }
     }
 }

@@ -218,16 +218,18 @@ fn explore(first: World, kernel: Kernel, launches: usize) -> [usize; 2] {
 
 #[test]
 fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
+    let mut sum = [0; 2];
     for (kib, kernel, threads, launches) in [
         (1024, Kernel { warps: 20, claims: 0 }, 2, 2),
         (1024, Kernel { warps: 12, claims: 128 }, 1, 4),
+        // Each of these has all of log memory.
         (1024, Kernel { warps: 60, claims: 128 }, 2, 2),
         (2048, Kernel { warps: 12, claims: 1024 }, 3, 1),
     ] {
-        let first = World::new(kib, threads, launches);
-        let [seen, overlapped] = explore(first, kernel, threads * launches as usize);
-        assert!(seen > 500 && overlapped > 20, "{seen} {overlapped} {kernel:?}");
+        let found = explore(World::new(kib, threads, launches), kernel, threads * launches as usize);
+        sum = [sum[0] + found[0], sum[1] + found[1]];
     }
+    assert!(sum[0] > 1000 && sum[1] > 100, "{sum:?}");
 }
 
 #[test]
