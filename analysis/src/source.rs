@@ -8,6 +8,12 @@ use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Ends of names of sources, in the languages that GPU kernels are written in.
+const SOURCES: [&str; 36] = [
+    "c", "cc", "cl", "cpp", "cu", "cuf", "cuh", "cxx", "f", "f03", "f08", "f90", "f95", "for", "h", "hh",
+    "hip", "hpp", "hxx", "inc", "inl", "ipp", "jl", "ll", "mlir", "mojo", "nv", "ptx", "py", "pyi", "pyx",
+    "rs", "slang", "tcc", "ttir", "ttgir",
+];
 /// Most parts of a path that is looked for; real ones have fewer.
 const MAX_PARTS: usize = 64;
 
@@ -18,25 +24,28 @@ pub struct SourceCode {
     pub lines: Vec<String>,
     /// Whether it is known to be another one than was compiled.
     pub has_changed: bool,
+    /// The file that it was read from; `None` if the trace keeps it.
+    pub path: Option<PathBuf>,
 }
 
 /// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file.
 ///
 /// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
 /// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
-/// whatever `..`, links and absolute paths say. Answers `None` if there is none, it has more than 4 MiB, or the kept
-/// text is damaged and no file is found.
+/// whatever `..`, links and absolute paths say; and of these only what is a source by its name and its text, and
+/// neither hidden nor in a hidden folder. Answers `None` if there is none, it has more than 4 MiB, or the kept text
+/// is damaged and no file is found.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<SourceCode> {
     if let Ok(Some(kept)) = trace.text(file)
         && kept.text.len() as u64 <= MAX_FILE_BYTES
     {
-        return Some(SourceCode { lines: lines(&kept.text), has_changed: false });
+        return Some(SourceCode { lines: lines(&kept.text), has_changed: false, path: None });
     }
-    let text = read_source(file, folders)?;
+    let (path, text) = read_source(file, folders)?;
     let properties = &trace.metadata().properties;
     let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
     let has_changed = recorded.is_some_and(|(_, hash)| *hash != format!("{:016x}", source_hash(&text)));
-    Some(SourceCode { lines: lines(&text), has_changed })
+    Some(SourceCode { lines: lines(&text), has_changed, path: Some(path) })
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -44,7 +53,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 /// Reads the text of a file as [`source_code`] looks for it.
-fn read_source(file: &str, folders: &[PathBuf]) -> Option<String> {
+fn read_source(file: &str, folders: &[PathBuf]) -> Option<(PathBuf, String)> {
     let path = Path::new(file);
     let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
     let here = Path::new(".").canonicalize().ok();
@@ -72,8 +81,11 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Option<String> {
 }
 
 /// Reads a file if it lies in `folder`, which is canonical.
-fn read_inside(folder: &Path, path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok().filter(|path| path.starts_with(folder))?;
+fn read_inside(folder: &Path, path: &Path) -> Option<(PathBuf, String)> {
+    let path = path.canonicalize().ok()?;
+    if !is_source(path.strip_prefix(folder).ok()?) {
+        return None;
+    }
     // Opening a pipe could wait for ever.
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -84,7 +96,15 @@ fn read_inside(folder: &Path, path: &Path) -> Option<String> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return None;
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
+    Some((path, text))
+}
+
+/// Whether a path is of a source file, and no part of it is hidden.
+fn is_source(path: &Path) -> bool {
+    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    SOURCES.contains(&extension.to_ascii_lowercase().as_str()) && !path.components().any(is_hidden)
 }
 
 #[cfg(test)]
@@ -98,7 +118,7 @@ mod tests {
         std::fs::create_dir_all(&below).expect("a folder below");
         std::fs::write(below.join("k.rs"), "one\n\ttwo\n").expect("a file");
         std::fs::write(folder.path().join("secret"), "key\n").expect("a file");
-        let found = |file: &str, from: &Path| read_source(file, &[from.to_owned()]);
+        let found = |file: &str, from: &Path| read_source(file, &[from.to_owned()]).map(|(_, text)| text);
         let lines = Some("one\n\ttwo\n".to_owned());
         assert_eq!(found("kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
@@ -115,6 +135,36 @@ mod tests {
         let deep = "a/".repeat(30_000) + "k.rs";
         for odd in ["", "/", ".", "..", "kernels", "kernels/src/k.rs/x", "k\0.rs", &deep] {
             assert_eq!(found(odd, folder.path()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_or_no_source_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, bytes).expect("a file");
+        };
+        for (name, bytes, is_read) in [
+            ("k.cu", &b"x"[..], true),
+            (".ssh/id_rsa", b"key", false),
+            (".ssh/id.rs", b"key", false),
+            ("src/.secret.py", b"key", false),
+            ("passwords.txt", b"key", false),
+            ("id_rsa", b"key", false),
+            ("binary.c", b"a\0b", false),
+            ("latin.c", b"a\xe4b", false),
+        ] {
+            write(name, bytes);
+            let found = read_source(name, &[folder.path().to_owned()]);
+            assert_eq!(found.is_some(), is_read, "{name}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(folder.path().join(".ssh/id_rsa"), folder.path().join("l.rs"))
+                .expect("a link");
+            assert_eq!(read_source("l.rs", &[folder.path().to_owned()]), None);
         }
     }
 

@@ -51,6 +51,11 @@ pub(crate) use self::run::Run;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Decode a trace whatever it costs: without this, a file that asks for far more work than its size lets
+    /// expect is refused
+    #[arg(long, global = true)]
+    pub(crate) unlimited: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,3 +7,4 @@ pub mod exit;
 pub mod numbers;
 pub mod output;
 pub mod recording;
+pub mod whole_file;

@@ -4,12 +4,15 @@ mod arguments;
 mod commands;
 mod demo;
 mod losses;
-mod whole_file;
+mod opened;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use clap::Parser;
-use warptrace_cli::{exit, output};
+use warptrace_cli::{exit, output, whole_file};
 
 use crate::arguments::{Arguments, Command};
 
@@ -19,8 +22,38 @@ use crate::arguments::{Arguments, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return said(&error),
+    };
+    if arguments.unlimited {
+        opened::lift_limits();
+    }
+    let result = file_limit().and_then(|()| execute(arguments.command));
+    // What is left unwritten at the end of the process is lost without a word.
+    match result.and_then(|code| Ok(io::stdout().flush().map(|()| code)?)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+/// Prints a page of help, or what is wrong with the arguments.
+fn said(error: &clap::Error) -> ExitCode {
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::ERROR)),
+        Err(error) => failed(&anyhow::Error::new(error).context("cannot write to standard output")),
+    }
+}
+
+/// Has a file that would grow beyond the process's limit be an error where it is written, not the end.
+fn file_limit() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Demo(command) => demo::run(&command),
         #[cfg(unix)]
         Command::Run(command) => commands::run::run(&command),
@@ -49,21 +82,21 @@ fn main() -> ExitCode {
         Command::New(command) => commands::new::run(&command),
         Command::Completions(command) => commands::manual::completions(&command),
         Command::Man(command) => commands::manual::man(&command),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", output::message(&error));
-            ExitCode::from(exit::ERROR)
-        }
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {}", output::message(error));
+    ExitCode::from(exit::ERROR)
 }
 
 /// The reader of our output has seen enough (`warptrace decode … | head`): no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

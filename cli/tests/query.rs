@@ -287,9 +287,9 @@ fn each_kind_of_bad_file_is_told() {
             let first = if format == "table" { &output } else { &errors }.lines().next().unwrap_or_default();
             match lack.incomplete() {
                 Some(part) => {
-                    assert!(first.contains("INCOMPLETE trace, ") && first.contains(part), "{first}");
+                    assert!(first.contains("INCOMPLETE trace: ") && first.contains(part), "{first}");
                 }
-                None => assert_eq!(first.contains("whole trace, "), format == "table", "{lack:?}: {first}"),
+                None => assert_eq!(first.contains("whole trace; "), format == "table", "{lack:?}: {first}"),
             }
         }
     }

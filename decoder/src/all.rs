@@ -101,7 +101,7 @@ impl TraceFile {
         sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
-        let windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
+        let windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).expanded();
         self.decode_windows(windows, (launch, track), codec, sink)
     }
 

@@ -21,6 +21,12 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// What is there is a pipe, a socket or a device.
+    #[error("cannot open {}: it is no file, but a pipe or a device; write its bytes to a file first", path.display())]
+    NoFile {
+        /// The path given.
+        path: PathBuf,
+    },
     /// The bytes could not be read.
     #[error("cannot read at offset {offset}: {source}")]
     Io {
@@ -126,5 +132,16 @@ pub enum DecodeError {
         expected: u64,
         /// File offset of the frame that holds it.
         frame_offset: u64,
+    },
+    /// Decoding takes more steps than a file of this length may ask for.
+    #[error(
+        "decoding takes {steps} steps or more, and a file of this length may ask for {most}: it repeats very few \
+         bytes very often, as a file that is made to cost time does; `--unlimited` decodes it all the same"
+    )]
+    TooMuchWork {
+        /// Steps up to where the walk was ended.
+        steps: u64,
+        /// Steps that the file may ask for.
+        most: u64,
     },
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use warptrace_format::file::{
     AccountsHeader, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
@@ -14,7 +15,10 @@ use warptrace_format::pool::WarpAccount;
 
 use crate::error::{DecodeError, OpenError};
 use crate::open;
+use crate::shown::{shown, shown_lines};
 use crate::source::{ByteSource, SeekSource};
+use crate::state::FileState;
+use crate::work::Work;
 
 /// How much of a file is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +127,9 @@ pub struct TraceFile {
     /// Sections of texts.
     pub(crate) texts: Vec<IndexEntry>,
     pub(crate) completeness: Completeness,
+    pub(crate) work: Work,
+    /// Found out when it is asked for first.
+    pub(crate) state: OnceLock<FileState>,
 }
 
 impl fmt::Debug for TraceFile {
@@ -143,7 +150,13 @@ impl TraceFile {
     /// file whose later parts are missing or damaged opens: ask [`TraceFile::completeness`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|source| OpenError::File { path: path.to_path_buf(), source })?;
+        let failed = |source| OpenError::File { path: path.to_path_buf(), source };
+        // Asked before, since opening a pipe waits for who writes it.
+        let kind = fs::metadata(path).map_err(failed)?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(OpenError::NoFile { path: path.to_path_buf() });
+        }
+        let file = File::open(path).map_err(failed)?;
         Self::from_source(Box::new(file))
     }
 
@@ -169,6 +182,16 @@ impl TraceFile {
     /// As [`TraceFile::open`].
     pub fn from_reader(reader: impl Read + Seek + Send + 'static) -> Result<Self, OpenError> {
         Self::from_source(Box::new(SeekSource::new(reader)))
+    }
+
+    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
+    /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
+    /// those of a chunk of `predict` are at most 64 for each byte of its payload. Reads of single warps are not
+    /// counted.
+    #[must_use]
+    pub fn unlimited(mut self) -> Self {
+        self.work = Work::unlimited();
+        self
     }
 
     /// What was recorded, where and how.
@@ -264,8 +287,10 @@ impl TraceFile {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;
             let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
-            if SourceText::decode_name(&body, at)? == name {
-                return Ok(Some(SourceText::decode(&body, at)?));
+            if shown(SourceText::decode_name(&body, at)?) == name {
+                let SourceText { name, text } = SourceText::decode(&body, at)?;
+                let (name, text) = (shown(&name).into_owned(), shown_lines(text));
+                return Ok(Some(SourceText { name, text }));
             }
         }
         Ok(None)

@@ -240,7 +240,7 @@ impl LossyWarpsIter<'_> {
             }
             Accounted::Accounts { first, accounts } => {
                 rest.start = first + count(accounts.len());
-                for (warp, account) in (first..).zip(accounts) {
+                for (warp, account) in (first..).zip(accounts).filter(|(warp, _)| launch.is_chosen(*warp)) {
                     for (reason, events) in reasons.missing(Some(account)) {
                         match ready.back_mut() {
                             Some(last)

@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use warptrace_format::file::{LossPosition, LossReason};
+use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
 use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
@@ -115,6 +115,7 @@ impl TraceFile {
     fn marks(&self, launch: u32, track: u32, filter: &WarpFilter) -> Result<Marks<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         Ok(Marks {
+            info,
             accounts: AccountCursor::new(self, launch, track),
             reasons: Reasons::of(self, launch),
             rest: filter.range(info.warps()),
@@ -158,6 +159,7 @@ struct Current {
 
 /// Goes through the accounts of a launch beside its events.
 struct Marks<'a> {
+    info: &'a LaunchInfo,
     accounts: AccountCursor<'a>,
     reasons: Reasons,
     /// Warps behind the current one.
@@ -206,7 +208,10 @@ impl Marks<'_> {
                 Accounted::Missing(warps) | Accounted::Damaged(warps, _) => self.rest.start = warps.end,
                 Accounted::Accounts { first, accounts } => {
                     self.rest.start = first + count(accounts.len());
-                    for (warp, account) in (first..).zip(accounts).filter(|(_, account)| account.lost > 0) {
+                    for (warp, account) in (first..).zip(accounts) {
+                        if account.lost == 0 || !self.info.is_chosen(warp) {
+                            continue;
+                        }
                         for (reason, events) in self.reasons.missing(Some(account)) {
                             let missing = Missing { warp, reason, events };
                             sink(Piece::Missing { missing, next_event: 0 })?;
@@ -225,6 +230,9 @@ impl Marks<'_> {
         is_here: impl Fn(LossPosition) -> bool,
         sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        if !self.info.is_chosen(warp) {
+            return ControlFlow::Continue(());
+        }
         for (reason, events) in self.reasons.missing(account.as_ref()) {
             let missing = Missing { warp, reason, events };
             if is_here(missing.position()) {

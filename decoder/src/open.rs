@@ -4,6 +4,7 @@ mod index;
 mod scan;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
@@ -14,7 +15,9 @@ use warptrace_format::file::{
 
 use crate::error::OpenError;
 use crate::file::{Completeness, TraceFile, TrackSections};
+use crate::shown;
 use crate::source::ByteSource;
+use crate::work::Work;
 
 /// Opens a trace.
 pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
@@ -27,13 +30,26 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, early_ends, mut sections, texts, .. } = contents;
-    let metadata = metadata.into_metadata();
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, .. } = contents;
+    let mut metadata = metadata.into_metadata();
+    shown::metadata(&mut metadata);
+    early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
         track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
     }
-    Ok(TraceFile { source, length, metadata, launches, early_ends, sections, texts, completeness })
+    Ok(TraceFile {
+        source,
+        length,
+        metadata,
+        launches,
+        early_ends,
+        sections,
+        texts,
+        completeness,
+        work: Work::of_bytes(length),
+        state: OnceLock::new(),
+    })
 }
 
 /// Why a way of opening failed.
@@ -110,14 +126,28 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
         .into());
     }
     let body = bytes.body(SectionKind::Metadata, &header, at)?;
-    let metadata = Growing::new(Metadata::decode(&body, body_offset(at))?)
+    let metadata = Growing::new(Metadata::decode(&body, body_offset(at)).map_err(quoting)?)
         .map_err(|error| contradiction("META", at, &error))?;
     Ok((metadata, at + header.total_bytes()))
 }
 
+/// Has an error quote names of the file as they may be shown.
+fn quoting(error: FormatError) -> FormatError {
+    match error {
+        FormatError::Contents { section, offset, message } => {
+            FormatError::Contents { section, offset, message: shown(&message).into_owned() }
+        }
+        other => other,
+    }
+}
+
 /// An error about tables that contradict themselves or those before.
 fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> FormatError {
-    FormatError::Contents { section, offset: body_offset(at), message: error.to_string() }
+    FormatError::Contents {
+        section,
+        offset: body_offset(at),
+        message: shown(&error.to_string()).into_owned(),
+    }
 }
 
 /// An error about a section that cannot stand where it does.

@@ -46,7 +46,7 @@ impl TraceFile {
         let total = (self.launches())
             .flat_map(|launch| (0..tracks).map(|track| self.totals(launch.number(), track).events))
             .fold(0, u64::saturating_add);
-        let mut report = VerifyReport::new(self.completeness(), self.length(), tracks > 1);
+        let mut report = VerifyReport::new(self, tracks > 1);
         if *self.completeness() != Completeness::Complete {
             report.add(Problem::Incomplete(self.completeness().clone()));
         }

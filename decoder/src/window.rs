@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Frame, IndexEntry};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
 use crate::file::TraceFile;
+use crate::work::steps;
 
 /// Payload, and [`CHUNK_OVERHEAD`] for each chunk, that a window holds at most.
 const WINDOW_BYTES: usize = 64 << 20;
@@ -53,6 +55,8 @@ pub(crate) struct Windows<'a> {
     frames: Vec<(usize, IndexEntry)>,
     rest: Range<u32>,
     window_bytes: usize,
+    /// Whether events are wanted one by one, and not as items.
+    is_expanded: bool,
 }
 
 impl<'a> Windows<'a> {
@@ -66,7 +70,13 @@ impl<'a> Windows<'a> {
             frames.extend(inside.map(|&frame| (slot, frame)));
         }
         frames.sort_by_key(|(_, frame)| (frame.first_warp, frame.offset));
-        Self { file, tracks, frames, rest: warps, window_bytes: WINDOW_BYTES }
+        Self { file, tracks, frames, rest: warps, window_bytes: WINDOW_BYTES, is_expanded: false }
+    }
+
+    /// Has the chunks count as expanded.
+    pub(crate) fn expanded(mut self) -> Self {
+        self.is_expanded = true;
+        self
     }
 
     /// Sets another bound, so that small traces reach it in tests.
@@ -89,8 +99,7 @@ impl<'a> Windows<'a> {
         let from = self.rest.start;
         // No later window needs what ends before this one. (The order by first warp stays.)
         self.frames.retain(|(_, frame)| frame.last_warp >= from);
-        let mut gathered =
-            Gathered { warps: self.rest.clone(), tracks: self.tracks.len(), held: BTreeMap::new(), bytes: 0 };
+        let mut gathered = Gathered::new(self);
         let mut at = 0;
         while at < self.frames.len() {
             let batch: Vec<&(usize, IndexEntry)> = self.frames[at..]
@@ -111,6 +120,7 @@ impl<'a> Windows<'a> {
                 }
             }
         }
+        self.file.work.spend(gathered.steps())?;
         let Gathered { warps, mut held, .. } = gathered;
         for held in held.values_mut() {
             if let Held::Chunks(tracks) = held {
@@ -127,9 +137,13 @@ impl<'a> Windows<'a> {
 /// A window in the making: its end moves down when it is full.
 struct Gathered {
     warps: Range<u32>,
-    tracks: usize,
+    /// The codec of each track.
+    codecs: Vec<CodecSpec>,
+    is_expanded: bool,
     held: BTreeMap<u32, Held>,
     bytes: usize,
+    /// What the warp costs that fills the window on its own.
+    huge_steps: u64,
 }
 
 fn held_bytes(held: &Held) -> usize {
@@ -142,17 +156,53 @@ fn held_bytes(held: &Held) -> usize {
 }
 
 impl Gathered {
+    fn new(windows: &Windows<'_>) -> Self {
+        let of_file = &windows.file.metadata().tracks;
+        let codecs = windows.tracks.iter().map(|&track| of_file.get(track as usize).copied());
+        Self {
+            warps: windows.rest.clone(),
+            codecs: codecs.map(|codec| codec.unwrap_or(CodecSpec::Raw)).collect(),
+            is_expanded: windows.is_expanded,
+            held: BTreeMap::new(),
+            bytes: 0,
+            huge_steps: 0,
+        }
+    }
+
+    /// What it costs to decode the chunks.
+    fn steps(&self) -> u64 {
+        self.held.values().map(|held| self.steps_of(held)).fold(self.huge_steps, u64::saturating_add)
+    }
+
+    fn steps_of(&self, held: &Held) -> u64 {
+        let Held::Chunks(tracks) = held else { return 0 };
+        let chunks = tracks
+            .iter()
+            .zip(&self.codecs)
+            .flat_map(|(chunks, &codec)| chunks.iter().map(move |chunk| (chunk, codec)));
+        let steps =
+            chunks.map(|(chunk, codec)| steps(codec, chunk.events, chunk.payload.len(), self.is_expanded));
+        steps.fold(0, u64::saturating_add)
+    }
+
     fn take(&mut self, slot: usize, frame: &Frame, frame_offset: u64, limit: usize) {
         for chunk in frame.chunks() {
             if !self.warps.contains(&chunk.entry.warp) {
                 continue;
             }
-            let tracks = self.tracks;
+            let tracks = self.codecs.len();
             let empty = || Held::Chunks((0..tracks).map(|_| Vec::new()).collect());
-            if let Held::Chunks(of_warp) = self.held.entry(chunk.entry.warp).or_insert_with(empty) {
-                of_warp[slot].push(ChunkData::copy_of(chunk, frame_offset));
-                self.bytes += chunk.payload.len() + CHUNK_OVERHEAD;
-                self.shrink(limit);
+            match self.held.entry(chunk.entry.warp).or_insert_with(empty) {
+                Held::Chunks(of_warp) => {
+                    of_warp[slot].push(ChunkData::copy_of(chunk, frame_offset));
+                    self.bytes += chunk.payload.len() + CHUNK_OVERHEAD;
+                    self.shrink(limit);
+                }
+                Held::Huge => {
+                    let more =
+                        steps(self.codecs[slot], chunk.entry.events, chunk.payload.len(), self.is_expanded);
+                    self.huge_steps = self.huge_steps.saturating_add(more);
+                }
             }
         }
     }
@@ -164,6 +214,7 @@ impl Gathered {
             self.bytes -= held_bytes(&held);
             if self.held.is_empty() {
                 // The lowest warp so far, and it does not fit by itself.
+                self.huge_steps = self.steps_of(&held);
                 self.held.insert(warp, Held::Huge);
                 self.warps.end = warp + 1;
             } else {

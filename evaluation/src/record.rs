@@ -91,8 +91,12 @@ fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write)
     } else {
         case.info
     };
-    let program =
-        Recordable { name: case.program, kernels: info.traced(), properties: case.properties.clone() };
+    let program = Recordable {
+        name: case.program,
+        kernels: info.traced(),
+        properties: case.properties.clone(),
+        files: case.files.clone(),
+    };
     let prepared = how.recording.prepare(&program)?;
     let subject = case.make()?;
     let (run, recorded) = prepared.record(ptx, |launcher| {
@@ -111,9 +115,10 @@ fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write)
     let input = subject.size().map_or_else(|| case.input.clone(), |size| format!("{}: {size}", case.input));
     let of = if how.automatic { ", automatic trace points" } else { "" };
     let finished = Finished { recorded: &recorded, of, input: &input, result: result.as_deref() };
-    writeln!(out, "{finished}")?;
-    if let Some(words) = written {
-        writeln!(out, "{words}")?;
-    }
+    // Standard output may be the trace.
+    let mut lines = vec![finished.to_string()];
+    lines.extend(written);
+    let lines = lines.join("\n");
+    if recorded.is_printed() { writeln!(notes, "{lines}") } else { writeln!(out, "{lines}") }?;
     Ok(recorded.is_complete())
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warptrace_decoder::lanes::LaneDigest;
@@ -112,6 +113,8 @@ pub(crate) struct Case {
     pub(crate) asynchronous: bool,
     /// Name and value of each option that decides what is computed, for a trace.
     pub(crate) properties: Vec<(String, String)>,
+    /// Files that it reads, and writes besides the trace.
+    pub(crate) files: Vec<PathBuf>,
     make: Box<dyn Fn() -> anyhow::Result<Box<dyn Subject>> + Send + Sync>,
 }
 
@@ -124,7 +127,7 @@ impl Case {
     ) -> Self {
         let make = Box::new(move || -> anyhow::Result<Box<dyn Subject>> { Ok(Box::new(make()?)) });
         let (program, input, properties) = (info.name, input.into(), Vec::new());
-        Self { program, info, input, thesis: None, asynchronous: false, properties, make }
+        Self { program, info, input, thesis: None, asynchronous: false, properties, files: Vec::new(), make }
     }
 
     /// The same, to be compared with a row of the thesis's Table A.1.
@@ -146,6 +149,13 @@ impl Case {
     pub(crate) fn with(mut self, properties: &[(&str, &dyn Display)]) -> Self {
         self.properties
             .extend(properties.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())));
+        self
+    }
+
+    /// The same, which reads or writes a file.
+    #[must_use]
+    pub(crate) fn file(mut self, path: Option<&Path>) -> Self {
+        self.files.extend(path.map(Path::to_owned));
         self
     }
 

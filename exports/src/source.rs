@@ -144,6 +144,7 @@ impl<'a> Source<'a> {
             ("policy", metadata.policy.clone()),
             ("selection", self.selected()),
             ("whole", self.lacks.is_whole().to_string()),
+            ("state", self.trace.state().sentence.clone()),
         ];
         if !self.lacks.is_whole() {
             facts.push(("missing", self.lacks.describe().join("; ")));

@@ -58,6 +58,8 @@ pub struct Report {
     pub has_events: bool,
     /// What could not be shown and why, a sentence each. The page says it, too.
     pub notes: Vec<String>,
+    /// The files that parts of the page were read from, besides the traces.
+    pub embedded: Vec<PathBuf>,
 }
 
 /// What the page is made of, whatever its limits.
@@ -106,6 +108,7 @@ impl Parts<'_> {
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
         let json = in_html(&figures(analysis, names, strips.as_ref(), changes.as_ref(), limits))?;
         let source = lines::source(trace, analysis, names, files, limits);
+        let embedded = files.values().flatten().filter_map(|source| source.path.clone()).collect();
         let mut notes = source.notes;
         let has_events = analysis.counts.visits > 0;
         if has_events && trace.metadata().locations.is_empty() {
@@ -137,7 +140,13 @@ impl Parts<'_> {
             changes,
             json,
         };
-        Ok(Report { html: page.render()?, lacks: words::missing(&analysis.losses), has_events, notes })
+        Ok(Report {
+            html: page.render()?,
+            lacks: words::missing(&analysis.losses),
+            has_events,
+            notes,
+            embedded,
+        })
     }
 
     /// How the trace was recorded, and what of it is shown.

@@ -205,7 +205,7 @@ impl Lines<'_> {
         &self,
         file: &str,
         lines: &[(usize, &LineFigures)],
-        SourceCode { lines: code, has_changed }: &SourceCode,
+        SourceCode { lines: code, has_changed, .. }: &SourceCode,
         budget: &mut usize,
         notes: &mut Vec<String>,
     ) -> Vec<Row> {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::mem::offset_of;
 use std::time::Duration;
 
 use warptrace_format::file::LocationInfo;
@@ -23,8 +24,6 @@ const MAX_REASON_CHARS: usize = 200;
 /// Longer texts, such as a library with thousands of kernels, are traced only where kernels are named: the
 /// driver takes long to compile them.
 const MAX_PTX_BYTES: usize = 8 << 20;
-/// Bytes of the logs that a traced kernel declares: all fields before the ones that choose warps.
-pub(crate) const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
 /// Why a kernel is not traced that `--kernel` does not name.
 pub(crate) const NOT_ASKED: &str = "it was not asked for";
 
@@ -87,6 +86,8 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<ParamLayout>,
     /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
     pub(crate) logs_offset: usize,
+    /// Bytes of the logs that the copy declares: all fields, or those before the ones that choose warps.
+    pub(crate) logs_bytes: usize,
     /// Where the source has it, as far as it is known.
     pub(crate) file: String,
     /// Whether nobody can tell how deep its calls go: a function may call itself.
@@ -105,7 +106,7 @@ pub(crate) fn exchange(
 ) -> Result<(CString, TracedModule), String> {
     let ptx = &*found.ptx;
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
-    if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
+    if ptx.len() > MAX_PTX_BYTES && !settings.names_kernels() {
         let mib = ptx.len() >> 20;
         return Err(format!(
             "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
@@ -116,23 +117,23 @@ pub(crate) fn exchange(
         return Err(NOT_ASKED.to_owned());
     }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
-    let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
+    let options = PointOptions { points: settings.spec.points, first_id, kernels: wanted.as_deref() };
     let Marked { text, points, implied, kernels, mut skipped } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
         let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
         return Err(short(reason.to_owned()));
     }
-    let ring = settings.policy == Policy::Ring;
-    let recording = Some(Recording::default());
-    if settings.marks {
+    let spec = &settings.spec.recording;
+    let ring = spec.policy == Policy::Ring;
+    let recording = Some(Recording { counting: spec.counting, dual: spec.dual });
+    let chooses = spec.window.looks_inside();
+    if settings.spec.marks {
         return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
     }
     let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
     let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
     let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
-    let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
-    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let deep = deep_kernels(ptx);
     // Points without a marker, by the one behind which lanes always come to them.
     let followers: HashMap<u16, Vec<u16>> =
@@ -146,6 +147,14 @@ pub(crate) fn exchange(
     let locations: Vec<LocationInfo> =
         marked.map(|point| location(point, &ptx_name, &mut functions)).collect();
     let locations = with_followers(locations, &followers, &points, &ptx_name);
+    let visits = spec.window.after.as_ref();
+    let after = visits
+        .map(|visits| visits.among(&locations))
+        .transpose()
+        .map_err(|error| short(error.to_string()))?;
+    let registers = &*registers;
+    let options = Options { recording, architecture, ring, registers, chooses, after, ..Options::default() };
+    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
@@ -174,6 +183,7 @@ pub(crate) fn exchange(
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
             shared_bytes: copy.shared_bytes,
             logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
+            logs_bytes: if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) },
             parameters: kernel.parameters,
             file: source.map_or_else(String::new, |source| source.file.to_string()),
             is_deep: deep.contains(&kernel.name),
@@ -238,7 +248,7 @@ fn deep_kernels(ptx: &str) -> HashSet<String> {
 
 /// Lists the kernels that are to be traced; `None` if all are.
 fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
-    if settings.kernels.is_empty() {
+    if !settings.names_kernels() {
         return Ok(None);
     }
     let module = Module::parse(ptx).map_err(|error| error.to_string())?;

@@ -9,7 +9,7 @@ use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
 use crate::names;
-use crate::settings::Settings;
+use crate::settings::{Settings, report_folder};
 use crate::summary::Summary;
 use crate::trace::Traces;
 
@@ -31,14 +31,18 @@ pub(crate) fn state() -> Option<&'static State> {
     let make = || {
         // What goes wrong in a hook is told in the summary, not by Rust's own message.
         std::panic::set_hook(Box::new(|_| {}));
-        let settings = Settings::read()?;
         let process = std::process::id();
+        let mut summary = Summary::new(report_folder(), process);
+        let settings = Settings::read().unwrap_or_else(|problem| {
+            summary.refuse(&problem);
+            None
+        })?;
         Some(State {
             process,
             registry: Mutex::default(),
-            traces: Mutex::new(Traces::paused(settings.manual)),
+            traces: Mutex::new(Traces::paused(settings.spec.manual)),
             graphs: Mutex::default(),
-            summary: Mutex::new(Summary::new(settings.report.clone(), process)),
+            summary: Mutex::new(summary),
             settings,
         })
     };
@@ -102,7 +106,7 @@ impl Function {
     /// If they are: a sentence that says so.
     pub(crate) fn check_launches(&self, most: Option<u64>, more: u64) -> Result<(), String> {
         match most.filter(|most| self.recorded.load(Ordering::Relaxed) + more >= *most) {
-            Some(most) => Err(format!("recorded were its first {most}, as --launches asks")),
+            Some(most) => Err(format!("recorded were its first {most}, as --first asks")),
             None => Ok(()),
         }
     }

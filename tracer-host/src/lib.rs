@@ -21,6 +21,7 @@ mod packed;
 mod session;
 mod sim;
 mod threads;
+mod trace_output;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
@@ -36,6 +37,7 @@ pub use session::{
     OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use trace_output::TraceOutput;
 pub use warptrace_device::simt::host::Recording;
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;

@@ -48,7 +48,7 @@ enum Chore {
     Package,
     /// Run tests under Miri (nightly Rust with the component miri)
     Miri,
-    /// Run the fuzz targets (nightly Rust and cargo-fuzz)
+    /// Run the fuzz targets with many inputs
     Fuzz(fuzz::Options),
     /// Measure; arguments go to `warptrace-bench bench`
     #[command(disable_help_flag = true)]

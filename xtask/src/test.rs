@@ -30,8 +30,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     steps.step("format", || {
         process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-        // A workspace of its own, because it needs nightly; formatting does not.
-        process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))?;
         for example in package::examples()? {
             let manifest = example.join("Cargo.toml");
             process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use warptrace_analysis::words::on_one_line;
-use warptrace_decoder::TraceFile;
 use warptrace_exports::{ExportError, Source, Weight, timeline};
 
 use crate::arguments::{Export, ExportFormat, SampleWeight};
+use crate::opened::open;
 use crate::output::{self, bytes, count, say};
-use crate::whole_file::{Output, written};
+use crate::whole_file::{Output, Target, keep_apart};
 
 /// Slices from which on tools that draw timelines take long, or fail.
 const MANY_PERFETTO_SLICES: u64 = 4_000_000;
@@ -25,11 +25,10 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     if command.weight.is_some() && command.to != ExportFormat::Firefox {
         bail!("`--weight` is for `--to firefox`");
     }
-    let is_trace = |path: &Path| fs::canonicalize(path).ok() == fs::canonicalize(&command.file).ok();
-    if command.output.exists() && is_trace(&command.output) {
-        bail!("{} is the trace itself: name another file for the export", command.output.display());
-    }
-    let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    keep_apart(&command.output, &[path])?;
+    let opened = open(path)?;
+    opened.warn();
+    let trace = opened.trace;
     let cannot = || format!("cannot export {}", path.display());
     let source = Source::new(&trace, command.selected.selection()).with_context(cannot)?;
     warn(&source);
@@ -44,11 +43,11 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what the export lacks, because the trace lacks it.
+/// Says what of the selected part is not in the export, because it is not in the trace.
 fn warn(source: &Source<'_>) {
     let lacks = source.lacks();
     for line in lacks.describe() {
-        eprintln!("warning: the trace is incomplete, so the export is: {}", on_one_line(&line));
+        eprintln!("warning: the export lacks events: {}", on_one_line(&line));
     }
     if lacks.unchosen_warps > 0 {
         eprintln!(
@@ -77,16 +76,16 @@ fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
     let target = &command.output;
     let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
     if !is_folder {
-        return table(target, |out| parquet::runs(source, out, command.events));
+        return table(command, target, |out| parquet::runs(source, out, command.events));
     }
     fs::create_dir_all(target).with_context(|| format!("cannot create the folder {}", target.display()))?;
     let at = |name: &str| target.join(name);
     let runs = if command.events { "events.parquet" } else { "runs.parquet" };
     let said = [
-        table(&at(runs), |out| parquet::runs(source, out, command.events))?,
-        table(&at("locations.parquet"), |out| parquet::locations(source, out))?,
-        table(&at("launches.parquet"), |out| parquet::launches(source, out))?,
-        table(&at("losses.parquet"), |out| parquet::losses(source, out))?,
+        table(command, &at(runs), |out| parquet::runs(source, out, command.events))?,
+        table(command, &at("locations.parquet"), |out| parquet::locations(source, out))?,
+        table(command, &at("launches.parquet"), |out| parquet::launches(source, out))?,
+        table(command, &at("losses.parquet"), |out| parquet::losses(source, out))?,
     ];
     Ok(said.concat())
 }
@@ -99,10 +98,11 @@ fn parquet(_: &Export, _: &Source<'_>) -> anyhow::Result<Vec<String>> {
 /// Writes a table; answers how many rows it has.
 #[cfg(feature = "parquet")]
 fn table(
+    command: &Export,
     path: &Path,
     write: impl FnOnce(&mut Output) -> Result<u64, ExportError>,
 ) -> anyhow::Result<Vec<String>> {
-    let (rows, size) = written(path, write)?;
+    let (rows, size) = Target::new(path, &[&command.file])?.write(write)?;
     Ok(size
         .map(|size| format!("{}: {} rows, {}", path.display(), count(rows), bytes(size)))
         .into_iter()
@@ -124,7 +124,8 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
             );
         }
     };
-    let (written, size) = written(target, |out| match command.to {
+    let to = Target::new(target, &[&command.file])?;
+    let (written, size) = to.write(|out| match command.to {
         ExportFormat::Chrome => timeline::chrome(source, out, &mut sliced),
         _ => timeline::perfetto(source, out, &mut sliced),
     })?;
@@ -142,14 +143,16 @@ fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
         SampleWeight::Idle => (Weight::Idle, "idle lane slots"),
         SampleWeight::Visits => (Weight::Visits, "visits"),
     };
-    let (total, size) = written(target, |out| warptrace_exports::firefox(source, out, weight))?;
+    let (total, size) = Target::new(target, &[&command.file])?
+        .write(|out| warptrace_exports::firefox(source, out, weight))?;
     let said = |size| format!("{}: samples of {} {unit}, {}", target.display(), count(total), bytes(size));
     Ok(size.map(said).into_iter().collect())
 }
 
 fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
-    let (coverage, size) = written(target, |out| warptrace_exports::lcov(source, out))?;
+    let (coverage, size) =
+        Target::new(target, &[&command.file])?.write(|out| warptrace_exports::lcov(source, out))?;
     if coverage.without_line > 0 {
         let number = count(coverage.without_line);
         eprintln!("warning: {number} locations are left out, because the trace does not know their lines");

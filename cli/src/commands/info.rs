@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use warptrace_decoder::{Completeness, LaunchEnd, TraceFile};
+use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{LaunchInfo, POLICY_STREAM};
 use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::losses::Losses;
+use crate::opened::{Opened, open};
 use crate::output::{bytes, count, say};
 use crate::{arguments, output};
 
@@ -53,9 +53,13 @@ struct Chosen {
 
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     let path = &command.file;
-    let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let Opened { trace, state } = open(path)?;
     let (launches, losses) = (launches(&trace)?, Losses::of(&trace)?);
-    if command.json { json(&trace, &launches, &losses) } else { text(&trace, &launches, &losses, path) }?;
+    if command.json {
+        json(&trace, &state, &launches, &losses)
+    } else {
+        text(&trace, &state, &launches, &losses, path)
+    }?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,10 +97,12 @@ fn chosen(info: &LaunchInfo) -> Chosen {
     Chosen { first_block, blocks, block_step, first_warp, block_warps }
 }
 
-fn json(trace: &TraceFile, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
+fn json(trace: &TraceFile, state: &FileState, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
     let complete = *trace.completeness() == Completeness::Complete;
     let value = serde_json::json!({
         "metadata": trace.metadata(),
+        "whole": state.is_whole,
+        "state": state.sentence,
         "complete": complete,
         "completeness": trace.completeness().to_string(),
         "file_bytes": trace.length(),
@@ -110,12 +116,13 @@ fn json(trace: &TraceFile, launches: &[Launch], losses: &Losses) -> anyhow::Resu
 
 fn text(
     trace: &TraceFile,
+    state: &FileState,
     launches: &[Launch],
     losses: &Losses,
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
     let metadata = trace.metadata();
-    say!("{}: {}, {}", path.display(), bytes(trace.length()), trace.completeness())?;
+    say!("{}: {}, {}", path.display(), bytes(trace.length()), state.sentence)?;
     say!("recorded by  {}", metadata.tool)?;
     let device = &metadata.device;
     let mut on = format!("{} ({})", device.name, device.kind);

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions, Man};
@@ -22,6 +23,9 @@ pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
 /// Writes a page for each command.
 pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     let folder = &command.output;
+    if folder == Path::new("-") {
+        bail!("manual pages are several files: name a folder for them");
+    }
     fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
         .with_context(|| format!("cannot write manual pages to {}", folder.display()))?;

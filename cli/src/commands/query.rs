@@ -1,38 +1,31 @@
 //! `warptrace query`.
 
-use std::io::{BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use warptrace_analysis::Selection;
-use warptrace_analysis::words::on_one_line;
-use warptrace_decoder::TraceFile;
 use warptrace_exports::Source;
 use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, Writer};
 
 use super::interrupt;
 use crate::arguments::{Query, QueryFormat};
+use crate::opened::{Opened, open};
 use crate::output::{count, say};
-use crate::whole_file::written;
+use crate::whole_file::Target;
 
 /// What a shell expects of a program that Ctrl-C has ended.
 const STOPPED: u8 = 130;
 
 pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
-    if command.format == QueryFormat::Parquet && command.output.is_none() && std::io::stdout().is_terminal() {
+    let files: Vec<&Path> = command.files.iter().map(PathBuf::as_path).collect();
+    let target = Target::or_standard(command.output.as_deref(), &files)?;
+    let is_standard = matches!(target, Target::Standard);
+    if command.format == QueryFormat::Parquet && is_standard && std::io::stdout().is_terminal() {
         bail!("Parquet is no text: name a file with `--output`");
-    }
-    if let Some(output) = &command.output {
-        let is_trace = |path: &&std::path::PathBuf| match (path.canonicalize(), output.canonicalize()) {
-            (Ok(one), Ok(other)) => one == other,
-            _ => false,
-        };
-        if command.files.iter().any(|path| is_trace(&path)) {
-            bail!("{} is a trace to read: name another file for the answer", output.display());
-        }
     }
     let (mut traces, mut heads) = (Vec::new(), Vec::new());
     for (number, path) in command.files.iter().enumerate() {
@@ -42,13 +35,13 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
                 path.display()
             );
         }
-        let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        heads.push(head(path, &trace)?);
-        traces.push((path.display().to_string(), trace));
+        let opened = open(path)?;
+        heads.push(head(path, &opened)?);
+        traces.push((path.display().to_string(), opened.trace));
     }
     let database = Database::new(traces, command.memory as usize * (1 << 20))?;
     stop_by_signal(database.stop())?;
-    match answer(command, &database, &heads) {
+    match answer(command, &target, &database, &heads) {
         Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
             eprintln!("error: {error}");
             Ok(ExitCode::from(STOPPED))
@@ -69,38 +62,32 @@ fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
     Ok(())
 }
 
-fn answer(command: &Query, database: &Database, heads: &[(String, bool)]) -> anyhow::Result<()> {
+fn answer(
+    command: &Query,
+    target: &Target,
+    database: &Database,
+    heads: &[(String, bool)],
+) -> anyhow::Result<()> {
     let mut answer = database.ask(&command.sql)?;
     // First lines stand above rows, not above an error.
     let first = answer.next_batch()?;
     for (line, is_whole) in heads {
-        if command.format == QueryFormat::Table && command.output.is_none() {
+        if command.format == QueryFormat::Table && matches!(target, Target::Standard) {
             say!("{line}")?;
         } else if !is_whole {
             eprintln!("warning: {line}");
         }
     }
-    match &command.output {
-        // Half an answer could be taken for a whole one.
-        Some(path) => {
-            written(path, |out| write(command, first, answer, out))?;
-        }
-        None => write(command, first, answer, BufWriter::new(std::io::stdout()))?,
-    }
-    Ok(())
+    target.write(|out| write(command, first, answer, out)).map(|_| ())
 }
 
 /// Says of a trace whether it is whole, and what is missing; answers whether it is.
-fn head(path: &Path, trace: &TraceFile) -> anyhow::Result<(String, bool)> {
+fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String, bool)> {
     let source = Source::new(trace, Selection::default())?;
-    let lacks = source.lacks();
     let events = count(source.launch_events());
     let path = path.display();
-    if lacks.is_whole() {
-        return Ok((format!("{path}: whole trace, {events} events"), true));
-    }
-    let missing = lacks.describe().iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("; ");
-    Ok((format!("{path}: INCOMPLETE trace, {events} events; {missing}"), false))
+    let words = if state.is_whole { "whole trace" } else { &state.sentence };
+    Ok((format!("{path}: {words}; {events} events"), state.is_whole))
 }
 
 /// Writes the answer, whose first rows have been taken.

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
+use warptrace_decoder::shown;
+
+use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC};
 
 use crate::arguments::Run;
+use crate::whole_file::keep_apart;
 
 /// The shim's file.
 const SHIM: &str = "libwarptrace_shim.so";
@@ -32,6 +35,13 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
             "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
         );
     }
+    command.spec.check()?;
+    if command.output == Path::new("-") {
+        bail!("standard output is the program's own: name a file for the trace");
+    }
+    // Its words may be files that it reads.
+    let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
+    keep_apart(&command.output, &words)?;
     let shim = find_shim(command.shim.as_deref())?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
@@ -95,29 +105,13 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         preload.push(others);
     }
     let output = std::path::absolute(&command.output).context("cannot tell where the trace is to be")?;
-    let word = |value: Option<clap::builder::PossibleValue>| {
-        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
-    };
     let mut program = Command::new(name);
     program
         .args(arguments)
         .env("LD_PRELOAD", preload)
-        .env("WARPTRACE_RUN_FILE", output)
-        .env("WARPTRACE_RUN_REPORT", report)
-        .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
-        .env("WARPTRACE_RUN_CODEC", command.codec.to_string())
-        .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
-        .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
-        .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })
-        .env("WARPTRACE_RUN_MANUAL", if command.manual { "1" } else { "0" })
-        .env("WARPTRACE_RUN_KERNEL", command.kernel.join("\n"));
-    let memory = command.memory.map(|memory| memory.0);
-    for (name, number) in [("WARPTRACE_RUN_MEMORY", memory), ("WARPTRACE_RUN_LAUNCHES", command.launches)] {
-        match number {
-            Some(number) => program.env(name, number.to_string()),
-            None => program.env_remove(name),
-        };
-    }
+        .env(RUN_FILE, output)
+        .env(RUN_REPORT, report)
+        .env(RUN_SPEC, command.spec.to_text());
     for (name, value) in FOR_OTHERS {
         if env::var_os(name).is_none() {
             program.env(name, value);
@@ -161,7 +155,9 @@ fn reported(folder: &Path) -> Vec<String> {
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut all = text.lines();
         let process = all.next().unwrap_or_default();
-        lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.to_owned() }));
+        // Names of kernels are the program's own.
+        let all = all.map(shown);
+        lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.into_owned() }));
     }
     lines
 }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use warptrace_decoder::TraceFile;
 use warptrace_tui::{Options, TuiError, check_terminal, run as show};
 
 use crate::arguments::Tui;
+use crate::opened::open;
 
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
@@ -19,7 +19,8 @@ pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
             bail!("`--source {}` is no folder that can be read", folder.display());
         }
     }
-    let trace = TraceFile::open(&file).with_context(|| format!("cannot open {}", file.display()))?;
+    // Who looks can leave at any time, and each view reads anew.
+    let trace = open(&file)?.trace.unlimited();
     let mut options =
         Options::named(file.file_name().map_or_else(String::new, |name| name.display().to_string()));
     options.selection = selected.selection();

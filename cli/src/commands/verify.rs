@@ -3,18 +3,23 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde::Serialize;
 use warptrace_decoder::{Completeness, TraceFile, VerifyReport};
 
 use crate::losses::Streamed;
-use crate::output::say;
+use crate::opened::open;
+use crate::output::{self, say};
 use crate::{arguments, exit};
 
 pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
     let path = &command.file;
-    let trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let report = trace.verify();
+    let trace = open(path)?.trace;
+    let bar = output::progress_bar("verifying", "events", 0);
+    let report = trace.verify_with_progress(&mut |checked, all| {
+        bar.set_length(all);
+        bar.set_position(checked);
+    });
+    bar.finish_and_clear();
     let printed = if command.json { json(&trace, &report) } else { say!("{report}") };
     if report.is_ok() {
         printed?;
@@ -28,6 +33,7 @@ pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
 #[derive(Serialize)]
 struct Report<'a> {
     ok: bool,
+    state: &'a str,
     complete: bool,
     completeness: String,
     file_bytes: u64,
@@ -68,6 +74,7 @@ fn json(trace: &TraceFile, report: &VerifyReport) -> io::Result<()> {
     });
     let report = Report {
         ok: report.is_ok(),
+        state: &report.state.sentence,
         complete: report.completeness == Completeness::Complete,
         completeness: report.completeness.to_string(),
         file_bytes: report.bytes,

@@ -33,6 +33,7 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
         properties: [("width", command.width), ("depth", command.depth)]
             .map(|(name, value)| (name.to_owned(), value.to_string()))
             .into(),
+        files: Vec::new(),
     };
     let prepared = command.recording.prepare(&program)?;
     let (picture, recorded) = prepared.record(|| Ok(PTX), |launcher| compute(launcher, command))?;
@@ -40,7 +41,13 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     recorded.warning().into_iter().for_each(|warning| eprintln!("{warning}"));
     let input =
         format!("{0} x {0} pixels, at most {1} steps each", command.width, count(command.depth.into()));
-    say!("{}", Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) })?;
+    let finished = Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) };
+    // Standard output may be the trace.
+    if recorded.is_printed() {
+        eprintln!("{finished}");
+    } else {
+        say!("{finished}")?;
+    }
     Ok(if recorded.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(exit::FINDINGS) })
 }
 

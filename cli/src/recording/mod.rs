@@ -1,25 +1,25 @@
 //! Recording a program from the command line: its options, the recording, and what is said of it.
 
-mod file;
 mod interrupt;
 mod options;
 mod progress;
 
 use std::fmt;
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SimOptions, TracedProgram,
+    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SimOptions, TraceOutput,
+    TracedProgram,
 };
 
-use self::file::TraceOutput;
 pub use self::options::Recording;
 use crate::output;
+use crate::whole_file::keep_apart;
 
 /// What is recorded.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Recordable<'a> {
     pub kernels: TracedProgram<'a>,
     /// Name and value of what decides what is computed, for the trace.
     pub properties: Vec<(String, String)>,
+    /// Files that it reads, and writes besides the trace, which is none of them.
+    pub files: Vec<PathBuf>,
 }
 
 /// A recording whose options were found to fit the program.
@@ -62,6 +64,8 @@ impl Recording {
         let mut spec = self.spec.clone();
         spec.properties.extend(program.properties.iter().cloned());
         spec.check()?;
+        let files: Vec<&Path> = program.files.iter().map(PathBuf::as_path).collect();
+        keep_apart(&self.output, &files)?;
         if let Some(visits) = &spec.window.after {
             visits.among(&program.kernels.locations())?;
         }
@@ -91,16 +95,10 @@ impl Prepared<'_> {
         }
         let mut device = opened.device;
         let path = &recording.output;
-        let is_new = !path.exists();
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
-        let mut session = Session::start(&mut *device, &program.kernels, &spec, file).inspect_err(|_| {
-            if is_new {
-                // Nothing was recorded; an empty file would only be in the way.
-                let _ = std::fs::remove_file(path);
-            }
-        })?;
+        let mut session = Session::start(&mut *device, &program.kernels, &spec, file)?;
         if spec.policy == Policy::Stream {
             let asked = interrupt::watch().context("cannot watch for signals")?;
             let name = path.display().to_string();
@@ -120,14 +118,21 @@ impl Prepared<'_> {
 impl Recorded {
     /// Whether every event that was to be recorded is in the trace.
     pub fn is_complete(&self) -> bool {
-        self.report.lost == 0
+        self.report.lost == 0 && self.report.twin_lost == 0
+    }
+
+    /// Whether the trace went to standard output.
+    pub fn is_printed(&self) -> bool {
+        self.path == Path::new("-")
     }
 
     /// What was lost, why, and what to do; `None` if nothing was.
     pub fn warning(&self) -> Option<String> {
-        let LaunchReport { lost, attempted, recorded, memory, .. } = self.report;
+        let LaunchReport { lost, attempted, recorded, twin_lost, memory, .. } = self.report;
         if lost == 0 {
-            return None;
+            let lost = output::count(twin_lost);
+            let words = format!("warning: {lost} events of the raw twin were lost: allow more with --memory");
+            return (twin_lost > 0).then_some(words);
         }
         let (lost, attempted) = (output::count(lost), output::count(attempted));
         let limit = MemorySize(memory.limit);

@@ -165,7 +165,7 @@ fn exports() {
             std::fs::remove_file(&out).unwrap();
             let first = first_line(&said.errors);
             if let Some(part) = lack.incomplete() {
-                let start = "warning: the trace is incomplete, so the export is: ";
+                let start = "warning: INCOMPLETE trace: ";
                 assert!(first.starts_with(start) && first.contains(part), "{format} {lack:?}: {first}");
                 continue;
             }

@@ -113,7 +113,7 @@ fn names_with_commas_quotes_and_line_ends_keep_their_column() {
     };
     let [kernels, names, locations, masks] = ["kernel", "name", "location", "mask"].map(&mut columns);
     assert_eq!(kernels, ["k,\"x\""; 3]);
-    assert_eq!(names, ["a,b", "two\nlines", "?"]);
+    assert_eq!(names, ["a,b", "two\\nlines", "?"]);
     assert_eq!(locations, ["1", "65535", "9"]);
     assert_eq!(masks, ["0x80000001", "0x00000002", "0x00000004"]);
     // In text a name stays on its line.

@@ -109,7 +109,7 @@ fn with_rings_it_is_the_end_of_each_warps_events() {
 #[test]
 fn memory_for_nothing_says_how_much_is_needed() {
     let folder = Folder::new();
-    for (memory, needed) in [("0", "1 MiB"), ("100000", "1 MiB")] {
+    for (memory, needed) in [("0", "KiB of device memory"), ("100000", "KiB`, ")] {
         let (path, (code, output, errors)) = folder.record("none.wtrc", &["--memory", memory]);
         assert_eq!((code, output.as_str()), (1, ""), "{errors}");
         assert!(errors.contains(needed) && errors.contains("--memory"), "{errors}");

@@ -107,8 +107,35 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }
 
+/// Compares the reference reader with the tool on files; where Python lacks something, says so.
+///
+/// # Panics
+/// If they differ.
+pub(crate) fn compare_with_reference(paths: &[PathBuf]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(mut python) = python_with("zstandard") else { return };
+    let output = python
+        .arg(root.join("../decoder/reference/compare.py"))
+        .arg(assert_cmd::cargo::cargo_bin("warptrace"))
+        .args(paths)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains(&format!("{} files compared, 0 differences", paths.len())), "{said}");
+}
+
 /// Runs a script of `tests/readers`; `None` where what it imports is not there. Answers what it prints.
 pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Option<Value> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = python_with(imports)?;
+    let output = python.arg(root.join("tests/readers").join(script)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Python with these modules; `None`, with a reason, where they are not there.
+fn python_with(imports: &str) -> Option<std::process::Command> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = || {
         let mut python = std::process::Command::new("python3");
@@ -120,7 +147,5 @@ pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Opti
         eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup` installs it");
         return None;
     }
-    let output = python().arg(root.join("tests/readers").join(script)).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    Some(python())
 }

@@ -20,6 +20,9 @@ use crate::file::TraceFile;
 use crate::losses::{LaunchLosses, Loss, chosen_within};
 use crate::window::{Window, Windows};
 
+/// The account of a warp that was not chosen.
+const NOT_CHOSEN: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
+
 /// Sums over one track of the launch.
 #[derive(Debug, Default)]
 struct TrackSums {
@@ -183,13 +186,14 @@ impl<'a> LaunchCheck<'a> {
                         let check = checks.next_if(|check| check.warp == warp);
                         let found = check.map(|check| &check.tracks[track]);
                         sums.add_account(stream, warp, account, found, report);
-                        if account.lost > 0 || account.finished == 0 {
+                        // Only warps with chunks are compared, and those of a window are few.
+                        if check.is_some() && (account.lost > 0 || account.finished == 0) {
                             explained.lacking.insert(warp);
                         }
-                        if account.finished == 0 {
+                        if check.is_some() && account.finished == 0 {
                             explained.endless.insert(warp);
                         }
-                        if account.attempted > 0 && !is_chosen(warp) {
+                        if *account != NOT_CHOSEN && !is_chosen(warp) {
                             sums.add_not_chosen(warp);
                         }
                     }

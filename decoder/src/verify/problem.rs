@@ -44,17 +44,14 @@ fn all_next(expected: &[LanesNext]) -> String {
 /// How a launch ended, in words.
 fn ended(end: &EarlyEnd) -> String {
     match end {
-        EarlyEnd::Failed { message } => format!("failed: {}", visible(message)),
+        EarlyEnd::Failed { message } => format!("failed: {}", one_line(message)),
         end => end.verb().to_owned(),
     }
 }
 
-/// A text in which nothing moves the cursor or begins a line.
-fn visible(text: &str) -> String {
-    let line = |line: &str| {
-        if line.contains(char::is_control) { line.escape_debug().to_string() } else { line.into() }
-    };
-    text.lines().map(str::trim).filter(|text| !text.is_empty()).map(line).collect::<Vec<_>>().join("; ")
+/// A text on one line.
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// Names the first of some warps: `warps 3, 5 and 7 more`.
@@ -192,7 +189,7 @@ pub enum Problem {
         found: u64,
     },
     /// A launch did not run to its end.
-    #[error("launch {launch} of kernel `{}` {}", visible(kernel), ended(end))]
+    #[error("launch {launch} of kernel `{kernel}` {}", ended(end))]
     EndedEarly {
         /// The launch.
         launch: u32,

@@ -5,7 +5,8 @@ use std::fmt;
 use warptrace_format::file::LossReason;
 
 use super::problem::{Problem, remedy};
-use crate::file::Completeness;
+use crate::file::{Completeness, TraceFile};
+use crate::state::FileState;
 
 /// Problems that a report lists; more are only counted.
 const MAX_PROBLEMS: usize = 100;
@@ -45,6 +46,8 @@ pub struct LossTotal {
 pub struct VerifyReport {
     /// Whether the file is whole.
     pub completeness: Completeness,
+    /// What the file lacks.
+    pub state: FileState,
     /// Bytes of the file.
     pub bytes: u64,
     /// Launches.
@@ -80,10 +83,11 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    pub(super) fn new(completeness: &Completeness, bytes: u64, dual: bool) -> Self {
+    pub(super) fn new(file: &TraceFile, dual: bool) -> Self {
         Self {
-            completeness: completeness.clone(),
-            bytes,
+            completeness: file.completeness().clone(),
+            state: file.state().clone(),
+            bytes: file.length(),
             launches: 0,
             recorded_launches: 0,
             launch_warps: 0,
@@ -136,7 +140,7 @@ impl VerifyReport {
 
 impl fmt::Display for VerifyReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "file      {} bytes, {}", self.bytes, self.completeness)?;
+        writeln!(out, "file      {} bytes, {}", self.bytes, self.state.sentence)?;
         let Self { launches, frames, chunks, .. } = self;
         writeln!(out, "contents  launches: {launches}, frames: {frames}, chunks: {chunks}")?;
         if self.chosen_warps < self.launch_warps {

@@ -1,14 +1,12 @@
 //! Fractal.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use anyhow::Context;
 use clap::Args;
 use warptrace_cli::numbers::parse_numbers;
+use warptrace_cli::whole_file::Target;
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Launcher;
 use warptrace_kernels::fractal::at;
@@ -89,6 +87,7 @@ impl Options {
             Ok(Fractal { picture: picture.clone(), ..Fractal::new(options) })
         })
         .with(&[("width", &width), ("depth", &depth), ("region", &region)])
+        .file(self.picture.as_deref())
     }
 }
 
@@ -163,10 +162,8 @@ impl RunResult for Picture<'_> {
 
     fn write(&self) -> anyhow::Result<Option<String>> {
         let Some(path) = &self.subject.picture else { return Ok(None) };
-        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let FractalOptions { width, depth, .. } = self.subject.options;
-        fractal::write_png(BufWriter::with_capacity(1 << 20, file), &self.image, width, depth)
-            .with_context(|| format!("cannot write the picture {}", path.display()))?;
+        Target::new(path, &[])?.write(|out| fractal::write_png(out, &self.image, width, depth))?;
         Ok(Some(format!("picture    {}", path.display())))
     }
 

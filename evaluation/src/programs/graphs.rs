@@ -128,7 +128,10 @@ impl GraphInput {
     /// Names it among a case's properties.
     pub(super) fn named(&self, case: Case) -> Case {
         let case = case.with(&[("graph", &self.graph)]);
-        if matches!(self.graph, Source::File(_)) { case } else { case.with(&[("seed", &self.seed)]) }
+        match &self.graph {
+            Source::File(path) => case.file(Some(path)),
+            _ => case.with(&[("seed", &self.seed)]),
+        }
     }
 }
 

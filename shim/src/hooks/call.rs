@@ -8,7 +8,7 @@ use warptrace_format::log::LaunchLogs;
 
 use super::{Handle, List};
 use crate::driver::{Answer, INVALID};
-use crate::exchange::{Kernel, LOGS_BYTES};
+use crate::exchange::Kernel;
 
 /// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
 const BUFFER: usize = 1;
@@ -136,7 +136,7 @@ impl Launch {
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(logs.cast::<u8>(), size_of::<LaunchLogs>())
         });
-        let mut size = kernel.logs_offset + LOGS_BYTES;
+        let mut size = kernel.logs_offset + kernel.logs_bytes;
         let mut extra: [*mut c_void; 5] = [
             std::ptr::without_provenance_mut(BUFFER),
             bytes.as_mut_ptr().cast(),

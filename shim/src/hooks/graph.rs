@@ -236,7 +236,7 @@ unsafe fn recorded(
 /// Tells how a node can be launched with logs, behind so many others of its kernel in the same graph.
 fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Chosen, String> {
     let kernel: &Kernel = node.function.kernel()?;
-    node.function.check_launches(state.settings.launches, before)?;
+    node.function.check_launches(state.settings.spec.recording.window.first, before)?;
     let own_context: Handle = node.own.0.ctx.cast();
     if !own_context.is_null() && own_context != context {
         return Err("its node is of another context than the one in which the graph is launched".to_owned());

@@ -38,7 +38,7 @@ unsafe fn launched(launch: Launch) -> Answer {
             return None;
         };
         let recorded = function.kernel().and_then(|kernel| {
-            function.check_launches(state.settings.launches, 0)?;
+            function.check_launches(state.settings.spec.recording.window.first, 0)?;
             let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
             let (shape, shared) = checked(&launch, kernel, traced)?;

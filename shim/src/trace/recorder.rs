@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +11,10 @@ use std::time::Duration;
 
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
-    MemorySize, Patience, RecordingSpec, Reserved, SessionError,
+    MemorySize, Patience, Reserved, SessionError, TraceOutput,
 };
+
+use warptrace_spec::RunSpec;
 
 use super::{PATIENCE, Request};
 use crate::driver::{self, Relaxed};
@@ -24,7 +25,7 @@ use crate::state::{Code, State, lock};
 /// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
-type Output = BufWriter<File>;
+type Output = BufWriter<TraceOutput>;
 
 /// The tracer's view of a context. It is closed before that ends, or lives as long as the process.
 pub(super) struct ForeignDevice {
@@ -84,17 +85,17 @@ impl Recorder {
     ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
         let ForeignDevice { device, brackets } = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
-        let mut options = RecordingSpec::new(settings.codec);
-        options.policy = settings.policy;
-        options.memory = settings.memory;
+        let mut spec = settings.spec.recording.clone();
+        // Kernels that were not asked for have no traced copy.
+        spec.window.kernels.clear();
         let arguments: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        options.properties.push(("program".to_owned(), arguments.join(" ")));
-        options.properties.push(("points".to_owned(), settings.points.to_string()));
+        spec.properties.push(("program".to_owned(), arguments.join(" ")));
+        spec.properties.push(("points".to_owned(), settings.spec.points.to_string()));
         let file =
-            File::create(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+            TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         let file = BufWriter::with_capacity(1 << 20, file);
-        let started = Launches::start(device, &options, file);
+        let started = Launches::start(device, &spec, file);
         let (launches, drainer) = started.map_err(|(error, device)| {
             ForeignDevice { device, brackets: brackets.clone() }.close();
             error.to_string()
@@ -104,7 +105,7 @@ impl Recorder {
             brackets,
             path,
             told: Mutex::default(),
-            is_sync: settings.sync,
+            is_sync: settings.waits(),
             is_said: Arc::default(),
             thread: Mutex::default(),
         });
@@ -146,6 +147,7 @@ impl Recorder {
     {
         let Request { stream, items, launch, .. } = request;
         let Some(first) = items.first().map(|item| item.kernel.readable) else { return Ok(()) };
+        let wait = settings.spec.wait;
         let (launches, unknown) = {
             let mut told = lock(&self.told);
             let mut launches: Vec<(u32, LaunchShape)> = Vec::with_capacity(items.len());
@@ -159,9 +161,9 @@ impl Recorder {
             // may.
             let is_behind = told.streams.iter().all(|other| *other == stream as usize);
             told.streams.insert(stream as usize);
-            (launches, if is_behind { settings.wait } else { settings.wait.min(OTHER_STREAM) })
+            (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
         };
-        let patience = Patience { short: settings.wait, unknown };
+        let patience = Patience { short: wait, unknown };
         let Reserved { ticket, logs } = self.launches.reserve(&launches, patience)?;
         // SAFETY: the program's own launch, on a stream of its own, of copies that were spliced for this way
         // of recording. The program's context is current.

@@ -3,14 +3,18 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod graphs;
+mod options;
 mod parts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use warptrace_decoder::TraceFile;
+use warptrace_format::codec::{CodecSpec, EclParams};
+use warptrace_spec::{MemorySize, RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec};
 
 /// What the tests run: the compiled programs, and the driver beside them.
 struct Built {
@@ -105,6 +109,14 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The specification of a recording in little memory, as text.
+fn spec(change: impl FnOnce(&mut RunSpec)) -> String {
+    let mut spec = RunSpec::default();
+    spec.recording.memory = Some(MemorySize(8 << 20));
+    change(&mut spec);
+    spec.to_text()
+}
+
 /// Runs the program, with the shim if `traced`.
 fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
@@ -118,9 +130,9 @@ fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) 
     if traced {
         command
             .env("LD_PRELOAD", &built.shim)
-            .env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"))
-            .env("WARPTRACE_RUN_REPORT", folder.path())
-            .env("WARPTRACE_RUN_MEMORY", "8MiB");
+            .env(RUN_FILE, folder.path().join("t.wtrc"))
+            .env(RUN_REPORT, folder.path())
+            .env(RUN_SPEC, spec(|_| ()));
     }
     command.envs(variables.iter().copied());
     let output = command.output().expect("it runs");
@@ -249,17 +261,17 @@ fn attributes_are_set_on_the_copy_too() {
 #[test]
 fn a_kernel_that_fails_leaves_what_came_before_it() {
     // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
-    for sync in ["0", "1"] {
+    for sync in [false, true] {
         let words = ["proc", &data("kernels.ptx"), "fail-last"];
-        let Some(traced) = both_with(&words, &[("WARPTRACE_RUN_SYNC", sync)]) else { return };
+        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = sync))]) else { return };
         assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
         let report = traced.report();
         assert!(report[0].contains("it ends early"), "{report:?}");
         let trace = traced.trace();
         // Without the option, what came before may not have been read yet.
         assert!((1..=2).contains(&trace.launches().count()));
-        assert_eq!(report[0].contains("--sync"), sync == "0", "{report:?}");
-        if sync == "1" {
+        assert_eq!(report[0].contains("--sync"), !sync, "{report:?}");
+        if sync {
             assert_eq!(trace.launches().count(), 2);
             assert!(trace.verify().events > 100, "{report:?}");
         }
@@ -277,8 +289,9 @@ fn launches(path: &Path) -> usize {
 fn launches_are_not_waited_for() {
     // Each kernel takes so long that all are launched before the first one has ended.
     let words = ["proc", &data("kernels.ptx"), "twice"];
-    for (wait, milliseconds) in [("10", "0"), ("10", "300"), ("0", "300")] {
-        let variables = [("TEST_DRIVER_MILLISECONDS", milliseconds), ("WARPTRACE_RUN_WAIT", wait)];
+    for (wait, milliseconds) in [(10, "0"), (10, "300"), (0, "300")] {
+        let spec = spec(|spec| spec.wait = Duration::from_secs(wait));
+        let variables = [("TEST_DRIVER_MILLISECONDS", milliseconds), (RUN_SPEC, &spec)];
         let Some(traced) = both_with(&words, &variables) else { return };
         assert_eq!(traced.verified().0, 2, "{wait}: {:?}", traced.report());
         assert!(traced.report().iter().all(|line| !line.contains("not traced")), "{:?}", traced.report());
@@ -288,12 +301,10 @@ fn launches_are_not_waited_for() {
 /// Records so many launches, where nothing is encoded before the program has made `held` of them.
 fn many(launches: u64, held: u64) -> Option<Run> {
     let (launches, held) = (launches.to_string(), held.to_string());
-    let variables = [
-        ("TEST_LAUNCHES", &*launches),
-        ("TEST_DRIVER_HOLDS", &held),
-        ("WARPTRACE_RUN_MEMORY", "1MiB"),
-        ("WARPTRACE_RUN_WAIT", "600"),
-    ];
+    let spec = spec(|spec| {
+        (spec.wait, spec.recording.memory) = (Duration::from_secs(600), Some(MemorySize(1 << 20)));
+    });
+    let variables = [("TEST_LAUNCHES", &*launches), ("TEST_DRIVER_HOLDS", &held), (RUN_SPEC, &*spec)];
     both_with(&["proc", &data("kernels.ptx"), "many"], &variables)
 }
 
@@ -346,7 +357,7 @@ fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
 fn a_process_that_ends_without_a_word_leaves_its_frames() {
     for action in ["exit", "abort"] {
         let words = ["linked", &data("kernels.ptx"), action];
-        let Some(traced) = both_with(&words, &[("WARPTRACE_RUN_SYNC", "1")]) else { return };
+        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = true))]) else { return };
         let trace = traced.trace();
         assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
     }
@@ -375,7 +386,8 @@ fn kernels_that_were_not_asked_for_run_as_they_are() {
     let Some(built) = built() else { return };
     let words = ["dlsym", &data("kernels.ptx")];
     for (pattern, is_traced) in [("w*k", true), ("scale*", false)] {
-        let traced = run(built, true, &words, &[("WARPTRACE_RUN_KERNEL", pattern)]);
+        let named = spec(|spec| spec.recording.window.kernels = vec![pattern.to_owned()]);
+        let traced = run(built, true, &words, &[(RUN_SPEC, &named)]);
         assert_eq!(
             traced.log().contains("launch walk$traced"),
             is_traced,
@@ -389,7 +401,7 @@ fn kernels_that_were_not_asked_for_run_as_they_are() {
 fn as_many_launches_are_recorded_as_were_asked_for() {
     let Some(built) = built() else { return };
     let words = ["dlsym", &data("kernels.ptx"), "twice"];
-    let traced = run(built, true, &words, &[("WARPTRACE_RUN_LAUNCHES", "1")]);
+    let traced = run(built, true, &words, &[(RUN_SPEC, &spec(|spec| spec.recording.window.first = Some(1)))]);
     let log = traced.log();
     assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
     assert!(
@@ -432,7 +444,12 @@ fn what_a_codec_cannot_name_runs_untraced() {
     std::fs::write(&path, text).expect("a file");
     let words = ["dlsym", path.to_str().expect("a plain name")];
     let plain = run(built, false, &words, &[]);
-    let traced = run(built, true, &words, &[("WARPTRACE_RUN_CODEC", "ecl")]);
+    let traced = run(
+        built,
+        true,
+        &words,
+        &[(RUN_SPEC, &spec(|spec| spec.recording.codec = CodecSpec::Ecl(EclParams::DEFAULT)))],
+    );
     assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
     if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
         return;
@@ -470,8 +487,7 @@ fn one_process_writes_a_file() {
     if !file.exists() {
         return;
     }
-    let same =
-        [("WARPTRACE_RUN_FILE", file.to_str().expect("a plain name")), ("WARPTRACE_RUN_REPORT", &folder)];
+    let same = [(RUN_FILE, file.to_str().expect("a plain name")), (RUN_REPORT, &folder)];
     let before = std::fs::read(&file).expect("a trace");
     let second = run(built, true, &words, &same);
     assert_eq!(second.stdout(), first.stdout());
@@ -496,10 +512,8 @@ fn programs_without_cuda_never_notice() {
             let mut command = Command::new(program);
             command.args(words).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
             if traced {
-                command
-                    .env("LD_PRELOAD", &built.shim)
-                    .env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
-                command.env("WARPTRACE_RUN_REPORT", folder.path());
+                command.env("LD_PRELOAD", &built.shim).env(RUN_FILE, folder.path().join("t.wtrc"));
+                command.env(RUN_REPORT, folder.path());
             }
             command.output().expect("it runs")
         };

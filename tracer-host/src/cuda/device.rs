@@ -83,7 +83,7 @@ impl Device for CudaDevice {
     }
 
     fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        self.code.add(ptx);
+        let _ = self.code.add(ptx);
         Ok(())
     }
 
@@ -216,14 +216,14 @@ impl Device for CudaDevice {
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
         let (function, claims) = match tracing {
-            None => (self.code.untraced(kernel)?, None),
+            None => (self.code.untraced(call)?, None),
             Some(tracing) => {
                 let &Tracing { recording, placement, chooses, .. } = tracing;
                 let way = match tracing.logs.ring {
                     0 => Way::of(recording, placement, chooses),
                     _ => Way::ring(recording, placement, chooses),
                 };
-                let traced = self.code.traced(kernel, way)?;
+                let traced = self.code.traced(call, way)?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
@@ -264,7 +264,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
         let way = Way::streamed(recording, placement, chooses, open_runs);
-        let traced = self.code.traced(call.name(), way)?;
+        let traced = self.code.traced(call, way)?;
         let (function, needed) = (traced.function, traced.dynamic_shared(shape));
         let shared = room::leave_room(self, function, call.name(), shape, needed)?;
         let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
@@ -309,7 +309,7 @@ impl Device for CudaDevice {
         self.beside()?;
         let kernel = call.name();
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
+        let traced = self.code.traced(call, Way::streamed(recording, placement, chooses, open_runs))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

@@ -153,14 +153,15 @@ fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
     let limit = MemorySize(limit);
     match needed {
         Some(needed) => {
-            let mib = needed >> 20;
+            let needed = MemorySize(needed).to_string();
+            let option = needed.replace(' ', "");
             let what = match streams {
                 0 | 1 => "recording anything".to_owned(),
                 _ => format!("recording a launch of {streams} warps, those of all tracks,"),
             };
             format!(
-                "{what} takes at least {mib} MiB of device memory, for accounts and the shortest logs; \
-                 the limit is {limit}: allow more (`--memory {mib}MiB`, `TraceBuilder::memory`), or launch smaller grids"
+                "{what} takes at least {needed} of device memory, for accounts and the shortest logs; \
+                 the limit is {limit}: allow more (`--memory {option}`, `TraceBuilder::memory`), or launch smaller grids"
             )
         }
         None => format!(

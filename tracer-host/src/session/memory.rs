@@ -226,14 +226,14 @@ impl Division {
         streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
     }
 
-    /// The smallest limit, in whole MiB, with which a launch with so many streams can be recorded; `None` if
+    /// The smallest limit, in whole KiB, with which a launch with so many streams can be recorded; `None` if
     /// none is large enough.
     pub(super) fn least(streams: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<u64> {
-        let fits = |mib: &u64| {
-            Self::divide(mib << 20, chunk_bytes, arenas, min_first_entries)
+        let fits = |kib: &u64| {
+            Self::divide(kib << 10, chunk_bytes, arenas, min_first_entries)
                 .is_some_and(|division| division.has_room(streams))
         };
-        let mut enough = (0..=(MAX_BYTES >> 20).ilog2()).map(|bit| 1 << bit).find(fits)?;
+        let mut enough = (0..=(MAX_BYTES >> 10).ilog2()).map(|bit| 1 << bit).find(fits)?;
         let mut step = enough / 2;
         while step != 0 {
             if fits(&(enough - step)) {
@@ -241,7 +241,7 @@ impl Division {
             }
             step /= 2;
         }
-        Some(enough << 20)
+        Some(enough << 10)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use warptrace_device::KernelModule;
+use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::LocationInfo;
 
 use super::{Recorder, SessionError};
@@ -36,13 +36,23 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// The index of a kernel; of several with this name, that of the one that was added last.
-    pub(super) fn kernel(&self, name: &str) -> Result<u32, SessionError> {
+    /// The index of a call's kernel: the one of its module, where that is known. Of several with this name, the one
+    /// that was added last.
+    pub(super) fn kernel(&self, call: &KernelCall) -> Result<u32, SessionError> {
         let kernels = &self.ledger.tables.metadata().kernels;
-        let found = kernels.iter().rposition(|kernel| kernel.name == name);
+        let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {
+            (Some(own), Some(module)) => own.name == *module,
+            _ => true,
+        };
+        let found =
+            (0..kernels.len()).rfind(|&index| kernels[index].name == call.name() && is_of_module(index));
         found.map(|at| at as u32).ok_or_else(|| {
             let known: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
-            SessionError::UnknownKernel { kernel: name.to_owned(), known: known.join(", ") }
+            let kernel = match call.module() {
+                Some(module) if !self.modules.is_empty() => format!("{}::{}", module.name, call.name()),
+                _ => call.name().to_owned(),
+            };
+            SessionError::UnknownKernel { kernel, known: known.join(", ") }
         })
     }
 }

@@ -31,6 +31,8 @@ pub struct Recorder<W: Write + Send + 'static> {
     pub(super) placement: Option<Placement>,
     /// What of the window kernels ask.
     pub(super) chooses: Choosing,
+    /// The modules of the file's first kernels, where they were given with modules.
+    pub(super) modules: Vec<&'static str>,
     /// Launches of which a streamed recording has not told the file.
     pub(super) pending: Vec<LaunchInfo>,
     pub(super) failed: bool,
@@ -116,7 +118,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         call: &KernelCall,
         shape: &LaunchShape,
     ) -> Result<LaunchTime, SessionError> {
-        let kernel = self.kernel(call.name())?;
+        let kernel = self.kernel(call)?;
         let info = self.ledger.describe(&[], kernel, shape)?;
         // SAFETY: the caller's promise.
         let launched = unsafe {

@@ -45,11 +45,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
         output: W,
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
+        let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         for module in modules {
             device.add_code(module.ptx)?;
         }
         let hashes = source_hashes(&[], modules.iter().copied());
-        Self::start_with(device, &kernels, locations, (spec, hashes), false, output)
+        let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
+        recorder.modules = names.collect();
+        Ok(recorder)
     }
 
     /// Starts a recording, whose launches may run at the same time if `overlaps`.
@@ -117,6 +120,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             placement: spec.placement,
             chooses,
             pending: Vec::new(),
+            modules: Vec::new(),
             failed: false,
             interrupt: None,
         })

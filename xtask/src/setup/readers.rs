@@ -11,10 +11,11 @@ use crate::process::quietly;
 use crate::workspace;
 
 /// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files.
-const WHEELS: [&str; 4] = ["duckdb>=1.3", "perfetto>=0.16", "protobuf>=6", "lcov_cobertura>=2"];
+const WHEELS: [&str; 5] =
+    ["duckdb>=1.3", "perfetto>=0.16", "protobuf>=6", "lcov_cobertura>=2", "zstandard>=0.22"];
 /// What must be there to be imported.
 const IMPORTS: &str =
-    "import duckdb, lcov_cobertura; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+    "import duckdb, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "install Python 3 with pip and run this again";

@@ -9,9 +9,10 @@ use warptrace_analysis::{Comparison, Counts, KernelFigures, LocationChange, Part
 use warptrace_decoder::TraceFile;
 
 use super::words::{Names, changes, losses, warp};
-use super::{Column, first, open, print_rows, table};
+use super::{Column, first, print_rows, table};
 use crate::arguments::Diff;
 use crate::exit;
+use crate::opened::open;
 use crate::output::{count, say};
 
 /// Rows and warps of text unless `--limit` says otherwise.
@@ -20,7 +21,9 @@ const ROWS: usize = 10;
 const JSON_WARPS: usize = 100;
 
 pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
-    let [before, after] = [open(&command.before)?, open(&command.after)?];
+    let opened = [open(&command.before)?, open(&command.after)?];
+    let states = opened.each_ref().map(|opened| opened.state.sentence.clone());
+    let [before, after] = opened.map(|opened| opened.trace);
     let traces = [&before, &after];
     let paths = || format!("cannot compare {} with {}", command.before.display(), command.after.display());
     let selection = command.selected.selection();
@@ -39,7 +42,7 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     let percent = comparison.greatest_percent();
     let is_above = command.fail_above.is_some_and(|limit| percent > limit);
     let printed = if command.json {
-        json(command, &comparison, traces, percent)
+        json(command, &comparison, traces, percent, &states)
     } else {
         text(command, &comparison, traces, percent)
     };
@@ -71,12 +74,14 @@ fn json(
     comparison: &Comparison,
     traces: [&TraceFile; 2],
     percent: f64,
+    states: &[String; 2],
 ) -> anyhow::Result<()> {
     let (partings, _) = partings(comparison, traces, command.limit, JSON_WARPS)?;
     let (locations, _) = first(comparison.locations.clone(), command.limit, usize::MAX);
     let [before, after] = &comparison.analyses;
     let value = json!({
         "whole": [before.losses.is_whole(), after.losses.is_whole()],
+        "states": states,
         "losses": [before.losses, after.losses],
         "totals": [before.counts, after.counts],
         "greatest_change_percent": percent.is_finite().then_some(percent),

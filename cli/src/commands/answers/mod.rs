@@ -18,17 +18,16 @@ pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
 pub(crate) use self::warps::run as warps;
 
-use std::path::Path;
-
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
 use warptrace_analysis::{Analysis, Selection, analyse};
-use warptrace_decoder::TraceFile;
+use warptrace_decoder::{FileState, TraceFile};
 
 use crate::arguments::{Page, Rows};
+use crate::opened::{Opened, open};
 use crate::output::{count, say};
 
 /// Rows of text unless `--limit` says otherwise.
@@ -37,27 +36,24 @@ const ROWS: usize = 20;
 /// A trace and its figures.
 struct Answer {
     trace: TraceFile,
+    state: FileState,
     analysis: Analysis,
     names: Names,
     /// The location that was asked for.
     location: Option<u16>,
 }
 
-fn open(path: &Path) -> anyhow::Result<TraceFile> {
-    TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))
-}
-
 /// Opens and analyses a trace; `is_focus`: counts of single warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     let path = &page.file;
-    let trace = open(path)?;
+    let Opened { trace, state } = open(path)?;
     let location = location.map(|text| find_location(&trace, text)).transpose()?;
     let focus = location.filter(|_| is_focus);
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
         analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", path.display()))?;
     let names = Names::new(&trace);
-    Ok(Answer { trace, analysis, names, location })
+    Ok(Answer { trace, state, analysis, names, location })
 }
 
 impl Answer {
@@ -69,6 +65,7 @@ impl Answer {
     fn json(&self, more: Value) -> anyhow::Result<()> {
         let mut value = json!({
             "whole": self.analysis.losses.is_whole(),
+            "state": self.state.sentence,
             "losses": self.analysis.losses,
             "launches": self.analysis.launches,
             "totals": self.analysis.counts,
@@ -83,6 +80,9 @@ impl Answer {
     /// Prints the line that says what the trace holds and lacks.
     fn headline(&self) -> anyhow::Result<()> {
         say!("{}", losses(&self.analysis))?;
+        if !self.state.is_whole && self.analysis.losses.is_whole() {
+            say!("the whole file: {}", self.state.sentence)?;
+        }
         if self.analysis.counts.visits == 0 {
             say!("no events: `warptrace info` says what was recorded and of which launches")?;
         } else if self.trace.metadata().locations.is_empty() {

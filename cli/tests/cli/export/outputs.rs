@@ -104,7 +104,7 @@ fn errors_say_what_is_wrong() {
     fails(&["--to", "lcov", "-o", out, "--launch", "99"], 1, "no launch 99");
     fails(&["--to", "chrome", "-o", text(&folder.at(""))], 1, "is a folder: name a file");
     fails(&["--to", "chrome", "-o", text(&folder.at("no/out"))], 1, "there is no folder");
-    fails(&["--to", "chrome", "-o", text(&trace)], 1, "is the trace itself");
+    fails(&["--to", "chrome", "-o", text(&trace)], 1, "are one file");
     assert!(run(&["info", text(&trace)]).0 == 0, "the trace is still there");
     assert!(!folder.files().contains(&"out".to_owned()));
 }

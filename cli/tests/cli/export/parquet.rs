@@ -133,10 +133,7 @@ fn losses_have_rows_facts_and_a_warning() {
         std::fs::create_dir(&out).unwrap();
         let (code, output, errors) = run(&["export", text(&trace), "--to", "parquet", "-o", text(&out)]);
         assert_eq!(code, 0, "{errors}");
-        assert!(
-            errors.starts_with("warning: the trace is incomplete, so the export is: launch 0: "),
-            "{errors}"
-        );
+        assert!(errors.starts_with("warning: INCOMPLETE trace: "), "{errors}");
         assert!(output.contains("losses.parquet: "), "{output}");
         let Some(found) = read(&out, &["runs", "losses"]) else { return };
         let facts = &found["runs"]["facts"];

@@ -143,7 +143,7 @@ fn marks_stand_where_events_are_missing() {
         for format in ["chrome", "perfetto"] {
             let out = folder.at(format);
             let (code, _, errors) = run(&["export", text(&trace), "--to", format, "-o", text(&out)]);
-            assert!(code == 0 && errors.starts_with("warning: the trace is incomplete"), "{errors}");
+            assert!(code == 0 && errors.starts_with("warning: INCOMPLETE trace: "), "{errors}");
             let found = if format == "chrome" { Some(chrome(&out)) } else { perfetto(&out) };
             let Some(((runs, marks), about)) = found else { continue };
             assert_eq!((&runs, &marks), (&expected, &expected_marks), "{format} {policy}");

@@ -6,6 +6,12 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, Strategy};
 
 use crate::file::error::FormatError;
+use crate::file::limits::MAX_ZSTD_WINDOW;
+
+/// What a zstd frame begins with.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The bit of a frame's descriptor that says that it has no window of its own.
+const SINGLE_SEGMENT: u8 = 1 << 5;
 
 /// How a writer compresses frames and accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -125,6 +131,12 @@ pub(in crate::file) fn decompress(
         }
         StoredAs::Plain => Ok(stored.to_vec()),
         StoredAs::Zstd => {
+            let window = window(stored).ok_or_else(|| refused("there is no zstd frame".to_owned()))?;
+            if window > MAX_ZSTD_WINDOW {
+                return Err(refused(format!(
+                    "the zstd frame has a window of {window} bytes, over the format's limit of {MAX_ZSTD_WINDOW}"
+                )));
+            }
             let frame = zstd::zstd_safe::find_frame_compressed_size(stored)
                 .map_err(|code| refused(zstd::zstd_safe::get_error_name(code).to_owned()))?;
             if frame != stored.len() {
@@ -136,6 +148,18 @@ pub(in crate::file) fn decompress(
             zstd::bulk::decompress(stored, most).map_err(|error| refused(error.to_string()))
         }
     }
+}
+
+/// The bytes that a reader of a zstd frame keeps (RFC 8878, 3.1.1.1); `None` if there is no such frame.
+fn window(stored: &[u8]) -> Option<u64> {
+    let (&descriptor, rest) = stored.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
+    if descriptor & SINGLE_SEGMENT != 0 {
+        // The contents are the window, and they have limits of their own.
+        return Some(0);
+    }
+    let &byte = rest.first()?;
+    let base = 1_u64 << (10 + (byte >> 3));
+    Some(base + base / 8 * u64::from(byte & 7))
 }
 
 #[cfg(test)]
@@ -154,6 +178,20 @@ mod tests {
             let error = read(&[&frame, more].concat(), 100).unwrap_err().to_string();
             assert!(error.contains(&format!("{} bytes follow the zstd frame", more.len())), "{error}");
         }
+    }
+
+    #[test]
+    fn a_window_has_a_limit() {
+        // One block of three stored bytes, and the window's byte before it.
+        let frame = |window: u8| [&ZSTD_MAGIC[..], &[0, window], &[0x19, 0, 0], b"abc"].concat();
+        let read = |frame: &[u8]| decompress("FRAM", StoredAs::Zstd, frame, 10, 40);
+        assert_eq!(read(&frame((27 - 10) << 3)).unwrap(), b"abc");
+        for window in [(27 - 10) << 3 | 1, 31 - 10 << 3, 0xff] {
+            let error = read(&frame(window)).unwrap_err().to_string();
+            assert!(error.contains("a window of"), "{error}");
+        }
+        // A frame to be skipped is none.
+        assert!(read(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]).is_err());
     }
 
     #[test]

@@ -1,0 +1,43 @@
+//! How commands open traces.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use warptrace_decoder::{FileState, TraceFile};
+
+/// `--unlimited`.
+static UNLIMITED: AtomicBool = AtomicBool::new(false);
+
+/// Has traces that are opened from now on decoded whatever that costs.
+pub(crate) fn lift_limits() {
+    UNLIMITED.store(true, Ordering::Relaxed);
+}
+
+/// A trace, and what the file as a whole lacks.
+pub(crate) struct Opened {
+    pub(crate) trace: TraceFile,
+    pub(crate) state: FileState,
+}
+
+/// Opens a trace.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
+    let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    if UNLIMITED.load(Ordering::Relaxed) {
+        trace = trace.unlimited();
+    }
+    let state = trace.state().clone();
+    Ok(Opened { trace, state })
+}
+
+impl Opened {
+    /// Says on standard error what the file lacks: for commands whose output has no first line for it.
+    pub(crate) fn warn(&self) {
+        if !self.state.is_whole {
+            eprintln!("warning: {}", self.state.sentence);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What commands write, and what they must leave as it is.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+
+use crate::support::{Folder, run, text};
+
+/// Names that all lead to one file.
+fn names_of(folder: &Folder, path: &Path) -> Vec<PathBuf> {
+    fs::create_dir_all(folder.at("sub")).unwrap();
+    let mut names = vec![path.to_owned(), folder.at("sub/..").join(path.file_name().unwrap())];
+    let hard = folder.at("hard.wtrc");
+    fs::hard_link(path, &hard).unwrap();
+    names.push(hard);
+    #[cfg(unix)]
+    {
+        let soft = folder.at("soft.wtrc");
+        std::os::unix::fs::symlink(path, &soft).unwrap();
+        names.push(soft);
+    }
+    names
+}
+
+#[test]
+fn no_command_writes_to_what_it_reads() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let other = folder.recorded("b.wtrc", &[]);
+    let whole = fs::read(&path).unwrap();
+    for name in names_of(&folder, &path) {
+        let (file, target, other) = (text(&path), text(&name), text(&other));
+        let mut commands = vec![
+            vec!["decode", file, "-o", target],
+            vec!["report", file, "-o", target],
+            vec!["report", other, "--against", file, "-o", target],
+        ];
+        for format in ["perfetto", "chrome", "firefox", "lcov"] {
+            commands.push(vec!["export", file, "--to", format, "-o", target]);
+        }
+        if cfg!(feature = "parquet") {
+            commands.push(vec!["export", file, "--to", "parquet", "-o", target]);
+        }
+        for command in commands {
+            let (code, output, errors) = run(&command);
+            assert_eq!((code, output.as_str()), (1, ""), "{command:?}: {errors}");
+            assert!(errors.contains("are one file"), "{command:?}: {errors}");
+            assert_eq!(fs::read(&path).unwrap(), whole, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn an_export_into_a_folder_does_not_replace_the_trace_in_it() {
+    if !cfg!(feature = "parquet") {
+        eprintln!("skipped: this tool was built without Parquet");
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.recorded("runs.parquet", &[]);
+    let whole = fs::read(&path).unwrap();
+    let into = path.parent().unwrap();
+    let (code, _, errors) = run(&["export", text(&path), "--to", "parquet", "-o", text(into)]);
+    assert!(code == 1 && errors.contains("are one file"), "{errors}");
+    assert_eq!(fs::read(&path).unwrap(), whole);
+}
+
+/// Runs the tool where no file may have more than 4 KiB.
+#[cfg(unix)]
+fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -f 4; exec \"$@\"", "bash"])
+        .arg(cargo_bin("warptrace"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let out = folder.at("out");
+    fs::write(&out, "what was there").unwrap();
+    let before = folder.files().len();
+    for command in [&["decode"][..], &["report"], &["export", "--to", "chrome"]] {
+        let arguments = [command, &[text(&path), "-o", text(&out)]].concat();
+        let (code, errors) = run_with_little_room(&arguments);
+        assert_eq!(code, Some(1), "{command:?}: {errors}");
+        assert!(errors.contains(text(&out)) && errors.contains("File too large"), "{command:?}: {errors}");
+        assert_eq!(fs::read(&out).unwrap(), b"what was there", "{command:?}");
+        assert_eq!(folder.files().len(), before, "{command:?} left something: {:?}", folder.files());
+    }
+    let (code, errors) = run_with_little_room(&["man", "-o", text(&folder.at("pages"))]);
+    assert!(code == Some(1) && errors.contains("File too large"), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let file = text(&path);
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["decode", "--help"],
+        &["info", file],
+        &["decode", file],
+        &["top", file],
+        &["verify", file],
+        &["devices"],
+        &["completions", "bash"],
+        &["export", file, "--to", "chrome", "-o", "-"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(cargo_bin("warptrace")).args(arguments).stdout(full).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
+        assert!(errors.contains("No space left on device"), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_minus_is_standard_output() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let into = |arguments: &[&str]| {
+        let output = Command::new(cargo_bin("warptrace"))
+            .args(arguments)
+            .current_dir(folder.at("."))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let file = text(&path);
+    for command in [
+        &["decode", file][..],
+        &["report", file],
+        &["export", file, "--to", "perfetto"],
+        &["export", file, "--to", "chrome"],
+        &["export", file, "--to", "firefox"],
+        &["export", file, "--to", "lcov"],
+    ] {
+        let printed = into(&[command, &["-o", "-"]].concat());
+        into(&[command, &["-o", "out"]].concat());
+        assert!(!printed.is_empty() && printed == fs::read(folder.at("out")).unwrap(), "{command:?}");
+    }
+    assert!(!folder.at("-").exists(), "no file of that name");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_being_recorded_is_not_replaced_and_rights_stay() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let out = folder.at("out");
+    fs::write(&out, "a trace in the making").unwrap();
+    let recording = File::options().write(true).open(&out).unwrap();
+    recording.lock().unwrap();
+    let decode = ["decode", text(&path), "-o", text(&out)];
+    let (code, _, errors) = run(&decode);
+    assert!(code == 1 && errors.contains("it is being recorded"), "{errors}");
+    assert_eq!(fs::read(&out).unwrap(), b"a trace in the making");
+
+    recording.unlock().unwrap();
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o600)).unwrap();
+    let (code, _, errors) = run(&decode);
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_called_so() {
+    let folder = Folder::new();
+    let pipe = folder.at("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [text(&pipe), "/dev/zero", "/dev/null"] {
+        for reader in ["info", "decode", "verify", "top"] {
+            let (code, output, errors) = run(&[reader, path]);
+            assert_eq!((code, output.as_str()), (1, ""), "{reader} {path}");
+            assert!(errors.contains("it is no file, but a pipe or a device"), "{reader} {path}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn a_page_has_sources_and_nothing_else_of_the_folder() {
+    let folder = Folder::new();
+    let home = folder.at("home");
+    for (name, is_read) in
+        [("k.cu", true), (".ssh/id_rsa", false), (".cache/k.cu", false), ("notes.txt", false)]
+    {
+        let secret = format!("the inside of {name}");
+        fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
+        fs::write(home.join(name), &secret).unwrap();
+        let path = folder.at("a.wtrc");
+        crate::terminal::trace_of(&path, "kernel", name);
+        for page in ["page.html", "-"] {
+            let output = Command::new(cargo_bin("warptrace"))
+                .args(["report", text(&path), "-o", page])
+                .current_dir(&home)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let said = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+            let html = if page == "-" { said.clone() } else { fs::read_to_string(home.join(page)).unwrap() };
+            assert_eq!(html.contains(&secret), is_read, "{name}");
+            let full = home.canonicalize().unwrap().join(name);
+            assert_eq!(said.contains(text(&full)), is_read, "{name} is told: {said}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Damaged traces through every command that reads traces.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use assert_cmd::cargo::cargo_bin;
+use warptrace_fuzz::{Random, corpus, damaged};
+
+use crate::support::{Folder, compare_with_reference};
+
+/// Inputs, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
+/// `WARPTRACE_FUZZ_FIRST` says.
+const INPUTS: u64 = 48;
+/// Commands that take the trace as their last argument.
+const COMMANDS: [&[&str]; 17] = [
+    &["info"],
+    &["info", "--json"],
+    &["verify", "--json"],
+    &["decode"],
+    &["decode", "--format", "jsonl"],
+    &["top"],
+    &["lines"],
+    &["loops"],
+    &["warps"],
+    &["paths"],
+    &["edges"],
+    &["stats", "--json"],
+    &["report", "-o", "-"],
+    &["export", "--to", "perfetto", "-o", "-"],
+    &["export", "--to", "chrome", "-o", "-"],
+    &["export", "--to", "firefox", "-o", "-"],
+    &["export", "--to", "lcov", "-o", "-"],
+];
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(variable).ok();
+    said.map_or(otherwise, |number| number.parse().expect("a number"))
+}
+
+/// What goes wrong with a command on a file; 2 GiB of memory and 20 s of CPU are enough.
+fn finding(command: &[&str], path: &Path) -> Option<String> {
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -v 2097152; ulimit -t 20; exec \"$@\"", "bash"])
+        .arg(cargo_bin("warptrace"))
+        .args(command)
+        .arg(path)
+        .stdout(Stdio::null())
+        .env("RAYON_NUM_THREADS", "2")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let ends = matches!(output.status.code(), Some(0 | 1 | 3));
+    (!ends || errors.contains("panicked"))
+        .then(|| format!("{command:?} {}: {}: {errors}", path.display(), output.status))
+}
+
+#[test]
+fn every_reading_command_ends_and_the_reference_reader_agrees() {
+    let folder = Folder::new();
+    let (first, inputs) = (number("WARPTRACE_FUZZ_FIRST", 0), number("WARPTRACE_FUZZ_INPUTS", INPUTS));
+    let seeds = corpus("open_file").unwrap();
+    let next = AtomicU64::new(first);
+    let findings = Mutex::new(Vec::new());
+    let run = || {
+        loop {
+            let input = next.fetch_add(1, Ordering::Relaxed);
+            if input >= first + inputs {
+                return;
+            }
+            let mut random = Random::new(input);
+            let bytes = damaged(&seeds[random.below(seeds.len())].1, &mut random);
+            let path = folder.at(&format!("{input}.wtrc"));
+            fs::write(&path, bytes).unwrap();
+            let found: Vec<String> = COMMANDS.iter().filter_map(|command| finding(command, &path)).collect();
+            findings.lock().unwrap().extend(found);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(run);
+        }
+    });
+    let found = findings.into_inner().unwrap();
+    let kept = |line: &String| line.lines().take(4).collect::<Vec<_>>().join("\n");
+    assert!(
+        found.is_empty(),
+        "{} findings:\n{}",
+        found.len(),
+        found.iter().map(kept).collect::<Vec<_>>().join("\n")
+    );
+    let paths: Vec<PathBuf> =
+        (first..first + inputs).map(|input| folder.at(&format!("{input}.wtrc"))).collect();
+    compare_with_reference(&paths);
+}

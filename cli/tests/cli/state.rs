@@ -1,0 +1,94 @@
+//! What a file lacks is said by every command, in one sentence.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use serde_json::Value;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
+use warptrace_format::pool::WarpAccount;
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+
+use crate::support::{Folder, run, text};
+
+/// Writes a dual trace of one warp whose twin lost events.
+fn dual(path: &Path) {
+    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw; 2])
+        .with_kernel("k", "")
+        .with_location(1, "ENTER", "");
+    let out = File::create(path).unwrap();
+    let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let payload = [1, 0, 1, 0, 0, 0x80];
+    for track in 0..2 {
+        let chunk = ChunkRef { track, warp: 0, sequence: 0, events: 1, payload: &payload };
+        writer.write_chunks(0, &[chunk]).unwrap();
+        let lost = 5 * u64::from(track);
+        let account = WarpAccount { attempted: 1 + lost, recorded: 1, lost, chunks: 1, finished: 1 };
+        writer.end_launch(0, track, &[account]).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// Checks that each command says this of a file.
+fn all_say(folder: &Folder, path: &Path, part: &str) {
+    let file = text(path);
+    let out = folder.at("out");
+    let mut commands: Vec<Vec<&str>> = vec![
+        vec!["info", file],
+        vec!["verify", file],
+        vec!["decode", file, "-o", text(&out)],
+        vec!["report", file, "-o", text(&out)],
+    ];
+    for format in ["perfetto", "chrome", "firefox", "lcov"] {
+        commands.push(vec!["export", file, "--to", format, "-o", text(&out)]);
+    }
+    for view in ["top", "lines", "loops", "warps", "paths", "edges", "stats"] {
+        commands.push(vec![view, file]);
+    }
+    for command in commands {
+        let (code, output, errors) = run(&command);
+        // What needs accounts refuses damaged ones.
+        let refuses = code == 1 && errors.contains("cannot ") && errors.contains("ACCT: checksum");
+        assert!(code == 0 || refuses || command[0] == "verify" && code == 3, "{command:?}: {errors}");
+        let all = format!("{output}{errors}");
+        assert!(refuses || all.contains("INCOMPLETE trace: ") && all.contains(part), "{command:?}: {all}");
+    }
+    for view in ["info", "verify", "top", "lines", "loops", "warps", "paths", "edges", "stats"] {
+        let (code, output, _) = run(&[view, file, "--json"]);
+        if code == 1 {
+            continue;
+        }
+        let json: Value = serde_json::from_str(&output).unwrap();
+        assert!(json["state"].as_str().unwrap().contains(part), "{view}: {}", json["state"]);
+    }
+}
+
+#[test]
+fn losses_of_the_twin_are_said() {
+    let folder = Folder::new();
+    let path = folder.at("dual.wtrc");
+    dual(&path);
+    all_say(&folder, &path, "5 events of 1 warp lost in the raw twin");
+}
+
+#[test]
+fn damaged_accounts_are_said() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let mut bytes = fs::read(&path).unwrap();
+    let accounts = bytes.windows(4).position(|tag| tag == b"ACCT").unwrap();
+    // The first byte of the columns: the section's checksum no longer fits.
+    bytes[accounts + 48] ^= 0x40;
+    fs::write(&path, bytes).unwrap();
+    all_say(&folder, &path, "accounts that cannot be read (ACCT: checksum of the body");
+}
+
+#[test]
+fn a_whole_trace_is_called_complete() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let (_, output, _) = run(&["info", text(&path), "--json"]);
+    let json: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((&json["whole"], &json["state"]), (&Value::Bool(true), &Value::from("complete")));
+}

@@ -1,0 +1,94 @@
+//! Texts of a file that would act on a terminal.
+
+use std::fs::File;
+use std::path::Path;
+
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
+use warptrace_format::pool::WarpAccount;
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+
+use crate::support::{Folder, run, text};
+
+/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round,
+/// and begins lines.
+const NASTY: &str = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{2028}\r\nb\0";
+
+/// Writes a trace of one warp that says this at all places where texts are.
+pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
+    let mut device = DeviceInfo::simulator(words);
+    device.driver_version = Some(words.to_owned());
+    let mut metadata = Metadata::new(words, device, vec![CodecSpec::Raw])
+        .with_kernel(words, file)
+        .with_property(words, words)
+        .with_location(1, words, words);
+    metadata.policy = words.to_owned();
+    metadata.locations[0].file = file.to_owned();
+    metadata.locations[0].line = 1;
+    metadata.locations[0].function = words.to_owned();
+    let out = File::create(path).unwrap();
+    let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
+    for launch in 0..2 {
+        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+        let payload = [1, 0, 1, 0, 0, 0x80];
+        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &payload };
+        writer.write_chunks(launch, &[chunk]).unwrap();
+        let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
+        writer.end_launch(launch, 0, &[account]).unwrap();
+    }
+    if words == NASTY {
+        writer.end_early(1, &EarlyEnd::failed(words)).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// Characters that do more than stand there.
+fn acts(letter: char) -> bool {
+    letter != '\n' && letter.is_control()
+        || "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}".contains(letter)
+        || ('\u{202a}'..='\u{202e}').contains(&letter)
+        || ('\u{2066}'..='\u{2069}').contains(&letter)
+}
+
+#[test]
+fn nothing_of_a_file_acts_on_the_terminal() {
+    let folder = Folder::new();
+    let (path, other) = (folder.at("a.wtrc"), folder.at("b.wtrc"));
+    trace_of(&path, NASTY, NASTY);
+    trace_of(&other, NASTY, NASTY);
+    let (file, other) = (text(&path), text(&other));
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    for view in ["info", "verify", "top", "lines", "loops", "warps", "paths", "edges", "stats"] {
+        commands.extend([vec![view, file], vec![view, file, "--json"]]);
+    }
+    for format in ["text", "csv", "jsonl"] {
+        commands.push(vec!["decode", file, "--format", format]);
+    }
+    for format in ["chrome", "lcov"] {
+        commands.push(vec!["export", file, "--to", format, "-o", "-"]);
+    }
+    commands.extend([
+        vec!["diff", file, other],
+        vec!["diff", file, other, "--json"],
+        vec!["report", file, "-o", "-"],
+        vec!["lines", file, "--kernel", "none"],
+        vec!["lines", file, "--location", "none"],
+    ]);
+    for command in commands {
+        let (_, output, errors) = run(&command);
+        let all = format!("{output}{errors}");
+        assert!(!all.is_empty() && !all.contains("panicked"), "{command:?}: {all}");
+        if let Some(letter) = all.chars().find(|&letter| acts(letter)) {
+            let at = all.find(letter).unwrap_or(0);
+            let around: String =
+                all.chars().skip(all[..at].chars().count().saturating_sub(40)).take(60).collect();
+            panic!("{command:?} prints {letter:?}: {around:?}");
+        }
+        // A line break of a name begins no line.
+        let is_page = command[0] == "report";
+        assert!(is_page || !all.lines().any(|line| line.starts_with('b')), "{command:?}: {all}");
+    }
+    // What it was can be seen.
+    let (_, output, _) = run(&["info", file]);
+    assert!(output.contains("\\u{1b}[2J") && output.contains("\\u{9b}31m\\u{7f}\\u{202e}"), "{output}");
+}

@@ -1,0 +1,71 @@
+"""Compares this reader with the tool: `python3 decoder/reference/compare.py TOOL FILE...`.
+
+Of each file: `verify` and `check` end with the same exit code, and `decode --format csv` prints, for each track, the
+same bytes as `csv`, or neither can. Prints a line for each difference, then how many files were compared; exits with 1
+if there is a difference.
+"""
+
+import io
+import subprocess
+import sys
+
+from findings import check_file
+from parts import Damage
+from rows import write_csv
+from trace import Trace
+
+# A file may ask for more than anybody waits for; the tool refuses that.
+TOO_MUCH = "--unlimited"
+
+
+def tool_says(tool, *arguments):
+    ended = subprocess.run([tool, *arguments], capture_output=True, check=False)
+    return ended.returncode, ended.stdout, ended.stderr.decode("utf-8", "replace")
+
+
+def csv_of(trace, track):
+    out = io.StringIO()
+    try:
+        write_csv(trace, track, out)
+    except Damage:
+        return None
+    return out.getvalue().encode()
+
+
+def differences(tool, path):
+    code, output, errors = tool_says(tool, "verify", path)
+    if TOO_MUCH in output.decode("utf-8", "replace"):
+        return
+    own, words = check_file(path)
+    if code != own:
+        yield f"verify ends with {code}, check with {own}: {errors.strip()} {words[:3]}"
+    if 1 in (code, own):
+        return
+    with open(path, "rb") as file:
+        trace = Trace(file.read())
+    for track in range(len(trace.metadata.tracks)):
+        code, output, errors = tool_says(tool, "decode", path, "--format", "csv", "--track", str(track))
+        if TOO_MUCH in errors:
+            continue
+        found = csv_of(trace, track)
+        if (code == 0) != (found is not None):
+            yield f"decode of track {track} ends with {code}, csv {'works' if found else 'fails'}: {errors.strip()}"
+        elif found is not None and found != output:
+            lines = zip(found.splitlines(), output.splitlines())
+            first = next((pair for pair in lines if pair[0] != pair[1]), "one is longer")
+            yield f"track {track} differs: {first}"
+
+
+def main():
+    tool, *paths = sys.argv[1:]
+    number = 0
+    for path in paths:
+        for words in differences(tool, path):
+            number += 1
+            print(f"{path}: {words}")
+    print(f"{len(paths)} files compared, {number} differences")
+    return 1 if number else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

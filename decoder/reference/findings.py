@@ -1,0 +1,80 @@
+"""What is wrong with a file, or lost: what `warptrace verify` ends with 3 for."""
+
+import chunk_codecs
+import sections
+from parts import Damage
+from trace import Refused, Trace
+
+
+def check_file(path):
+    """The exit code, and what is wrong: 0 nothing, 1 the file cannot be read, 3 something."""
+    try:
+        with open(path, "rb") as file:
+            found = findings(Trace(file.read()))
+    except (Refused, Damage) as error:
+        return 1, [f"error: {error}"]
+    return (3 if found else 0), found
+
+
+def findings(trace):
+    found = []
+    if trace.why:
+        found.append(f"the file is not complete: {trace.why}")
+    for listed in trace.texts:
+        try:
+            sections.source_text(trace.data, trace.verified(listed))
+        except Damage as damage:
+            found.append(f"a text: {damage}")
+    for number in trace.ends:
+        found.append(f"launch {number} did not run to its end")
+    for number, launch in sorted(trace.launches.items()):
+        tracks = []
+        for track in range(len(trace.metadata.tracks)):
+            name = f"launch {number}, track {track}"
+            try:
+                tracks.append(dict(stream_findings(trace, launch, track, name, found)))
+            except Damage as damage:
+                found.append(f"{name}: {damage}")
+        if len(tracks) == 2:
+            different = [warp for warp in tracks[0].keys() | tracks[1].keys() if tracks[0].get(warp) != tracks[1].get(warp)]
+            if different:
+                found.append(f"launch {number}: the tracks differ in {len(different)} warps")
+    return found
+
+
+def stream_findings(trace, launch, track, name, found):
+    """Appends what is wrong with a launch and track; yields each warp's events as each of its lanes saw them."""
+    accounts, problems = trace.all_accounts(launch.number, track)
+    found += [f"{name}: {problem}" for problem in problems]
+    streams, is_dual = {}, len(trace.metadata.tracks) == 2
+    codec = trace.metadata.tracks[track]
+    for warp, chunks in trace.warps(launch.number, track):
+        events, odd = 0, False
+        lanes = {}
+        for chunk in chunks:
+            for event in chunk_codecs.decode(codec, chunk.payload, chunk.events):
+                location, mask = event
+                odd = odd or location not in trace.metadata.locations or mask & ~launch.lanes(warp)
+                # What lanes saw is compared between two tracks.
+                for lane in range(32 if is_dual else 0):
+                    if mask >> lane & 1:
+                        lanes.setdefault(lane, []).append(event)
+                events += 1
+        if odd:
+            found.append(f"{name}, warp {warp}: an event's location or lane is not there")
+        if not launch.is_chosen(warp):
+            found.append(f"{name}, warp {warp}: was not chosen, but has events")
+        streams[warp] = (events, len(chunks))
+        yield warp, lanes
+    accounted = sum(launch.is_chosen(warp) for warp in accounts)
+    if accounted < launch.chosen_count():
+        found.append(f"{name}: of {launch.chosen_count()} chosen warps {accounted} have an account")
+    for warp, account in accounts.items():
+        if (account.recorded, account.chunks) != streams.get(warp, (0, 0)):
+            found.append(f"{name}, warp {warp}: the account does not fit to the chunks")
+        if account.attempted != account.recorded + account.lost:
+            found.append(f"{name}, warp {warp}: the account does not add up")
+        if account.lost:
+            found.append(f"{name}, warp {warp}: lost {account.lost} events")
+        if account.unfinished:
+            found.append(f"{name}, warp {warp}: did not finish")

@@ -1,0 +1,271 @@
+"""The sections of a `.wtrc` file: docs/contributors/format.md, "Sections"."""
+
+from collections import namedtuple
+
+from parts import Bytes, Unknown, check, checksum, text, unpacked, unzigzag
+
+MAX_BODY = 32 << 20
+MAX_PLAIN = 16 << 20
+MAX_PAYLOAD = (1 << 20) - 32
+# Versions that this reader knows.
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"LNCH": 2, b"FRAM": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+
+Section = namedtuple("Section", "at tag version length checksum body_at end")
+Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
+Frame = namedtuple("Frame", "launch track first last chunks compression events plain contents_at")
+Account = namedtuple("Account", "recorded lost attempted chunks unfinished")
+Accounts = namedtuple("Accounts", "launch track first warps compression contents_at")
+Chunk = namedtuple("Chunk", "warp sequence events payload")
+Ends = namedtuple("Ends", "launch how message")
+KINDS = [b"LNCH", b"FRAM", b"ACCT", b"ENDS", b"MORE", b"TEXT"]
+
+
+def header(data, at):
+    """The header at a place, or `None` if the section is one to be skipped."""
+    source = Bytes(data[at : at + 24])
+    tag, version, flags, length, body_checksum = source.fields("4sHHQI")
+    checksum(source.data[:20], source.fields("I")[0], "a section's header")
+    if flags > 1:
+        raise Unknown("a section has unknown flags")
+    check(length <= MAX_BODY, "a section is too long")
+    check(at + 24 + length <= len(data), "a section does not fit into the file")
+    return Section(at, tag, version, length, body_checksum, at + 24, at + 24 + length), flags == 1
+
+
+def is_known(section):
+    return 1 <= section.version <= KNOWN.get(section.tag, 0)
+
+
+def body(data, section):
+    found = data[section.body_at : section.end]
+    checksum(found, section.checksum, f"{section.tag.decode()}")
+    return Bytes(found)
+
+
+class Metadata:
+    def __init__(self, source):
+        read = source.string
+        self.tool = read()
+        self.device = variant(source, 2), read()
+        source.option(lambda: (source.short(32), source.short(32)))
+        source.option(read)
+        self.kernels = source.list(4096, lambda: kernel(source))
+        self.tracks = source.list(2, lambda: codec(source))
+        check(self.tracks, "there is no track")
+        size, _ = source.short(32), source.short(32)
+        check(512 <= size <= 1 << 20 and size & (size - 1) == 0, "the chunks' size is no power of two in range")
+        self.policy = read()
+        self.locations = {}
+        self.add_locations(source.list(65_535, lambda: location(source)))
+        source.list(4096, lambda: (read(), read()))
+        source.option(lambda: source.short(64))
+        source.end()
+
+    def add_locations(self, found):
+        largest = 255 if any(name == "ecl" for name, _ in self.tracks) else 65_535
+        for number, *_ in found:
+            check(number not in self.locations, "two locations have one id")
+            check(1 <= number <= largest, "a codec does not carry a location's id")
+            self.locations[number] = None
+        for number, name, parent in found:
+            check(parent == 0 or (parent < number and parent in self.locations), "a location's parent is wrong")
+            self.locations[number] = name
+
+    def add(self, source):
+        """A MORE section's kernels and locations."""
+        kernels = source.list(4096, lambda: kernel(source))
+        locations = source.list(65_535, lambda: location(source))
+        source.end()
+        check(kernels or locations, "a MORE section is empty")
+        self.kernels += kernels
+        check(len(self.kernels) <= 4096, "there are too many kernels")
+        self.add_locations(locations)
+
+
+def variant(source, count):
+    number = source.short(32)
+    check(number < count, "an unknown variant")
+    return number
+
+
+def kernel(source):
+    return source.string(), source.string()
+
+
+def codec(source):
+    number = variant(source, 3)
+    limits = [[], [(4, 16), (1, 8), (6, 20)], [(2, 10)]][number]
+    parameters = source.take(len(limits))
+    for value, (least, most) in zip(parameters, limits):
+        check(least <= value <= most, "a codec's parameter is out of range")
+    return ["raw", "ecl", "predict"][number], tuple(parameters)
+
+
+def location(source):
+    number, name = source.short(16), source.string()
+    _description, _file, _line, _column = source.string(), source.string(), source.short(32), source.short(32)
+    _function, _kind = source.string(), variant(source, 8)
+    parent, _rejoin = source.short(16), (source.short(32), source.short(32))
+    return number, name, parent
+
+
+class Launch:
+    def __init__(self, source, version):
+        self.number, self.kernel, *sizes = source.fields("II3I3I")
+        self.grid, self.block = sizes[:3], sizes[3:]
+        _shared, zero = source.fields("II")
+        check(zero == 0, "a reserved field is not zero")
+        check(all(sizes), "a launch has a size of 0")
+        threads = self.block[0] * self.block[1] * self.block[2]
+        check(threads <= 1024, "a block has too many threads")
+        self.threads, self.warps_per_block = threads, -(-threads // 32)
+        self.blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        self.warps = self.blocks * self.warps_per_block
+        check(self.warps < 1 << 32, "a launch has too many warps")
+        self.chosen = (0, self.blocks, 1, 0, self.warps_per_block)
+        if version == 2:
+            self.chosen = first, blocks, step, first_warp, warps = source.fields("5I")
+            if any(self.chosen):
+                check(blocks and step and warps, "a window of nothing is not all zeros")
+                check(first + (blocks - 1) * step < self.blocks, "chosen blocks are not of the launch")
+                check(first_warp + warps <= self.warps_per_block, "chosen warps are not of the block")
+        source.end()
+
+    def is_chosen(self, warp):
+        first, blocks, step, first_warp, warps = self.chosen
+        block, warp = divmod(warp, self.warps_per_block)
+        if not warps or not first_warp <= warp < first_warp + warps or block < first:
+            return False
+        place, rest = divmod(block - first, step)
+        return rest == 0 and place < blocks
+
+    def chosen_count(self):
+        _, blocks, _, _, warps = self.chosen
+        return blocks * warps
+
+    def lanes(self, warp):
+        """A mask of the lanes that the warp has."""
+        threads = self.threads - 32 * (warp % self.warps_per_block)
+        return (1 << min(threads, 32)) - 1
+
+
+def frame(data, section):
+    """The fixed part of a frame."""
+    source = Bytes(data[section.body_at : section.end])
+    launch, track, first, last, chunks, compression, zero, events, plain = source.fields("5IB3sQI")
+    checksum(source.data[:36], source.fields("I")[0], "a frame's fixed part")
+    check(zero == bytes(3), "a reserved field is not zero")
+    check(first <= last, "a frame's last warp comes before its first")
+    check(1 <= chunks <= 262_144, "a frame has no chunk or too many")
+    check(compression <= 1, "an unknown compression")
+    check(plain <= MAX_PLAIN, "a frame's contents are too long")
+    check(events >= chunks, "a frame has fewer events than chunks")
+    return Frame(launch, track, first, last, chunks, compression, events, plain, section.body_at + 40)
+
+
+def chunks(data, section):
+    """The chunks of a frame."""
+    fixed, whole = frame(data, section), body(data, section)
+    whole.take(40)
+    plain = unpacked(fixed.compression, whole.rest(), fixed.plain)
+    check(len(plain) == fixed.plain, "a frame's contents have another length")
+    source, count = Bytes(plain), fixed.chunks
+    warps, warp = [], fixed.first
+    for number in range(count):
+        step = source.varint(32)
+        check(number or step == 0, "a frame's first warp is another one")
+        warp += step
+        warps.append(warp)
+    check(warps[-1] == fixed.last, "a frame's last warp is another one")
+    sequences = []
+    for number in range(count):
+        value = source.varint(32)
+        if number and warps[number] == warps[number - 1]:
+            value += sequences[-1] + 1
+        check(value < 1 << 32, "a sequence number is too large")
+        sequences.append(value)
+    shares, distinct = [], 0
+    for _ in range(count):
+        value = source.varint(32)
+        check(value <= distinct, "a chunk shares a payload that is not there")
+        shares.append(value - 1 if value else distinct)
+        distinct += value == 0
+    events, by_payload = [], [0] * distinct
+    for share in shares:
+        by_payload[share] += unzigzag(source.varint(33))
+        check(1 <= by_payload[share] < 1 << 32, "a chunk has no events or too many")
+        events.append(by_payload[share])
+    check(sum(events) == fixed.events, "a frame's events do not add up")
+    lengths = [source.varint(32) for _ in range(distinct)]
+    check(all(1 <= length <= MAX_PAYLOAD for length in lengths), "a payload is empty or too long")
+    check(sum(16 + lengths[share] for share in shares) <= MAX_PLAIN, "a frame unfolds to too much")
+    payloads = [source.take(length) for length in lengths]
+    source.end()
+    return [Chunk(*row[:3], payloads[row[3]]) for row in zip(warps, sequences, events, shares)]
+
+
+def accounts_head(data, section):
+    source = Bytes(data[section.body_at : section.end])
+    launch, track, first, warps, compression, zero = source.fields("4IB3s")
+    checksum(source.data[:20], source.fields("I")[0], "an accounting section's fixed part")
+    check(zero == bytes(3), "a reserved field is not zero")
+    check(compression <= 1, "an unknown compression")
+    check(1 <= warps <= 65_536, "an accounting section has no warps or too many")
+    return Accounts(launch, track, first, warps, compression, section.body_at + 24)
+
+
+def accounts(data, section):
+    """The accounts of a section by warp."""
+    head, whole = accounts_head(data, section), body(data, section)
+    whole.take(24)
+    source = Bytes(unpacked(head.compression, whole.rest(), 36 * head.warps + 55))
+    recorded, lost, differences, chunk_counts, unfinished = (
+        column(source, head.warps, bits) for bits in (64, 64, 64, 32, 1)
+    )
+    source.end()
+    found = {}
+    for number in range(head.warps):
+        attempted = recorded[number] + lost[number] + unzigzag(differences[number])
+        found[head.first + number] = Account(
+            recorded[number], lost[number], attempted % (1 << 64), chunk_counts[number], unfinished[number] == 1
+        )
+    return found
+
+
+def column(source, warps, bits):
+    each = source.take(1)[0]
+    check(each <= 1, "a column is of an unknown kind")
+    return [source.varint(bits) for _ in range(warps)] if each else [source.varint(bits)] * warps
+
+
+def ends(source):
+    launch, how, zero = source.fields("IB3s")
+    check(how in (1, 2) and zero == bytes(3), "how a launch ended is not known")
+    message = text(source.rest())
+    check(len(message.encode()) <= 4096, "a message is too long")
+    check(how == 1 or not message, "an interrupted launch has a message")
+    return Ends(launch, how, message)
+
+
+def source_text(data, section):
+    """The name and the text of a TEXT section."""
+    whole = body(data, section)
+    name_bytes, text_bytes, compression, zero = whole.fields("IIB7s")
+    check(zero == bytes(7), "a reserved field is not zero")
+    check(1 <= name_bytes <= 4096 and text_bytes <= 64 << 20, "a text or its name is empty or too long")
+    name = text(whole.take(name_bytes))
+    plain = unpacked(compression, whole.rest(), text_bytes)
+    check(len(plain) == text_bytes, "a text has another length")
+    return name, text(plain)
+
+
+def index_entries(data, section, first):
+    """The entries of an INDX section, the first of which has this number."""
+    source = body(data, section)
+    number, count, compression, zero = source.fields("IIB7s")
+    check(number == first and 1 <= count <= 65_536 and zero == bytes(7), "an index section is wrong")
+    source = Bytes(unpacked(compression, source.rest(), 56 * count))
+    widths = (64, 64, 32, 33, 32, 32, 32, 32, 64)
+    rows = list(zip(*[[source.varint(bits) for _ in range(count)] for bits in widths]))
+    source.end()
+    return rows

@@ -1,0 +1,238 @@
+"""Opening of `.wtrc` files: docs/contributors/format.md, "Opening"."""
+
+from collections import namedtuple
+
+import sections
+from parts import Bytes, Damage, Unknown, check, checksum, unzigzag
+from sections import KINDS, Entry
+
+MAX_ENTRIES = 1 << 22
+MAX_ENDS = 1024
+Listed = namedtuple("Listed", "section entry")
+
+
+class Refused(Exception):
+    """A file that cannot be read at all."""
+
+
+class Trace:
+    """What an open file holds. `why` says what was wrong with its end, or is empty."""
+
+    def __init__(self, data):
+        self.data = data
+        try:
+            self.start = preamble(data)
+            section, is_optional = sections.header(data, 24)
+            check(section.tag == b"META" and sections.is_known(section), "there is no metadata")
+            check(section.length <= sections.MAX_PLAIN, "the metadata is too long")
+            self.metadata_section = section
+            self.clear()
+            self.why = ""
+            try:
+                self.read_index()
+            except Damage as damage:
+                self.clear()
+                self.why = str(damage)
+                self.walk()
+        except Damage as damage:
+            raise Refused(str(damage)) from damage
+
+    def clear(self):
+        self.metadata = sections.Metadata(sections.body(self.data, self.metadata_section))
+        self.launches, self.ends = {}, {}
+        # By launch and track.
+        self.frames, self.accounts = {}, {}
+        self.texts = []
+
+    def add(self, section, entry=None):
+        """Takes in a section; by the index's entry if that lists it."""
+        data, tag = self.data, section.tag
+        if tag == b"LNCH":
+            launch = sections.Launch(sections.body(data, section), section.version)
+            check(launch.number not in self.launches, "two launches have one number")
+            check(launch.kernel < len(self.metadata.kernels), "a launch's kernel is not named")
+            self.launches[launch.number] = launch
+        elif tag == b"MORE":
+            check(section.length <= sections.MAX_PLAIN, "a MORE section is too long")
+            self.metadata.add(sections.body(data, section))
+        elif tag == b"TEXT":
+            self.texts.append(Listed(section, entry))
+        elif tag == b"ENDS":
+            found = sections.ends(sections.body(data, section))
+            check(found.launch in self.launches, "an end is of no launch")
+            check(found.launch not in self.ends and len(self.ends) < MAX_ENDS, "two ends are of one launch")
+            self.ends[found.launch] = found
+        elif tag in (b"FRAM", b"ACCT"):
+            is_frame = tag == b"FRAM"
+            if entry is None:
+                fixed = (sections.frame if is_frame else sections.accounts_head)(data, section)
+                last = fixed.last if is_frame else fixed.first + fixed.warps - 1
+            else:
+                fixed, last = entry, entry.last
+            check(fixed.launch in self.launches, "a section is of no launch")
+            check(fixed.track < len(self.metadata.tracks), "a section is of no track")
+            check(last < self.launches[fixed.launch].warps, "a section's warps are not of its launch")
+            found = self.frames if is_frame else self.accounts
+            found.setdefault((fixed.launch, fixed.track), []).append(Listed(section, entry))
+
+    def walk(self):
+        at, has_index = self.metadata_section.end, False
+        while at < len(self.data):
+            try:
+                section, is_optional = sections.header(self.data, at)
+                if sections.is_known(section):
+                    if section.tag == b"TAIL":
+                        return
+                    check(section.tag != b"META", "there are two sections of metadata")
+                    has_index = has_index or section.tag == b"INDX"
+                    check(not has_index or section.tag == b"INDX", "a section stands behind the index")
+                    self.add(section)
+                elif not is_optional:
+                    raise Unknown("a section is neither known nor optional")
+            except Unknown:
+                raise
+            except Damage as damage:
+                self.why += f"; from {at} on: {damage}"
+                return
+            at = section.end
+        self.why += f"; the file ends at {at}"
+
+    def read_index(self):
+        data = self.data
+        check(len(data) >= 48, "there is no trailer")
+        tail, _ = sections.header(data, len(data) - 48)
+        check(tail.tag == b"TAIL" and sections.is_known(tail) and tail.length == 24, "there is no trailer")
+        at, length, count, parts = sections.body(data, tail).fields("QQII")
+        check(length == len(data), "the trailer is of a file of another length")
+        check(count <= MAX_ENTRIES, "the index is too long")
+        entries, index_at = [], at
+        for _ in range(parts):
+            check(at < tail.at, "the index is not before the trailer")
+            section, _ = sections.header(data, at)
+            check(section.tag == b"INDX" and sections.is_known(section), "there is no index")
+            rows = sections.index_entries(data, section, len(entries))
+            entries += absolute(rows, entries[-1] if entries else None)
+            at = section.end
+        check(at == tail.at and len(entries) == count, "the index does not end at the trailer")
+        at = self.metadata_section.end
+        for entry in entries:
+            self.gap(at, entry.at)
+            section, _ = self.listed(entry)
+            self.add(section, entry)
+            at = entry.at + entry.length
+        self.gap(at, index_at)
+
+    def listed(self, entry):
+        """The section of an entry. Of frames and accounts not even the header is looked at."""
+        tag, end = KINDS[entry.kind], entry.at + entry.length
+        check(end <= len(self.data), "an entry is not of this file")
+        if tag in (b"FRAM", b"ACCT"):
+            return sections.Section(entry.at, tag, 1, entry.length - 24, 0, entry.at + 24, end), False
+        if tag == b"TEXT":
+            return sections.Section(entry.at, tag, 1, entry.length - 24, 0, entry.at + 24, end), False
+        section, is_optional = sections.header(self.data, entry.at)
+        check(section.tag == tag and sections.is_known(section) and section.end == end, "an entry is of another section")
+        if tag in (b"LNCH", b"ENDS"):
+            number = Bytes(self.data[section.body_at : section.end]).fields("I")[0]
+            check(number == entry.launch, "an entry is of another launch")
+        return section, is_optional
+
+    def gap(self, at, end):
+        """Between listed sections there are only sections that may be skipped."""
+        check(at <= end, "entries are not in file order")
+        while at < end:
+            section, is_optional = sections.header(self.data, at)
+            check(not sections.is_known(section), "the index does not list a section")
+            if not is_optional:
+                raise Unknown("a section is neither known nor optional")
+            at = section.end
+        check(at == end, "an entry is not where a section begins")
+
+    def verified(self, listed):
+        """A frame's or accounting section, checked against the index's entry."""
+        section, entry = listed
+        if entry is None:
+            return section
+        found, _ = sections.header(self.data, entry.at)
+        check(found.tag == section.tag and sections.is_known(found), "an entry is of another section")
+        check(found.end == section.end, "an entry is of another length")
+        if section.tag == b"TEXT":
+            return found
+        if section.tag == b"FRAM":
+            fixed = sections.frame(self.data, found)
+            known = (fixed.launch, fixed.track, fixed.first, fixed.last, fixed.chunks, fixed.events)
+        else:
+            fixed = sections.accounts_head(self.data, found)
+            known = (fixed.launch, fixed.track, fixed.first, fixed.first + fixed.warps - 1, 0, 0)
+        check(known == entry[3:], "an entry says something else than its section")
+        return found
+
+    def warps(self, launch, track):
+        """The chunks of each warp in order of warp, as (warp, chunks)."""
+        by_warp = {}
+        for listed in self.frames.get((launch, track), []):
+            section = self.verified(listed)
+            for chunk in sections.chunks(self.data, section):
+                by_warp.setdefault(chunk.warp, []).append(chunk)
+        for warp, chunks in sorted(by_warp.items()):
+            numbers = [chunk.sequence for chunk in chunks]
+            check(numbers == list(range(len(numbers))), f"the chunks of warp {warp} are not in sequence")
+            yield warp, chunks
+
+    def all_accounts(self, launch, track):
+        """The account of each warp that has one; and what is wrong with the sections."""
+        found, problems, covered = {}, [], 0
+        listed = enumerate(self.accounts.get((launch, track), []))
+        in_order = sorted((self.covers(found)[0], number, found) for number, found in listed)
+        for first, _, listed in in_order:
+            last = self.covers(listed)[1]
+            if first < covered:
+                problems.append("accounts overlap")
+            try:
+                here = sections.accounts(self.data, self.verified(listed))
+            except Damage as damage:
+                problems.append(str(damage))
+                here = {}
+            # The section with the lowest first warp counts, also if it cannot be read.
+            found |= {warp: account for warp, account in here.items() if warp >= covered}
+            covered = max(covered, last + 1)
+        return found, problems
+
+    def covers(self, listed):
+        """The first and the last warp of an accounting section."""
+        if listed.entry is not None:
+            return listed.entry.first, listed.entry.last
+        head = sections.accounts_head(self.data, listed.section)
+        return head.first, head.first + head.warps - 1
+
+
+def preamble(data):
+    source = Bytes(data[:24])
+    magic, version, flags, reserved = source.fields("8sHHQ")
+    check(magic == b"\x89WTR\r\n\x1a\n", "this is no trace")
+    check(version == 1, "the file's version is not known")
+    check(flags == 0 and reserved == 0, "a reserved field is not zero")
+    checksum(source.data[:20], source.fields("I")[0], "the preamble")
+
+
+def absolute(rows, before):
+    """Index entries from the differences that a section holds."""
+    found = []
+    end = before.at + before.length if before else 0
+    launch = 0
+    for number, (offset, length, kind, step, track, first, more, chunks, events) in enumerate(rows):
+        at = offset if number == 0 else end + offset
+        launch += unzigzag(step)
+        check(kind < len(KINDS), "an entry is of an unknown kind")
+        check(0 <= launch < 1 << 32 and first + more < 1 << 32, "an entry's number is too large")
+        check(length >= 24, "an entry is too short")
+        tag = KINDS[kind]
+        if tag not in (b"FRAM", b"ACCT"):
+            check(track == first == more == 0, "an entry's field is not zero")
+        if tag in (b"MORE", b"TEXT"):
+            check(launch == 0, "an entry's launch is not zero")
+        check(chunks >= 1 and events >= chunks if tag == b"FRAM" else chunks == events == 0, "an entry's counts are wrong")
+        check(at >= end, "entries are not in file order")
+        found.append(Entry(at, length, kind, launch, track, first, first + more, chunks, events))
+        end = at + length
+    return found

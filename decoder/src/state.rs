@@ -1,0 +1,141 @@
+//! The state of a file in one sentence.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
+
+use crate::accounts::{AccountCursor, Accounted};
+use crate::count::count;
+use crate::file::{Completeness, TraceFile};
+use crate::losses::{Reasons, chosen_within};
+
+/// What a file lacks as a whole: all launches, all tracks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell.
+    pub is_whole: bool,
+    /// The same in words, on one line.
+    pub sentence: String,
+}
+
+/// What a track lacks, over all launches.
+#[derive(Default)]
+struct Lacks {
+    lost: u64,
+    lossy: u64,
+    died: u64,
+    unknown: u64,
+    /// Accounting sections that cannot be read, and what is wrong with the first.
+    damaged: u64,
+    first_damage: Option<String>,
+}
+
+impl TraceFile {
+    /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in the
+    /// trace and in its raw twin. Reads the accounting, one section at a time and only once, and no frame.
+    pub fn state(&self) -> &FileState {
+        self.state.get_or_init(|| self.found_state())
+    }
+
+    fn found_state(&self) -> FileState {
+        let mut words = Vec::new();
+        for track in 0..count(self.metadata().tracks.len()) {
+            let of = if track == 0 { "" } else { " in the raw twin" };
+            words.extend(self.lacks(track).words().into_iter().map(|words| words + of));
+        }
+        let ended = |is_it: fn(&EarlyEnd) -> bool| self.early_ends.values().filter(|end| is_it(end)).count();
+        for (launches, how) in [
+            (ended(|end| matches!(end, EarlyEnd::Failed { .. })), "failed"),
+            (ended(|end| matches!(end, EarlyEnd::Interrupted)), "interrupted"),
+        ] {
+            if launches > 0 {
+                words.push(format!("{} {how}", many(launches as u64, "launch", "launches")));
+            }
+        }
+        if *self.completeness() != Completeness::Complete {
+            words.push(self.completeness().to_string());
+        }
+        if words.is_empty() {
+            return FileState { is_whole: true, sentence: "complete".to_owned() };
+        }
+        FileState { is_whole: false, sentence: format!("INCOMPLETE trace: {}", words.join("; ")) }
+    }
+
+    fn lacks(&self, track: u32) -> Lacks {
+        let mut found = Lacks::default();
+        let mut bad = BTreeSet::new();
+        for info in self.launches() {
+            found.add(self, info, track, &mut bad);
+        }
+        found
+    }
+}
+
+impl Lacks {
+    fn add(&mut self, file: &TraceFile, info: &LaunchInfo, track: u32, bad: &mut BTreeSet<String>) {
+        let reasons = Reasons::of(file, info.number());
+        let mut cursor = AccountCursor::new(file, info.number(), track);
+        let mut rest = 0..info.warps();
+        while !rest.is_empty() {
+            let warps = match cursor.next(rest.clone()) {
+                Accounted::Accounts { first, accounts } => {
+                    for (_, account) in (first..).zip(accounts).filter(|(warp, _)| info.is_chosen(*warp)) {
+                        self.lost = self.lost.saturating_add(account.lost);
+                        self.lossy += u64::from(account.lost > 0);
+                        self.died += u64::from(account.finished == 0);
+                    }
+                    rest.start = first + count(accounts.len());
+                    continue;
+                }
+                Accounted::Missing(warps) => warps,
+                Accounted::Damaged(warps, error) => {
+                    let error = error.to_string();
+                    if bad.insert(error.clone()) {
+                        self.damaged += 1;
+                    }
+                    self.first_damage.get_or_insert(error);
+                    warps
+                }
+            };
+            rest.start = warps.end;
+            let Some(chosen) = chosen_within(info, &warps) else { continue };
+            let chosen = u64::from(info.chosen_before(chosen.end) - info.chosen_before(chosen.start));
+            for (reason, _) in reasons.missing(None) {
+                let sum = if reason == LossReason::Died { &mut self.died } else { &mut self.unknown };
+                *sum += chosen;
+            }
+        }
+    }
+
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.lossy > 0 {
+            let (events, warps) = (many(self.lost, "event", "events"), many(self.lossy, "warp", "warps"));
+            words.push(format!("{events} of {warps} lost"));
+        }
+        if self.died > 0 {
+            words.push(format!("{} not finished", many(self.died, "warp", "warps")));
+        }
+        if self.unknown > 0 {
+            words.push(format!("{} without an account of losses", many(self.unknown, "warp", "warps")));
+        }
+        if let Some(first) = &self.first_damage {
+            let more = self.damaged.saturating_sub(1);
+            let mut said = format!("accounts that cannot be read ({first}");
+            if more > 0 {
+                // A string takes all text.
+                let _ = write!(said, "; and {} more", many(more, "section", "sections"));
+            }
+            words.push(said + ")");
+        }
+        words
+    }
+}
+
+/// `1 warp`, `1,234 warps`.
+fn many(number: u64, one: &str, several: &str) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    format!("{} {}", groups.collect::<Vec<_>>().join(","), if number == 1 { one } else { several })
+}

@@ -1,0 +1,60 @@
+//! How much work a file may ask of a reader.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use warptrace_format::codec::CodecSpec;
+
+use crate::error::DecodeError;
+
+/// Steps that every file may take.
+const FREE_STEPS: u64 = 1 << 28;
+/// Further steps for each byte of the file.
+const STEPS_PER_BYTE: u64 = 1 << 11;
+/// Steps for each byte of a payload whose repeats are not expanded: a miss takes some bits, and the search for
+/// a cycle some more steps.
+const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
+
+/// Counts the steps that chunks cost, over all walks through a file.
+///
+/// Chunks share payloads, and a few bytes can announce very many events, so a file of some hundred bytes can
+/// ask for hours.
+#[derive(Debug)]
+pub(crate) struct Work {
+    spent: AtomicU64,
+    most: u64,
+}
+
+impl Work {
+    /// What a file of this length may cost.
+    pub(crate) const fn of_bytes(length: u64) -> Self {
+        let most = length.saturating_mul(STEPS_PER_BYTE).saturating_add(FREE_STEPS);
+        Self { spent: AtomicU64::new(0), most }
+    }
+
+    pub(crate) const fn unlimited() -> Self {
+        Self { spent: AtomicU64::new(0), most: u64::MAX }
+    }
+
+    /// Takes steps that a walk is about to make.
+    ///
+    /// # Errors
+    /// If the file has had its share.
+    pub(crate) fn spend(&self, steps: u64) -> Result<(), DecodeError> {
+        let spent = self.spent.fetch_add(steps, Ordering::Relaxed).saturating_add(steps);
+        if spent <= self.most {
+            return Ok(());
+        }
+        Err(DecodeError::TooMuchWork { steps: spent, most: self.most })
+    }
+}
+
+/// The steps that a chunk costs: all of its events, if they are wanted one by one.
+pub(crate) fn steps(codec: CodecSpec, events: u32, payload: usize, is_expanded: bool) -> u64 {
+    let events = u64::from(events);
+    match codec {
+        CodecSpec::Predict(_) if !is_expanded => {
+            events.min((payload as u64).saturating_mul(STEPS_PER_PAYLOAD_BYTE))
+        }
+        _ => events,
+    }
+}

@@ -1,0 +1,125 @@
+//! The file that a recording writes.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that one recording writes while others read it. It is locked until it is dropped, emptied with its
+/// first byte, and removed if it is new and nothing was written: a recording that cannot start leaves what was
+/// there.
+#[derive(Debug)]
+pub struct TraceOutput {
+    /// `None`: standard output.
+    file: Option<File>,
+    /// What is there is replaced by the first byte.
+    replaces: bool,
+    /// The path, if this made the file and has written nothing.
+    made: Option<PathBuf>,
+}
+
+impl TraceOutput {
+    /// Opens `path` for writing, and creates it where there is none; `-` is standard output.
+    ///
+    /// # Errors
+    /// If it cannot be written, or another recording writes it ([`io::ErrorKind::ResourceBusy`]).
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self { file: None, replaces: false, made: None });
+        }
+        let is_new = !path.exists();
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        // A pipe or a device has no length to set.
+        let replaces = file.metadata()?.is_file();
+        if replaces {
+            lock(&file)?;
+        }
+        Ok(Self { file: Some(file), replaces, made: (is_new && replaces).then(|| path.to_owned()) })
+    }
+
+    /// Whether a recording writes the file.
+    pub fn is_recorded(file: &File) -> bool {
+        cfg!(unix) && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Waits until the bytes are on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync(&self) -> io::Result<()> {
+        match &self.file {
+            Some(file) if file.metadata()?.is_file() => file.sync_all(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Locks a file for one recording. Elsewhere than on Unix a lock would keep readers out, too.
+fn lock(file: &File) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let words = "another recording writes it: wait for its end, or name another file";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, words))
+        }
+        // A file system without locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+impl Write for TraceOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(file) = &mut self.file else { return io::stdout().write(bytes) };
+        if self.replaces {
+            file.set_len(0)?;
+            self.replaces = false;
+        }
+        self.made = None;
+        file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.file {
+            Some(file) => file.flush(),
+            None => io::stdout().flush(),
+        }
+    }
+}
+
+impl Drop for TraceOutput {
+    fn drop(&mut self) {
+        if let Some(path) = &self.made {
+            // An empty file would only be in the way.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_recording_is_refused_and_one_that_does_not_start_leaves_what_was_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wtrc");
+        drop(TraceOutput::open(&path).expect("it can be made"));
+        assert!(!path.exists(), "nothing was written");
+
+        fs::write(&path, "an earlier trace").expect("it can be written");
+        let mut first = TraceOutput::open(&path).expect("it can be opened");
+        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace");
+        if cfg!(unix) {
+            let refused = TraceOutput::open(&path).expect_err("the first has it");
+            assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+            assert!(TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
+        }
+        first.write_all(b"new").expect("there is room");
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        drop(first);
+        assert!(!TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
+        drop(TraceOutput::open(&path).expect("the first is done"));
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+    }
+}
