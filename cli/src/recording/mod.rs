@@ -102,8 +102,11 @@ impl Prepared<'_> {
         if spec.policy == Policy::Stream {
             let asked = interrupt::watch().context("cannot watch for signals")?;
             let name = path.display().to_string();
-            session
-                .interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &program.kernels, &name));
+            let (points, modules) = (program.kernels.points.to_vec(), program.kernels.modules.to_vec());
+            session.interrupt_by(asked, move |interrupted| {
+                let program = TracedProgram { kernels: &[], points: &points, modules: &modules };
+                interrupt::end(interrupted, &program, &name)
+            });
         }
         let outcome = run(&mut session)?;
         let (file, summary, report) = session.finish()?;
