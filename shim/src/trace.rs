@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use warptrace_host::{LaunchShape, Launching, SessionError};
 
-use self::recorder::{ForeignDevice, Recorder, described, reason_of};
+use self::recorder::{ForeignDevice, Recorder, described, hint, reason_of};
 pub(crate) use self::watch::end;
 use self::watch::{Signals, at_exit, watch};
 use crate::driver::{self, Answer, Current, Relaxed};
@@ -163,8 +163,7 @@ impl Traces {
         let why = format!("the trace had ended: {reason}");
         if let Some(Context::Recording(recorder)) = self.contexts.insert(key, Context::Ended(why)) {
             let line = described(recorder.session.total(), recorder.kernels.len());
-            let hint =
-                if state.settings.waits() { "" } else { "; with --sync more of what came before is kept" };
+            let hint = hint(state.settings.waits());
             let line = format!("{line}; it ends early: {reason}{hint}");
             lock(&state.summary).trace(&recorder.path, line);
         }

@@ -45,7 +45,7 @@ unsafe fn launched(launch: Launch) -> Answer {
             let request = Request {
                 context,
                 stream: launch.true_stream,
-                items: vec![Item { code: &function.code, kernel, shape }],
+                items: vec![Item { code: function.traced_code()?, kernel, shape }],
                 launch: launching(launch, traced, kernel.clone(), shared, known),
             };
             if kernel.is_deep {

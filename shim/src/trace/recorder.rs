@@ -207,11 +207,16 @@ impl Recorder {
                 Ok(_) => described(&report, kernels.len()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
             },
-            Err(error) => format!("it ends early: {error}"),
+            Err(error) => format!("it ends early: {error}{}", hint(state.settings.waits())),
         };
         lock(&state.summary).trace(&path, line);
         is_free.then_some(device)
     }
+}
+
+/// What helps where a trace ends early.
+pub(super) const fn hint(sync: bool) -> &'static str {
+    if sync { "" } else { "; with --sync more of what came before is kept" }
 }
 
 /// Why a launch is not recorded, in words.
