@@ -37,7 +37,7 @@ look() {
     echo "It has $((turns + culprit % 4 + 2)) events, or with the wait one more run."
     for how in trap stray; do
         [ "$how $DEVICE" = "stray sim" ] && continue
-        for way in "--policy stop" "--policy stream" "--policy stream --pool host"; do
+        for way in "--policy stop" "--policy stream" "--policy stream --post-mortem"; do
             echo
             echo "## $how, $way"
             echo '```'
@@ -46,7 +46,7 @@ look() {
             echo '```'
         done
     done
-    for way in "" "--open-runs" "--pool host"; do
+    for way in "" "--post-mortem"; do
         echo
         echo "## hang, --policy stream $way"
         echo '```'

@@ -79,8 +79,7 @@ def row(name, tool, ncu, points, scratch, log):
         **os.environ,
         "LD_PRELOAD": str(tool.parent / "libwarptrace_shim.so"),
         "WARPTRACE_RUN_FILE": str(scratch / "unused.wtrc"),
-        "WARPTRACE_RUN_POINTS": points,
-        "WARPTRACE_RUN_MARKS": "1",
+        "WARPTRACE_RUN_SPEC": json.dumps({"points": points, "marks": True}),
     }
     done = subprocess.run([*profile, program, *arguments], capture_output=True, text=True, timeout=4 * LIMIT, env=environment)
     text = page.read_text(errors="replace") if page.is_file() else ""

@@ -166,8 +166,6 @@ if wants sanitizer; then
     if [ "$DEVICE" = sim ] || has compute-sanitizer; then
         for checker in ${CHECKERS:-memcheck racecheck}; do
             sanitize "$checker" fractal raw --codec raw
-            sanitize "$checker" fractal "ecl, records in local memory" --codec ecl --records local
-            sanitize "$checker" fractal "ecl, records in shared memory" --codec ecl --records shared
             sanitize "$checker" fractal "ecl beside raw" --codec ecl --dual
             for program in fractal mis mst dmr stress; do
                 sanitize "$checker" "$program" predict --codec predict

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::mem::offset_of;
 use std::time::Duration;
 
 use warptrace_format::file::LocationInfo;
@@ -12,7 +13,7 @@ use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, TracedKernel, splice};
-use warptrace_ptx::{Module, call_graph};
+use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
 use crate::image::Found;
 use crate::names;
@@ -23,8 +24,6 @@ const MAX_REASON_CHARS: usize = 200;
 /// Longer texts, such as a library with thousands of kernels, are traced only where kernels are named: the
 /// driver takes long to compile them.
 const MAX_PTX_BYTES: usize = 8 << 20;
-/// Bytes of the logs that a traced kernel declares: all fields before the ones that choose warps.
-pub(crate) const LOGS_BYTES: usize = std::mem::offset_of!(LaunchLogs, chosen);
 /// Why a kernel is not traced that `--kernel` does not name.
 pub(crate) const NOT_ASKED: &str = "it was not asked for";
 
@@ -87,52 +86,100 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<ParamLayout>,
     /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
     pub(crate) logs_offset: usize,
+    /// Bytes of the logs that the copy declares: all fields, or those before the ones that choose warps.
+    pub(crate) logs_bytes: usize,
     /// Where the source has it, as far as it is known.
     pub(crate) file: String,
     /// Whether nobody can tell how deep its calls go: a function may call itself.
     pub(crate) is_deep: bool,
 }
 
-/// Makes the text, and says what is in it.
+/// Checks that kernels of a text may be traced in a module of their own.
+///
+/// # Errors
+/// Why that cannot be.
+pub(crate) fn may_stand_alone(ptx: &str) -> Result<(), String> {
+    let module = Module::parse(ptx).map_err(|error| error.to_string())?;
+    stands_alone(&module).map_err(|error| error.to_string())
+}
+
+/// Names the kernels of a text as people write them, by their names in it.
+pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
+    let Ok(module) = Module::parse(ptx) else { return HashMap::new() };
+    let names: Vec<&str> =
+        module.definitions().filter(|function| function.is_entry()).map(|function| function.name).collect();
+    names.iter().map(|name| (*name).to_owned()).zip(names::all_readable(&names)).collect()
+}
+
+/// Says that the program runs other code than it would alone.
+pub(crate) fn older_note(ptx: u32, code: u32) -> String {
+    format!(
+        "its PTX is for compute_{ptx}, its machine code for sm_{code}: what depends on __CUDA_ARCH__ may differ from the \
+         program alone; build with code=compute_{code}, too"
+    )
+}
+
+/// One kernel of a module, which gets a module of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone<'a> {
+    /// The name in the PTX.
+    pub(crate) name: &'a str,
+    /// As people write it.
+    pub(crate) readable: &'a str,
+}
+
+/// Takes one function of a text with what it needs.
+fn part(text: &str, function: &str) -> Result<String, String> {
+    let module = Module::parse(text).map_err(|error| error.to_string())?;
+    only(&module, &[function]).map_err(|error| error.to_string())
+}
+
+/// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel alone.
 ///
 /// # Errors
 /// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
 pub(crate) fn exchange(
     found: &Found,
+    alone: Option<Alone<'_>>,
     settings: &Settings,
     first_id: u16,
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
-    let ptx = &*found.ptx;
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
-    if ptx.len() > MAX_PTX_BYTES && settings.kernels.is_empty() {
+    if alone.is_some_and(|kernel| !settings.wants(kernel.name, kernel.readable)) {
+        return Err(NOT_ASKED.to_owned());
+    }
+    let taken = alone.map(|kernel| part(&found.ptx, kernel.name).map_err(short)).transpose()?;
+    let ptx = taken.as_deref().unwrap_or(&found.ptx);
+    if alone.is_none() && ptx.len() > MAX_PTX_BYTES && !settings.names_kernels() {
         let mib = ptx.len() >> 20;
         return Err(format!(
             "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
         ));
     }
-    let wanted = wanted_kernels(ptx, settings).map_err(short)?;
+    let wanted = if alone.is_some() { None } else { wanted_kernels(ptx, settings).map_err(short)? };
     if wanted.as_ref().is_some_and(Vec::is_empty) {
         return Err(NOT_ASKED.to_owned());
     }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
-    let options = PointOptions { points: settings.points, first_id, kernels: wanted.as_deref() };
+    let lines = found.lines.as_ref();
+    let options = PointOptions { points: settings.spec.points, first_id, kernels: wanted.as_deref(), lines };
     let Marked { text, points, implied, kernels, mut skipped } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
         let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
         return Err(short(reason.to_owned()));
     }
-    let ring = settings.policy == Policy::Ring;
-    let recording = Some(Recording::default());
-    if settings.marks {
+    let spec = &settings.spec.recording;
+    let ring = spec.policy == Policy::Ring;
+    let recording = Some(Recording { counting: spec.counting, dual: spec.dual });
+    let chooses = spec.window.looks_inside();
+    if settings.spec.marks {
         return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
     }
     let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
     let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
     let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
-    let options = Options { recording, architecture, ring, registers: &registers, ..Options::default() };
-    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let deep = deep_kernels(ptx);
     // Points without a marker, by the one behind which lanes always come to them.
     let followers: HashMap<u16, Vec<u16>> =
@@ -146,13 +193,24 @@ pub(crate) fn exchange(
     let locations: Vec<LocationInfo> =
         marked.map(|point| location(point, &ptx_name, &mut functions)).collect();
     let locations = with_followers(locations, &followers, &points, &ptx_name);
+    let visits = spec.window.after.as_ref();
+    let after = visits
+        .map(|visits| visits.among(&locations))
+        .transpose()
+        .map_err(|error| short(error.to_string()))?;
+    let registers = &*registers;
+    let options = Options { recording, architecture, ring, registers, chooses, after, ..Options::default() };
+    let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
     let asks_for_size = sizes.iter().any(|size| ptx.contains(size));
     let mut traced = Vec::new();
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
-    let readable = names::all_readable(&names);
+    let readable = match alone {
+        Some(kernel) => vec![kernel.readable.to_owned()],
+        None => names::all_readable(&names),
+    };
     let copies: HashMap<&str, &TracedKernel> =
         spliced.kernels.iter().map(|copy| (copy.name.as_str(), copy)).collect();
     // The first point of a function is its entry.
@@ -174,6 +232,7 @@ pub(crate) fn exchange(
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
             shared_bytes: copy.shared_bytes,
             logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
+            logs_bytes: if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) },
             parameters: kernel.parameters,
             file: source.map_or_else(String::new, |source| source.file.to_string()),
             is_deep: deep.contains(&kernel.name),
@@ -181,7 +240,12 @@ pub(crate) fn exchange(
         });
     }
     traced.sort_unstable_by(|one: &Kernel, other| one.name.cmp(&other.name));
-    let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
+    let copy = alone.and_then(|_| traced.first()).and_then(|kernel| kernel.traced_name.to_str().ok());
+    let text = match copy {
+        Some(copy) => part(&spliced.text, copy).map_err(short)?,
+        None => spliced.text,
+    };
+    let text = CString::new(text).map_err(|error| error.to_string())?;
     Ok((
         text,
         TracedModule {
@@ -238,7 +302,7 @@ fn deep_kernels(ptx: &str) -> HashSet<String> {
 
 /// Lists the kernels that are to be traced; `None` if all are.
 fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
-    if settings.kernels.is_empty() {
+    if !settings.names_kernels() {
         return Ok(None);
     }
     let module = Module::parse(ptx).map_err(|error| error.to_string())?;

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS as NodeParameters};
 use warptrace_format::log::LaunchLogs;
 
 use crate::driver::{self, Answer, SUCCESS};
-use crate::exchange::{Kernel, LOGS_BYTES};
+use crate::exchange::Kernel;
 use crate::state::{Function, State, lock};
 
 /// A handle of the driver's.
@@ -359,6 +359,3 @@ fn function_of(state: &State, function: Handle, kernel: Handle) -> Option<Functi
         .find(|(kernel, _)| driver::kernel_function(*kernel) == Some(function))
         .map(|(_, found)| found)
 }
-
-// A traced kernel declares so many bytes of its logs, all of which the driver copies.
-const _: () = assert!(LOGS_BYTES <= size_of::<LaunchLogs>());

@@ -3,68 +3,50 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_host::{MemorySize, Policy};
-use warptrace_ptx::points::Points;
-
-/// How long a launch waits for room if nobody says it.
-const WAIT: Duration = Duration::from_secs(10);
+use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec};
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// The trace; `%p` stands for the process's number.
     file: PathBuf,
-    /// A folder in which processes say what they did, and which of them writes a file.
-    pub(crate) report: Option<PathBuf>,
-    pub(crate) points: Points,
-    pub(crate) codec: CodecSpec,
-    pub(crate) policy: Policy,
-    /// Bytes of device memory; `None`: what the shim finds right.
-    pub(crate) memory: Option<MemorySize>,
-    /// How many launches of each kernel are recorded, from its first one on; `None`: all.
-    pub(crate) launches: Option<u64>,
-    /// How long a launch waits for room that those before it take.
-    pub(crate) wait: Duration,
-    /// Each launch is waited for, and what it recorded is written before the next one.
-    pub(crate) sync: bool,
-    /// Nothing is recorded before the program says so.
-    pub(crate) manual: bool,
-    /// Kernels to trace, with `*` for any characters; all, if there is none.
-    pub(crate) kernels: Vec<String>,
-    /// Record nothing, and let hardware counters count at each point instead.
-    pub(crate) marks: bool,
+    /// What is recorded.
+    pub(crate) spec: RunSpec,
+}
+
+/// The folder in which processes say what they did, and which of them writes a file; `None` if nobody asked.
+pub(crate) fn report_folder() -> Option<PathBuf> {
+    std::env::var_os(RUN_REPORT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 impl Settings {
     /// Reads the environment; `None` if nothing is to be traced.
-    pub(crate) fn read() -> Option<Self> {
-        let variable = |name: &str| std::env::var_os(format!("WARPTRACE_RUN_{name}"));
-        Self::of(variable)
+    ///
+    /// # Errors
+    /// Which variable is wrong, what it holds, and what is allowed.
+    pub(crate) fn read() -> Result<Option<Self>, String> {
+        Self::of(|name| std::env::var_os(name))
     }
 
-    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
-        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok()).unwrap_or_default();
-        Some(Self {
-            file: PathBuf::from(variable("FILE").filter(|file| !file.is_empty())?),
-            report: variable("REPORT").filter(|folder| !folder.is_empty()).map(PathBuf::from),
-            points: text("POINTS").parse().unwrap_or_default(),
-            codec: match text("CODEC").as_str() {
-                "raw" => CodecSpec::Raw,
-                "ecl" => CodecSpec::Ecl(EclParams::DEFAULT),
-                _ => CodecSpec::Predict(PredictParams::DEFAULT),
-            },
-            policy: if text("POLICY") == "ring" { Policy::Ring } else { Policy::Stop },
-            memory: text("MEMORY").parse().ok(),
-            launches: text("LAUNCHES").parse().ok(),
-            wait: text("WAIT").parse().map_or(WAIT, Duration::from_secs),
-            sync: text("SYNC") == "1",
-            manual: text("MANUAL") == "1",
-            kernels: text("KERNEL").lines().map(str::to_owned).collect(),
-            marks: text("MARKS") == "1",
-        })
+    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, String> {
+        let Some(file) = variable(RUN_FILE) else { return Ok(None) };
+        if file.is_empty() {
+            return Err(format!("{RUN_FILE} is empty: it is the path of the trace"));
+        }
+        let spec = match variable(RUN_SPEC).map(OsString::into_string) {
+            None => RunSpec::default(),
+            Some(Ok(text)) => {
+                RunSpec::from_text(&text).map_err(|error| format!("{RUN_SPEC} is wrong: {error}"))?
+            }
+            Some(Err(bytes)) => {
+                let held = bytes.to_string_lossy();
+                return Err(format!(
+                    "{RUN_SPEC} is `{held}`: it is text in UTF-8, as `warptrace run` writes it"
+                ));
+            }
+        };
+        Ok(Some(Self { file: PathBuf::from(file), spec }))
     }
 
     /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`. `asked` is
@@ -83,10 +65,20 @@ impl Settings {
         if number <= 1 { path } else { numbered(&path, number) }
     }
 
+    /// Tells whether each launch is waited for, and what it recorded drained, before the next one.
+    pub(crate) fn waits(&self) -> bool {
+        self.spec.sync || self.spec.recording.window.max_events.is_some()
+    }
+
+    /// Tells whether kernels are named that are to be traced; else all are.
+    pub(crate) fn names_kernels(&self) -> bool {
+        !self.spec.recording.window.kernels.is_empty()
+    }
+
     /// Tells whether a kernel is to be traced, by its name in the PTX or as people write it.
     pub(crate) fn wants(&self, mangled: &str, readable: &str) -> bool {
-        self.kernels.is_empty()
-            || self.kernels.iter().any(|pattern| matches(pattern, mangled) || matches(pattern, readable))
+        let window = &self.spec.recording.window;
+        window.names(mangled) || window.names(readable)
     }
 }
 
@@ -100,24 +92,14 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Tells whether a name fits a pattern, in which `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = name.find(part) else { return false };
-        name = &name[at + part.len()..];
-    }
-    name.ends_with(end)
-}
-
 #[cfg(test)]
 mod tests {
+    use warptrace_format::codec::CodecSpec;
+    use warptrace_spec::{MemorySize, Policy};
+
     use super::*;
 
-    fn settings(pairs: &[(&str, &str)]) -> Option<Settings> {
+    fn settings(pairs: &[(&str, &str)]) -> Result<Option<Settings>, String> {
         Settings::of(|name| {
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         })
@@ -125,44 +107,48 @@ mod tests {
 
     #[test]
     fn without_a_file_nothing_is_traced() {
-        assert!(settings(&[("POINTS", "loops")]).is_none());
-        assert!(settings(&[("FILE", "")]).is_none());
+        assert!(settings(&[(RUN_SPEC, "{}")]).expect("nothing is wrong").is_none());
+        assert!(settings(&[]).expect("nothing is wrong").is_none());
     }
 
     #[test]
     fn variables_are_read_and_files_named() {
-        let found = settings(&[
-            ("FILE", "/tmp/%p/t.%p.wtrc"),
-            ("POINTS", "loops"),
-            ("MEMORY", "64MiB"),
-            ("POLICY", "ring"),
-            ("CODEC", "raw"),
-            ("KERNEL", "a*c\nsaxpy"),
-        ]);
-        let found = found.expect("it names a file");
+        let text = r#"{"recording": {"memory": "64MiB", "policy": "ring", "codec": "raw", "window": {"kernels": ["a*c", "saxpy"]}}}"#;
+        let found = settings(&[(RUN_FILE, "/tmp/%p/t.%p.wtrc"), (RUN_SPEC, text)]);
+        let found = found.expect("nothing is wrong").expect("it names a file");
         assert_eq!(found.file(None, 7, 1), Path::new("/tmp/7/t.7.wtrc"));
         assert_eq!(found.file(None, 7, 2), Path::new("/tmp/7/t.7-2.wtrc"));
         assert_eq!(found.file(Some(Path::new("own.%p")), 7, 1), Path::new("own.7"));
-        assert_eq!(
-            (found.points, found.memory, found.codec),
-            (Points::Loops, Some(MemorySize(64 << 20)), CodecSpec::Raw)
-        );
-        assert_eq!(found.policy, Policy::Ring);
+        let recording = &found.spec.recording;
+        assert_eq!((recording.memory, recording.codec), (Some(MemorySize(64 << 20)), CodecSpec::Raw));
+        assert_eq!(recording.policy, Policy::Ring);
         assert!(found.wants("abc", "") && found.wants("_Z5saxpyv", "saxpy") && !found.wants("ab", "ab"));
-        assert!(settings(&[("FILE", "t")]).expect("it names a file").wants("any", "any"));
+        let all = settings(&[(RUN_FILE, "t")]).expect("nothing is wrong").expect("it names a file");
+        assert!(all.wants("any", "any") && !all.names_kernels());
     }
 
     #[test]
-    fn patterns_match_whole_names() {
-        for (pattern, name, fits) in [
-            ("*", "", true),
-            ("a*b*c", "abc", true),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "acb", false),
-            ("ab*b", "ab", false),
-            ("ab", "abc", false),
+    fn a_bad_variable_is_named_with_what_it_holds_and_what_is_allowed() {
+        assert_eq!(
+            settings(&[(RUN_FILE, "")]).expect_err("it is empty"),
+            "WARPTRACE_RUN_FILE is empty: it is the path of the trace"
+        );
+        for (text, parts) in [
+            (r#"{"recording": {"memory": "much"}}"#, ["recording.memory: it is `much`", "as in 64MiB"]),
+            (r#"{"recording": {"codec": "zip"}}"#, ["recording.codec: it is `zip`", "raw, ecl or predict"]),
+            (r#"{"recording": {"policy": "keep"}}"#, ["recording.policy: unknown variant `keep`", "`ring`"]),
+            (r#"{"recording": {"window": {"blocks": "x"}}}"#, ["recording.window.blocks: it is `x`", "3..7"]),
+            (r#"{"recording": {"window": {"first": -1}}}"#, ["recording.window.first: ", "expected u64"]),
+            (r#"{"points": "all"}"#, ["points: it is `all`", "blocks, branches, loops or functions"]),
+            (r#"{"wait": -3}"#, ["wait: it is -3", "0 or more"]),
+            (r#"{"pints": 1}"#, ["unknown field `pints`", "`points`"]),
+            ("64MiB", ["WARPTRACE_RUN_SPEC is wrong", "line 1"]),
+            (r#"{"recording": {"policy": "stream"}}"#, ["policy stream: ", "record with `stop`"]),
+            (r#"{"recording": {"post_mortem": true}}"#, ["`post-mortem`", "the policy `stream`"]),
         ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+            let error = settings(&[(RUN_FILE, "t"), (RUN_SPEC, text)]).expect_err(text);
+            assert!(error.starts_with(RUN_SPEC), "{error}");
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
         }
     }
 }

@@ -86,6 +86,14 @@ impl Summary {
         }
     }
 
+    /// Says why this process is not traced: in the folder, or, if nobody reads that, on standard error.
+    pub(crate) fn refuse(&mut self, problem: &str) {
+        if self.folder.is_none() {
+            eprintln!("warptrace: nothing is traced: {problem}");
+        }
+        self.note(format!("nothing was traced: {problem}"));
+    }
+
     /// Counts launches of a kernel that ran untraced.
     pub(crate) fn untraced(&mut self, kernel: &str, reason: &str) {
         let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {

@@ -48,14 +48,16 @@ fn alone() {
 fn shuffles() {
     let mut value = simt::lane();
     for _ in 0..ITERATIONS {
-        value = simt::shuffle_xor(u32::MAX, value, 1);
+        // SAFETY: all lanes come here.
+        value = unsafe { simt::shuffle_xor(u32::MAX, value, 1) };
     }
     black_box(value);
 }
 
 fn barriers() {
     for _ in 0..ITERATIONS {
-        simt::sync_threads();
+        // SAFETY: all threads come here.
+        unsafe { simt::sync_threads() };
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use common::Log;
+use common::{Log, lanes};
 use warptrace_device::simt;
 use warptrace_sim::{Interaction, Launch, Progress, SimError, Simulator};
 
@@ -53,7 +53,7 @@ fn the_outcome_depends_on_neither_threads_nor_order() {
                         log.mark(2);
                     }
                 }
-                simt::sync_threads();
+                lanes::sync_threads();
                 sum.fetch_add(u64::from(state), Relaxed);
                 log.mark(3);
             })
@@ -143,7 +143,7 @@ fn blocks_pass_a_token_around() {
                     }
                     token.fetch_add(1, Relaxed);
                 }
-                simt::sync_threads();
+                lanes::sync_threads();
                 log.mark(block);
             })
             .unwrap();
@@ -165,14 +165,14 @@ fn a_persistent_kernel_of_192_blocks_of_256_keeps_all_lanes_resident() {
         sum.store(0, Relaxed);
         let report = simulator
             .launch(&launch, &|| {
-                simt::sync_threads();
+                lanes::sync_threads();
                 if simt::linear_thread() == 0 {
                     arrived.fetch_add(1, Relaxed);
                     while arrived.load(Relaxed) < 192 {
                         simt::spin_hint();
                     }
                 }
-                simt::sync_threads();
+                lanes::sync_threads();
                 let mut item = simt::global_thread_x();
                 while item < 100_000 {
                     simt::active_mask();
@@ -214,7 +214,7 @@ fn launches_may_run_at_the_same_time_on_one_simulator() {
                     let launch = Launch::new([5, 1, 1], [100, 1, 1]);
                     simulator
                         .launch(&launch, &|| {
-                            simt::sync_threads();
+                            lanes::sync_threads();
                             sum.fetch_add(1, Relaxed);
                         })
                         .unwrap();

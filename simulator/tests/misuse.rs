@@ -6,7 +6,7 @@ mod common;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use common::error_of;
+use common::{error_of, lanes};
 use warptrace_device::simt;
 use warptrace_device::simt::host;
 use warptrace_sim::{Interaction, Launch, SimError, Simulator, Watchdog};
@@ -25,9 +25,9 @@ fn names_line(text: &str, above: u32) {
 fn a_barrier_that_part_of_a_warp_reaches() {
     let (error, text) = error_of(96, &|| {
         if simt::warp_in_block() == 1 && simt::lane() < 16 {
-            simt::sync_threads();
+            lanes::sync_threads();
         } else {
-            simt::sync_threads();
+            lanes::sync_threads();
         }
     });
     assert!(matches!(error, SimError::BarrierDivergence { block: [0, 0, 0], warp: 1, .. }), "{error:?}");
@@ -42,9 +42,9 @@ fn a_barrier_that_part_of_a_warp_reaches() {
 fn a_barrier_while_other_lanes_wait_for_the_warp() {
     let (error, text) = error_of(32, &|| {
         if simt::lane() == 3 {
-            simt::sync_threads();
+            lanes::sync_threads();
         }
-        simt::sync_warp(ALL);
+        lanes::sync_warp(ALL);
     });
     assert!(matches!(error, SimError::BarrierDivergence { .. }), "{error:?}");
     assert!(text.contains("lane 3 waits at sync_threads"), "{text}");
@@ -57,9 +57,9 @@ fn a_barrier_while_other_lanes_wait_for_the_warp() {
 fn warps_at_different_barriers() {
     let (error, text) = error_of(64, &|| {
         if simt::warp_in_block() == 0 {
-            simt::sync_threads();
+            lanes::sync_threads();
         } else {
-            simt::sync_threads();
+            lanes::sync_threads();
         }
     });
     assert!(matches!(error, SimError::BarrierMismatch { block: [0, 0, 0], .. }), "{error:?}");
@@ -72,9 +72,9 @@ fn warps_at_different_barriers() {
 fn lanes_that_wait_for_each_other_at_two_places() {
     let (error, text) = error_of(32, &|| {
         if simt::lane() < 10 {
-            simt::ballot(ALL, true);
+            lanes::ballot(ALL, true);
         } else {
-            simt::sync_warp(ALL);
+            lanes::sync_warp(ALL);
         }
     });
     assert!(matches!(error, SimError::Deadlock { block: [0, 0, 0], warp: 0, .. }), "{error:?}");
@@ -89,7 +89,7 @@ fn masks_that_name_each_other_and_differ() {
     let (error, text) = error_of(32, &|| {
         let mask =
             if simt::lane() == 9 { ALL } else { !(1 << 9) & ALL | 1 << 9 & ALL >> (simt::lane() / 31) };
-        simt::ballot(mask & if simt::lane() == 4 { 0xffff } else { ALL }, true);
+        lanes::ballot(mask & if simt::lane() == 4 { 0xffff } else { ALL }, true);
     });
     let SimError::MasksDiffer { place, mask, other_lane, other_mask, .. } = error else { panic!("{text}") };
     assert_eq!((place.block, place.warp, place.lane), ([0; 3], 0, 0));
@@ -101,7 +101,7 @@ fn masks_that_name_each_other_and_differ() {
 #[test]
 fn a_lane_outside_its_own_mask() {
     let (error, text) = error_of(32, &|| {
-        simt::sync_warp(0xffff);
+        lanes::sync_warp(0xffff);
     });
     let SimError::NotInMask { place, mask: 0xffff, .. } = error else { panic!("{text}") };
     assert_eq!(place.lane, 16);
@@ -113,7 +113,7 @@ fn a_lane_outside_its_own_mask() {
 fn a_shuffle_from_a_lane_that_takes_no_part() {
     let (error, text) = error_of(32, &|| {
         if simt::lane() < 8 {
-            simt::shuffle(0xff, 1, simt::lane() + 1);
+            lanes::shuffle(0xff, 1, simt::lane() + 1);
         }
     });
     assert!(matches!(error, SimError::ShuffleSource { from: 8, left: false, mask: 0xff, .. }), "{error:?}");
@@ -121,7 +121,7 @@ fn a_shuffle_from_a_lane_that_takes_no_part() {
     names_line(&text, 5);
     let (error, text) = error_of(32, &|| {
         if simt::lane() != 31 {
-            simt::shuffle(ALL, 1, 31);
+            lanes::shuffle(ALL, 1, 31);
         }
     });
     assert!(matches!(error, SimError::ShuffleSource { from: 31, left: true, .. }), "{error:?}");
@@ -190,7 +190,7 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
             if std::thread::panicking() {
                 // Operations of a lane that unwinds concern nobody else.
                 assert_eq!(simt::active_mask(), 1 << simt::lane());
-                simt::sync_threads();
+                lanes::sync_threads();
             }
             self.0.fetch_add(1, Relaxed);
         }
@@ -206,15 +206,15 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
                 started.fetch_add(1, Relaxed);
                 let text = String::from("heap");
                 let _held = Held(&dropped);
-                simt::sync_threads();
+                lanes::sync_threads();
                 assert!(simt::linear_block() != 1 || simt::linear_thread() != 40, "{text}");
-                simt::sync_warp(ALL);
+                lanes::sync_warp(ALL);
             })
             .unwrap_err();
         assert!(error.to_string().contains("block (1, 0, 0), warp 1, lane 8 panicked: heap"), "{error}");
         assert_eq!(dropped.load(Relaxed), started.load(Relaxed), "each lane that had started");
         // The simulator is as good as new.
-        simulator.launch(&launch, &|| simt::sync_threads()).unwrap();
+        simulator.launch(&launch, &|| lanes::sync_threads()).unwrap();
     }
 }
 
@@ -226,7 +226,7 @@ fn a_lane_may_catch_its_own_panic() {
             simt::active_mask();
             assert!(simt::lane() != 3, "caught");
         });
-        simt::sync_warp(ALL);
+        lanes::sync_warp(ALL);
         caught.fetch_add(u32::from(result.is_err()), Relaxed);
     })
     .unwrap();

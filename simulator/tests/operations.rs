@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use common::one_block;
+use common::{lanes, one_block};
 use warptrace_device::simt;
 use warptrace_device::simt::host;
 use warptrace_sim::{Launch, Simulator};
@@ -21,11 +21,11 @@ fn shared_words<const N: usize>(lane: &dyn host::Lane, key: &'static u8) -> *mut
 fn a_ballot_sees_the_votes_of_its_mask() {
     one_block(32, &|| {
         let lane = simt::lane();
-        assert_eq!(simt::ballot(ALL, lane % 5 == 0), 0b0100_0010_0001_0000_1000_0100_0010_0001);
+        assert_eq!(lanes::ballot(ALL, lane % 5 == 0), 0b0100_0010_0001_0000_1000_0100_0010_0001);
         if lane < 16 {
-            assert_eq!(simt::ballot(0xffff, lane >= 12), 0xf000);
+            assert_eq!(lanes::ballot(0xffff, lane >= 12), 0xf000);
         } else {
-            assert_eq!(simt::ballot(0xffff_0000, true), 0xffff_0000);
+            assert_eq!(lanes::ballot(0xffff_0000, true), 0xffff_0000);
         }
     })
     .unwrap();
@@ -35,13 +35,13 @@ fn a_ballot_sees_the_votes_of_its_mask() {
 fn shuffles_move_values_between_lanes() {
     one_block(32, &|| {
         let lane = simt::lane();
-        assert_eq!(simt::shuffle(ALL, lane * 10, 7), 70);
-        assert_eq!(simt::shuffle(ALL, lane, lane + 1), (lane + 1) % 32, "the source counts mod 32");
-        assert_eq!(simt::shuffle_xor(ALL, lane, 5), lane ^ 5);
-        assert_eq!(simt::shuffle_up(ALL, lane, 3), if lane >= 3 { lane - 3 } else { lane });
+        assert_eq!(lanes::shuffle(ALL, lane * 10, 7), 70);
+        assert_eq!(lanes::shuffle(ALL, lane, lane + 1), (lane + 1) % 32, "the source counts mod 32");
+        assert_eq!(lanes::shuffle_xor(ALL, lane, 5), lane ^ 5);
+        assert_eq!(lanes::shuffle_up(ALL, lane, 3), if lane >= 3 { lane - 3 } else { lane });
         let mut sum = lane;
         for step in [16, 8, 4, 2, 1] {
-            sum += simt::shuffle_xor(ALL, sum, step);
+            sum += lanes::shuffle_xor(ALL, sum, step);
         }
         assert_eq!(sum, 31 * 32 / 2);
     })
@@ -53,12 +53,12 @@ fn match_any_finds_the_lanes_with_the_same_value() {
     one_block(32, &|| {
         let lane = simt::lane();
         let expected = (0..32).filter(|other| other % 3 == lane % 3).fold(0, |mask, other| mask | 1 << other);
-        let peers = simt::match_any(ALL, lane % 3);
+        let peers = lanes::match_any(ALL, lane % 3);
         assert_eq!(peers, expected);
         // Each group of peers goes on with a mask of its own, at one place in the source.
-        assert_eq!(simt::ballot(peers, lane >= 16), peers & 0xffff_0000);
-        simt::sync_warp(peers);
-        simt::sync_warp(ALL);
+        assert_eq!(lanes::ballot(peers, lane >= 16), peers & 0xffff_0000);
+        lanes::sync_warp(peers);
+        lanes::sync_warp(ALL);
     })
     .unwrap();
 }
@@ -72,7 +72,7 @@ fn lanes_of_a_mask_wait_for_those_that_are_behind() {
                 log.mark(1);
             }
         }
-        simt::sync_warp(ALL);
+        lanes::sync_warp(ALL);
         log.mark(2);
     })
     .unwrap();
@@ -87,9 +87,9 @@ fn a_mask_holds_without_the_lanes_that_have_left_or_never_were() {
             return;
         }
         let here = if warp == 0 { 0x5555_5555 } else { 0x55 };
-        assert_eq!(simt::ballot(ALL, true), here);
-        simt::sync_warp(ALL);
-        assert_eq!(simt::match_any(ALL, 1), here);
+        assert_eq!(lanes::ballot(ALL, true), here);
+        lanes::sync_warp(ALL);
+        assert_eq!(lanes::match_any(ALL, 1), here);
     })
     .unwrap();
 }
@@ -113,7 +113,7 @@ fn a_block_reduces_in_shared_memory() {
                 words.add(thread).write(thread as u32 + simt::block_idx()[0]);
                 let mut half = THREADS / 2;
                 while half > 0 {
-                    simt::sync_threads();
+                    lanes::sync_threads();
                     if thread < half {
                         *words.add(thread) += words.add(thread + half).read();
                     }
@@ -142,7 +142,7 @@ fn dynamic_shared_memory_is_the_blocks_own() {
             unsafe {
                 assert_eq!(words.add(thread).read(), 0xa5a5_a5a5);
                 words.add(thread).write(simt::block_idx()[0]);
-                simt::sync_threads();
+                lanes::sync_threads();
                 assert_eq!(words.add(63 - thread).read(), simt::block_idx()[0]);
             }
         })
@@ -155,9 +155,9 @@ fn a_barrier_separates_what_warps_do_before_and_after() {
     one_block(1024, &|| {
         for phase in 1..=phases {
             before.fetch_add(1, Relaxed);
-            simt::sync_threads();
+            lanes::sync_threads();
             assert_eq!(before.load(Relaxed), phase * 1024);
-            simt::sync_threads();
+            lanes::sync_threads();
         }
     })
     .unwrap();
@@ -172,11 +172,11 @@ fn threads_that_have_left_do_not_count_at_a_barrier() {
         if (16..64).contains(&thread) {
             return;
         }
-        simt::sync_threads();
+        lanes::sync_threads();
         if thread == 0 {
             return;
         }
-        simt::sync_threads();
+        lanes::sync_threads();
         passed.fetch_add(1, Relaxed);
     })
     .unwrap();
@@ -187,7 +187,7 @@ fn threads_that_have_left_do_not_count_at_a_barrier() {
 #[expect(clippy::if_same_then_else, reason = "two ways to one barrier")]
 fn warps_may_pass_one_barrier_in_a_loop_and_in_a_helper() {
     fn wait() {
-        simt::sync_threads();
+        lanes::sync_threads();
     }
     let rounds = AtomicU64::new(0);
     one_block(256, &|| {
@@ -245,7 +245,7 @@ fn a_traced_spin_that_waits_for_two_groups_of_its_warp_ends() {
             }
             flags[0].store(1, Relaxed);
         }
-        simt::sync_warp(ALL);
+        lanes::sync_warp(ALL);
     })
     .unwrap();
 }

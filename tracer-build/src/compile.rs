@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{BuildError, Compiler};
+use crate::{BuildError, Compiler, Diagnostic};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 /// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
@@ -78,6 +78,7 @@ impl Build {
             .env(INSIDE_VARIABLE, "1")
             .env("CARGO_TARGET_DIR", &target_folder)
             .args(["rustc", "--quiet", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
+            .arg("--message-format=json")
             // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
             // where it is traced.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
@@ -96,9 +97,11 @@ impl Build {
             .args(["-C", "linker=true", "-C", "linker-flavor=llbc"]);
         let output = command.output().map_err(BuildError::start(&cargo))?;
         if !output.status.success() {
+            let errors = Diagnostic::read(&String::from_utf8_lossy(&output.stdout));
             return Err(BuildError::Compile {
                 crate_folder: self.crate_folder.clone(),
-                output: words(&String::from_utf8_lossy(&output.stderr)),
+                output: words(&errors, &String::from_utf8_lossy(&output.stderr)),
+                errors,
             });
         }
         let release = target_folder.join(TARGET).join("release");
@@ -111,11 +114,12 @@ impl Build {
     }
 }
 
-/// What the compiler said, without cargo's last words that it failed.
-fn words(said: &str) -> String {
-    let lines: Vec<&str> =
-        said.lines().filter(|line| !line.starts_with("error: could not compile")).collect();
-    lines.join("\n").trim().to_owned()
+/// The compiler's errors, or what cargo said if it did not come so far.
+fn words(errors: &[Diagnostic], said: &str) -> String {
+    if errors.is_empty() {
+        return said.trim().to_owned();
+    }
+    errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The file in `folder` with that extension which was written last.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Diagnostic;
+
 /// A kernels crate could not be compiled or checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,8 @@ pub enum BuildError {
         crate_folder: PathBuf,
         /// The compiler's words.
         output: String,
+        /// Its errors one by one; none if cargo failed before it ran.
+        errors: Vec<Diagnostic>,
     },
     /// The compiler left no PTX.
     #[error("the compiler left no PTX in {}", .folder.display())]

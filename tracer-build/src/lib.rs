@@ -30,6 +30,7 @@
 
 mod compile;
 mod compiler;
+mod diagnostics;
 mod disassembler;
 mod embed;
 mod error;
@@ -40,6 +41,7 @@ mod watch;
 
 pub use compile::{Build, Compiled};
 pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
+pub use diagnostics::Diagnostic;
 pub use disassembler::Disassembler;
 pub use embed::{embed, embed_assembled};
 pub use error::BuildError;

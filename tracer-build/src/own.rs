@@ -6,13 +6,13 @@ use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::embed::try_compile;
-use crate::{BuildError, watch};
+use crate::{BuildError, Diagnostic, watch};
 
 /// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on it.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
 /// Tells `#[warptrace::kernels]` where the PTX is. Beside it lie a list of the files that were compiled (`.files`,
-/// one a line) and, if they did not compile, what the compiler said (`.error`).
+/// one a line) and, if they did not compile, the compiler's errors (`.error`: see [`Diagnostic`]).
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 
 /// Compiles the modules of `file` that have `#[warptrace::kernels]` for GPUs, so that their `MODULE` has the
@@ -29,7 +29,7 @@ const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 /// # Errors
 /// Are those of the build. Kernels that do not compile are no error of the build script: the compiler of the
 /// package finds most of what is wrong with them, and says it as of any other code. What only the device compiler
-/// finds is an error at their `#[warptrace::kernels]`.
+/// finds is an error at the user's line.
 ///
 /// # Panics
 /// Outside a build script, or if a file cannot be written.
@@ -92,7 +92,10 @@ pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     write(&ptx.with_extension("files"), &compiled.join("\n"));
     let error = match try_compile(&folder, "kernels") {
         Ok(_) => String::new(),
-        Err(BuildError::Compile { output, .. }) => output,
+        Err(BuildError::Compile { output, errors, .. }) if errors.is_empty() => {
+            Diagnostic::write(&[Diagnostic { text: output, ..Diagnostic::default() }], &package)
+        }
+        Err(BuildError::Compile { errors, .. }) => Diagnostic::write(&errors, &package),
         Err(error) => fail(&error.to_string()),
     };
     if !error.is_empty() {

@@ -45,8 +45,12 @@ impl Owner for BlockIndex {}
 
 mod sealed {
     /// A number that no two threads of a launch have.
-    pub trait Number {
+    pub trait Number: Sized {
         fn number(&self) -> u64;
+
+        /// The number of the thread that asks.
+        #[cfg(not(target_arch = "nvptx64"))]
+        fn current() -> Option<Self>;
     }
 
     impl Number for super::ThreadIndex {
@@ -54,12 +58,22 @@ mod sealed {
         fn number(&self) -> u64 {
             self.index
         }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        fn current() -> Option<Self> {
+            Some(super::thread::index())
+        }
     }
 
     impl Number for super::BlockIndex {
         #[inline(always)]
         fn number(&self) -> u64 {
             self.index
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        fn current() -> Option<Self> {
+            super::thread::block_leader()
         }
     }
 }
@@ -105,7 +119,7 @@ pub mod thread {
 /// has one element a block.
 ///
 /// Safe, because no two threads can name the same element, and because a launch refuses a call whose written
-/// arrays overlap others.
+/// arrays overlap others. It lives as long as its thread, and so does what it hands out.
 #[derive(Debug)]
 pub struct DisjointSlice<'a, T, By = ThreadIndex> {
     array: Global<T>,
@@ -117,19 +131,29 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
     /// Makes one of an array.
     ///
     /// # Safety
-    /// The array is valid for `'a`, and nobody reaches it meanwhile but by the other threads' `DisjointSlice`
-    /// of the same launch.
+    /// The array is valid for `'a`, and is reached meanwhile by the other threads' `DisjointSlice` of the same
+    /// launch only.
     #[doc(hidden)]
     #[inline(always)]
-    pub unsafe fn new(array: Global<T>) -> Self {
-        Self { array, owners: PhantomData, lifetime: PhantomData }
+    pub unsafe fn new(array: &'a Global<T>) -> Self {
+        Self { array: *array, owners: PhantomData, lifetime: PhantomData }
     }
 
-    /// Answers the owner's element and its index, or `None` if there are fewer elements than owners before: of
+    /// Returns the owner's element and its index, or `None` if there are fewer elements than owners before: of
     /// `thread::index()`, or of `thread::block_leader()`.
+    ///
+    /// # Panics
+    /// If the number is another thread's. On the GPU no thread can have it; on the simulator a variable of the
+    /// host's thread, which runs many lanes, could hand it over.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn own(self, owner: By) -> Option<(usize, &'a mut T)> {
         let index = owner.number();
+        #[cfg(not(target_arch = "nvptx64"))]
+        assert!(
+            By::current().is_some_and(|own| own.number() == index),
+            "{index} is the number of another thread"
+        );
         if index >= self.array.len() {
             return None;
         }

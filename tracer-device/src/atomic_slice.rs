@@ -22,15 +22,15 @@ impl<T> Clone for AtomicSlice<'_, T> {
 }
 impl<T> Copy for AtomicSlice<'_, T> {}
 
-impl<T: Pod> AtomicSlice<'_, T> {
+impl<'a, T: Pod> AtomicSlice<'a, T> {
     /// Makes one of an array.
     ///
     /// # Safety
-    /// The array is valid for the answer's lifetime, aligned, and reached by atomics only meanwhile.
+    /// The array is valid for `'a`, aligned, and reached by atomics only meanwhile.
     #[doc(hidden)]
     #[inline(always)]
-    pub unsafe fn new(array: Global<T>) -> Self {
-        Self { array, lifetime: PhantomData }
+    pub unsafe fn new(array: &'a Global<T>) -> Self {
+        Self { array: *array, lifetime: PhantomData }
     }
 
     /// Number of elements.

@@ -4,6 +4,7 @@
 //! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference does.
 
 use core::ops::ControlFlow;
+use core::task::Poll;
 
 pub use crate::arrays::slice;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -72,15 +73,16 @@ pub struct Call {
     _private: (),
 }
 
-/// Tells that a function is called here.
+/// Tells that a function is called here; returns it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub fn calls() {
+pub fn calls<F>(callee: F) -> F {
     #[cfg(not(target_arch = "nvptx64"))]
     if in_launch() {
         let site = core::panic::Location::caller();
         crate::simt::host::with_lane(|lane| lane.calls(site));
     }
+    callee
 }
 
 /// Enters a function.
@@ -137,6 +139,20 @@ impl<T, E> Fallible for Result<T, E> {
     #[inline(always)]
     fn fails(&self) -> bool {
         self.is_err()
+    }
+}
+
+impl<T, E> Fallible for Poll<Result<T, E>> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        matches!(self, Self::Ready(Err(_)))
+    }
+}
+
+impl<T, E> Fallible for Poll<Option<Result<T, E>>> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        matches!(self, Self::Ready(Some(Err(_))))
     }
 }
 

@@ -37,7 +37,7 @@ pub use host::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use crate::{Global, Pod};
+    use crate::{Global, KernelModule, Pod};
 
     /// A type that can be a kernel's argument.
     ///
@@ -137,6 +137,7 @@ mod host {
     /// A kernel with its arguments, ready to be launched on either device.
     pub struct KernelCall {
         name: &'static str,
+        module: Option<&'static KernelModule>,
         arguments: Vec<Vec<u8>>,
         thread: Box<dyn Fn() + Send + Sync>,
         automatic: Option<Box<KernelCall>>,
@@ -149,7 +150,14 @@ mod host {
             arguments: Vec<Vec<u8>>,
             thread: impl Fn() + Send + Sync + 'static,
         ) -> Self {
-            Self { name, arguments, thread: Box::new(thread), automatic: None }
+            Self { name, module: None, arguments, thread: Box::new(thread), automatic: None }
+        }
+
+        #[doc(hidden)]
+        #[must_use]
+        pub fn of_module(mut self, module: &'static KernelModule) -> Self {
+            self.module = Some(module);
+            self
         }
 
         #[doc(hidden)]
@@ -163,6 +171,12 @@ mod host {
         /// (`#[kernels(hand_placed)]`).
         pub fn automatic(&self) -> Option<&Self> {
             self.automatic.as_deref()
+        }
+
+        /// The module that the kernel stands in, whose code a GPU runs; `None` for a kernel of which the device was
+        /// given the code when it was opened. Kernels of two modules may have one name.
+        pub fn module(&self) -> Option<&'static KernelModule> {
+            self.module
         }
 
         /// Name of the entry point.

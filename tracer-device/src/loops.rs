@@ -174,23 +174,26 @@ mod host {
     /// Records the loop of the lanes of `group`, which leave it together: one run for each number of
     /// iterations, from the smallest on.
     fn record_iterations(location: u16, iterations: u32, group: u32) {
-        let mut recorded = 0;
-        let mut inside = ballot(group, iterations != 0);
-        while inside != 0 {
-            // The smallest number of those inside: from any of them down.
-            let mut next = shuffle(group, iterations, inside.trailing_zeros());
-            loop {
-                let below = ballot(group, iterations > recorded && iterations < next);
-                if below == 0 {
-                    break;
+        // SAFETY: the lanes of the group have just met, and go through this together.
+        unsafe {
+            let mut recorded = 0;
+            let mut inside = ballot(group, iterations != 0);
+            while inside != 0 {
+                // The smallest number of those inside: from any of them down.
+                let mut next = shuffle(group, iterations, inside.trailing_zeros());
+                loop {
+                    let below = ballot(group, iterations > recorded && iterations < next);
+                    if below == 0 {
+                        break;
+                    }
+                    next = shuffle(group, iterations, below.trailing_zeros());
                 }
-                next = shuffle(group, iterations, below.trailing_zeros());
+                if inside >> crate::simt::lane() & 1 != 0 {
+                    record(location, inside, next - recorded);
+                }
+                recorded = next;
+                inside = ballot(group, iterations > recorded);
             }
-            if inside >> crate::simt::lane() & 1 != 0 {
-                record(location, inside, next - recorded);
-            }
-            recorded = next;
-            inside = ballot(group, iterations > recorded);
         }
     }
 }

@@ -6,7 +6,7 @@ use warptrace_format::SourceLocation;
 /// GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelModule {
-    /// Name of the module.
+    /// Path of the module, such as `program::kernels`. With its name it says which kernel one is.
     pub name: &'static str,
     /// Source file, as the compiler names it.
     pub file: &'static str,

@@ -22,7 +22,8 @@ use crate::Pod;
 ///     /// Hands each thread's number to the thread before it.
 ///     pub fn pass_on() {
 ///         let thread = simt::linear_thread();
-///         // SAFETY: below the length; each thread writes its own word, and reads behind the barrier.
+///         // SAFETY: below the length; each thread writes its own word, and reads behind the barrier, to which all
+///         // threads come.
 ///         unsafe {
 ///             neighbours().set(thread, thread);
 ///             simt::sync_threads();

@@ -91,7 +91,7 @@ fn each_thread_writes_its_own_element() {
     launch(|| {
         // SAFETY: the arrays outlive the launch, and these are the only ones.
         let (values, blocks): (DisjointSlice<'_, u32>, DisjointSlice<'_, u64, BlockIndex>) =
-            unsafe { (DisjointSlice::new(one_each), DisjointSlice::new(one_a_block)) };
+            unsafe { (DisjointSlice::new(&one_each), DisjointSlice::new(&one_a_block)) };
         assert_eq!(count(), 12);
         if let Some((index, value)) = values.own(index()) {
             *value = index as u32 + 1;
@@ -112,7 +112,7 @@ fn threads_meet_in_atomics() {
     launch(|| {
         // SAFETY: the arrays outlive the launch, and are reached by these only.
         let (words, longs): (AtomicSlice<'_, u32>, AtomicSlice<'_, u64>) =
-            unsafe { (AtomicSlice::new(words_at), AtomicSlice::new(longs_at)) };
+            unsafe { (AtomicSlice::new(&words_at), AtomicSlice::new(&longs_at)) };
         let own = index().get() as u32;
         words.fetch_add(0, 1);
         words.fetch_min(1, own + 3);
@@ -136,8 +136,9 @@ fn threads_meet_in_atomics() {
 #[should_panic(expected = "index out of bounds: the length is 2 but the index is 2")]
 fn an_atomic_past_the_end_is_a_panic() {
     let mut words = [0u32; 2];
+    let array = global(&mut words);
     // SAFETY: the array outlives it.
-    let slice: AtomicSlice<'_, u32> = unsafe { AtomicSlice::new(global(&mut words)) };
+    let slice: AtomicSlice<'_, u32> = unsafe { AtomicSlice::new(&array) };
     slice.fetch_add(2, 1);
 }
 

@@ -20,7 +20,7 @@ use warptrace_format::stream::{
 };
 
 use crate::memory::{GlobalMemory, at_entry};
-use crate::warp::{ALL, NEVER, by_first, sum};
+use crate::warp::{self, NEVER, by_first, sum};
 
 /// The warp waits to be looked at: what [`FlattenJob::outcomes`] are before.
 pub const PENDING: u32 = 0;
@@ -325,7 +325,7 @@ fn copy_segment<const COPIED: bool>(
         let is_there = number < job.segment_entries;
         let words = memory.get128_now(ENTRY_BYTES * if is_there { number } else { 0 });
         let flat = FlattenJob::flat(words, tag, owner);
-        let found = simt::ballot(ALL, is_there && flat.is_some());
+        let found = warp::ballot(is_there && flat.is_some());
         if let (true, true, Some(flat)) = (COPIED, is_there, flat) {
             let before = (found & ((1 << lane) - 1)).count_ones();
             if next + before < end {

@@ -1,7 +1,6 @@
 //! What the lanes of a whole warp find out by shuffles and votes.
 
 use warptrace_device::simt;
-pub(crate) use warptrace_device::simt::shuffle_up_all as shuffle_up;
 
 use crate::lane_log::is_later;
 
@@ -10,6 +9,36 @@ pub(crate) const ALL: u32 = u32::MAX;
 /// Later than any time, and more than any number.
 pub(crate) const NEVER: u32 = u32::MAX;
 
+/// Votes and exchanges of a whole warp. The kernels of this crate branch on what is the same in all lanes of a warp
+/// wherever they call these.
+macro_rules! by_all {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?
+        = $operation:ident($($passed:expr),*);)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        #[track_caller]
+        pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
+            // SAFETY: all lanes of the warp, or threads of the block, come here: see above.
+            unsafe { simt::$operation($($passed),*) }
+        }
+    )*};
+}
+
+by_all! {
+    /// The lanes whose predicate holds.
+    ballot(predicate: bool) -> u32 = ballot(ALL, predicate);
+    /// The value of lane `source`.
+    shuffle(value: u32, source: u32) -> u32 = shuffle(ALL, value, source);
+    /// The value of the lane `delta` below; lanes without one keep their own.
+    shuffle_up(value: u32, delta: u32) -> u32 = shuffle_up_all(value, delta);
+    /// The value of the lane whose number differs by the bits of `lanes`.
+    shuffle_xor(value: u32, lanes: u32) -> u32 = shuffle_xor(ALL, value, lanes);
+    /// Waits for the warp's lanes.
+    sync_warp() = sync_warp(ALL);
+    /// Waits for the block's threads.
+    sync_threads() = sync_threads();
+}
+
 /// Has the first lane run `act`; broadcasts its answer.
 #[inline(always)]
 pub(crate) fn by_first(act: impl FnOnce() -> u32) -> u32 {
@@ -17,7 +46,7 @@ pub(crate) fn by_first(act: impl FnOnce() -> u32) -> u32 {
     if simt::lane() == 0 {
         value = act();
     }
-    simt::shuffle(ALL, value, 0)
+    shuffle(value, 0)
 }
 
 /// Sum over the lane and all lower ones; 2^32 - 1 if it is larger than that.
@@ -38,7 +67,7 @@ pub(crate) fn sum_up_to(mut value: u32) -> u32 {
 pub(crate) fn sum(mut value: u32) -> u32 {
     let mut step = 1;
     while step < simt::WARP_LANES {
-        value += simt::shuffle_xor(ALL, value, step);
+        value += shuffle_xor(value, step);
         step *= 2;
     }
     value
@@ -49,8 +78,8 @@ pub(crate) fn sum(mut value: u32) -> u32 {
 pub(crate) fn sum_of_events(mut value: u64) -> u64 {
     let mut step = 1;
     while step < simt::WARP_LANES {
-        let low = simt::shuffle_xor(ALL, value as u32, step);
-        let high = simt::shuffle_xor(ALL, (value >> 32) as u32, step);
+        let low = shuffle_xor(value as u32, step);
+        let high = shuffle_xor((value >> 32) as u32, step);
         value = value.wrapping_add(u64::from(low) | u64::from(high) << 32);
         step *= 2;
     }
@@ -77,7 +106,7 @@ pub(crate) fn sum_of_events_up_to(mut value: u64) -> u64 {
 pub(crate) fn minimum(mut value: u32) -> u32 {
     let mut step = 1;
     while step < simt::WARP_LANES {
-        value = value.min(simt::shuffle_xor(ALL, value, step));
+        value = value.min(shuffle_xor(value, step));
         step *= 2;
     }
     value
@@ -92,12 +121,12 @@ pub(crate) fn maximum(value: u32) -> u32 {
 /// The latest clock of the lanes that have one.
 #[inline(always)]
 pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
-    let owners = simt::ballot(ALL, clock.is_some());
+    let owners = ballot(clock.is_some());
     if owners == 0 {
         return None;
     }
     let from = |clock: u64, lane: u32| {
-        let [low, high] = [clock as u32, (clock >> 32) as u32].map(|half| simt::shuffle(ALL, half, lane));
+        let [low, high] = [clock as u32, (clock >> 32) as u32].map(|half| shuffle(half, lane));
         u64::from(low) | u64::from(high) << 32
     };
     let mut latest = from(clock.unwrap_or(0), owners.trailing_zeros());
@@ -114,11 +143,11 @@ pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
 /// wrap.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
-    let owners = simt::ballot(ALL, time.is_some());
+    let owners = ballot(time.is_some());
     if owners == 0 {
         return None;
     }
-    let base = simt::shuffle(ALL, time.unwrap_or(0), owners.trailing_zeros()).wrapping_sub(1 << 31);
+    let base = shuffle(time.unwrap_or(0), owners.trailing_zeros()).wrapping_sub(1 << 31);
     let since = time.map_or(NEVER, |time| time.wrapping_sub(base));
     Some(base.wrapping_add(minimum(since)))
 }

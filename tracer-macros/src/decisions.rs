@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, Item, Local, Macro, Stmt};
+use syn::{AngleBracketedGenericArguments, Attribute, Expr, ExprRepeat, Item, Local, Macro, Pat, Stmt, Type};
 
 /// Names of functions whose calls leave events.
 pub(crate) type Noisy = HashSet<String>;
@@ -122,6 +122,17 @@ impl<'ast> Visit<'ast> for Search<'_> {
     }
 
     fn visit_item(&mut self, _: &'ast Item) {}
+
+    // What the compiler evaluates is no decision of a lane.
+    fn visit_type(&mut self, _: &'ast Type) {}
+
+    fn visit_pat(&mut self, _: &'ast Pat) {}
+
+    fn visit_angle_bracketed_generic_arguments(&mut self, _: &'ast AngleBracketedGenericArguments) {}
+
+    fn visit_expr_repeat(&mut self, found: &'ast ExprRepeat) {
+        self.visit_expr(&found.expr);
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +168,8 @@ mod tests {
             "let f = |x| if x { 1 } else { 2 };",
             "assert!(if x { true } else { false });",
             "fn inner() { return }",
+            "let x: [u32; if y { 1 } else { 2 }] = [z; if y { 1 } else { 2 }];",
+            "x::<{ if y { 1 } else { 2 } }>(1);",
             "#[untraced] for x in y { if z {} }",
             "walks(1);",
         ] {

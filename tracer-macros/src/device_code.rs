@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
+
+use crate::errors::{self, Error};
 
 /// Names the file with the kernels' PTX; the build script of the user's package sets it.
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
@@ -17,15 +19,22 @@ pub(crate) struct DeviceCode {
     pub(crate) items: TokenStream,
 }
 
-/// Answers the code that the build script has left, if it has compiled the file of this module.
-pub(crate) fn device_code() -> DeviceCode {
+/// Returns the code that the build script has left, if it has compiled the file of the module that these tokens are.
+pub(crate) fn device_code(module: &TokenStream) -> DeviceCode {
     let ptx = std::env::var(PTX_VARIABLE).ok().filter(|path| !path.is_empty()).map(PathBuf::from);
-    let Some(ptx) = ptx.filter(|ptx| has_compiled(ptx, Span::call_site().local_file().as_deref())) else {
+    let file = Span::call_site().local_file();
+    let Some(ptx) = ptx.filter(|ptx| has_compiled(ptx, file.as_deref())) else {
         return DeviceCode { ptx: quote!(""), items: TokenStream::new() };
     };
-    let error = fs::read_to_string(ptx.with_extension("error")).unwrap_or_default();
+    let errors = fs::read_to_string(ptx.with_extension("error")).unwrap_or_default();
+    let files = fs::read_to_string(ptx.with_extension("files")).unwrap_or_default();
     let path = ptx.display().to_string();
-    DeviceCode { ptx: quote!(::core::include_str!(#path)), items: complaint(&error) }
+    let start = Span::call_site().start().line;
+    let own = errors::of_module(&errors, &files, file.as_deref(), start);
+    DeviceCode {
+        ptx: quote!(::core::include_str!(#path)),
+        items: own.iter().map(|error| complaint(error, module)).collect(),
+    }
 }
 
 /// Whether `file` is one of those that went into the PTX. What cannot be known is taken for true.
@@ -37,18 +46,18 @@ fn has_compiled(ptx: &Path, file: Option<&Path>) -> bool {
     compiled.lines().any(|compiled| Path::new(compiled).canonicalize().is_ok_and(|found| found == file))
 }
 
-/// Fails the build with what the device compiler said; nothing if it said nothing.
+/// Fails the build with an error of the device compiler, at the token that it points at.
 ///
 /// It is evaluated when code is generated. So the host's compiler, which finds most mistakes itself, shows those
 /// first, and only them.
-fn complaint(error: &str) -> TokenStream {
-    if error.is_empty() {
-        return TokenStream::new();
-    }
+fn complaint(error: &Error<'_>, module: &TokenStream) -> TokenStream {
     let message = format!(
-        "the kernels do not compile for the GPU, where they may use `core` and `warptrace::device` only:\n{error}\n"
+        "the kernels do not compile for the GPU, where they may use `core` and `warptrace::device` only:\n{}\n",
+        error.text
     );
-    let panic = quote_spanned!(Span::call_site()=> ::core::panic!(#message));
+    let span = token_at(module, error.line, error.column).unwrap_or_else(Span::call_site);
+    // Not the format itself: a message may have braces.
+    let panic = quote_spanned!(span=> ::core::panic!("{}", #message));
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         const _: () = {
@@ -63,6 +72,23 @@ fn complaint(error: &str) -> TokenStream {
             static CHECKED: fn() = DeviceCode::<()>::check;
         };
     }
+}
+
+/// The first token at this place, or else in this line.
+fn token_at(tokens: &TokenStream, line: usize, column: usize) -> Option<Span> {
+    fn all(tokens: TokenStream, found: &mut Vec<Span>) {
+        for token in tokens {
+            found.push(token.span());
+            if let TokenTree::Group(group) = token {
+                all(group.stream(), found);
+            }
+        }
+    }
+    let mut spans = Vec::new();
+    all(tokens.clone(), &mut spans);
+    spans.retain(|span| span.start().line == line);
+    let exact = spans.iter().copied().find(|span| span.start().column + 1 == column);
+    exact.or_else(|| spans.first().copied())
 }
 
 #[cfg(test)]
@@ -86,9 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn only_an_error_is_complained_of() {
-        assert!(complaint("").is_empty());
-        let text = complaint("error[E0308]: mismatched types").to_string();
-        assert!(text.contains("E0308") && text.contains("static CHECKED"), "{text}");
+    fn an_error_is_complained_of_where_it_is() {
+        let module: TokenStream = "mod k {\n    fn f() {\n        g(x.sin())\n    }\n}".parse().unwrap();
+        let at = |line, column| token_at(&module, line, column).map(|span| span.start().column);
+        assert_eq!((at(3, 13), at(3, 2), at(9, 1)), (Some(12), Some(8), None));
+        let error = Error { line: 3, column: 13, text: "error[E0308]: a { brace" };
+        let text = complaint(&error, &module).to_string();
+        assert!(text.contains("a { brace") && text.contains("panic ! (\"{}\""), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{FnArg, Ident, ItemFn, Pat, Path, ReturnType, Type};
 
@@ -138,8 +139,8 @@ impl Version {
     /// Name of a kernel's entry.
     pub(crate) fn entry(self, kernel: &Ident) -> String {
         match self {
-            Self::Only | Self::ByHand => kernel.to_string(),
-            Self::Automatic => format!("{kernel}_automatic"),
+            Self::Only | Self::ByHand => kernel.unraw().to_string(),
+            Self::Automatic => format!("{}_automatic", kernel.unraw()),
         }
     }
 }
@@ -210,7 +211,7 @@ pub(crate) fn kernel(
             #call.with_automatic(copy)
         })
     } else {
-        call
+        quote!(#call.of_module(&MODULE))
     };
     let (answer, call) = if is_safe {
         let values = arguments.iter().filter(|argument| matches!(argument.role, Role::Value));
@@ -224,10 +225,10 @@ pub(crate) fn kernel(
         });
         let call = quote! {
             #(#checks)*
-            let memory = ::std::vec![#(#memory),*];
-            let call = #call;
+            let _warptrace_memory = ::std::vec![#(#memory),*];
+            let _warptrace_call = #call;
             // SAFETY: the kernel is a function of safe arguments, and these are all that name memory.
-            unsafe { #device::SafeCall::new(call, memory) }
+            unsafe { #device::SafeCall::new(_warptrace_call, _warptrace_memory) }
         };
         (quote!(#device::SafeCall<'arrays>), call)
     } else {
@@ -264,11 +265,11 @@ fn open(argument: &Argument, device: &Path) -> TokenStream {
         },
         Role::Disjoint(_) => quote! {
             // SAFETY: who launches promises that the array is valid, and that it is no other argument.
-            let #mutable #name: #kind = unsafe { #device::DisjointSlice::new(#name) };
+            let #mutable #name: #kind = unsafe { #device::DisjointSlice::new(&#name) };
         },
         Role::Atomic(_) => quote! {
             // SAFETY: who launches promises that the array is valid, and that it is no other argument.
-            let #mutable #name: #kind = unsafe { #device::AtomicSlice::new(#name) };
+            let #mutable #name: #kind = unsafe { #device::AtomicSlice::new(&#name) };
         },
         _ => TokenStream::new(),
     }

@@ -1,12 +1,17 @@
 //! Puts trace points into functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use proc_macro2::{Group, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Expr, ExprIf, ExprMatch, ExprTry, Item, Local, Macro, Path, Stmt, parse_quote};
+use syn::{
+    AngleBracketedGenericArguments, Attribute, Block, Expr, ExprBlock, ExprCall, ExprField, ExprIf,
+    ExprMatch, ExprRepeat, ExprTry, ExprTuple, Index, Item, Local, Macro, Member, Pat, PatIdent, Path, Stmt,
+    Type, parse_quote, token,
+};
 
 use crate::decisions::{Noisy, attributes, first_trace, has, is_trace};
 use crate::loops::{Breaks, is_plain, is_plain_loop, last_loop, returns};
@@ -32,6 +37,8 @@ pub(crate) struct Insert<'a> {
     in_loop: bool,
     /// A `return` at this position needs no event: it comes first in a branch.
     implied: Option<LineColumn>,
+    /// Names of the function's variables, which may be those of functions, too.
+    variables: HashSet<String>,
     /// Function, name and line of each trace point that was named by hand.
     marks: BTreeMap<(String, String), usize>,
 }
@@ -71,6 +78,7 @@ impl<'a> Insert<'a> {
             is_called: false,
             in_loop: false,
             implied: None,
+            variables: HashSet::new(),
             marks: BTreeMap::new(),
         }
     }
@@ -79,6 +87,7 @@ impl<'a> Insert<'a> {
     pub(crate) fn function(&mut self, name: &str, ident: &Ident, block: &mut Block, is_called: bool) {
         (self.function, self.parent, self.end) = (name.to_owned(), 0, end(block));
         (self.implied, self.is_called, self.in_loop) = (None, is_called, false);
+        self.variables = variables(block);
         let entry = self.add(Kind::Entry, "", ident.span(), self.end);
         let mut first = self.point(entry, ident.span());
         if is_called {
@@ -88,6 +97,19 @@ impl<'a> Insert<'a> {
         }
         self.inside(entry, |insert| insert.visit_block_mut(block));
         prepend(block, first);
+    }
+
+    /// Whether what is called is a variable.
+    fn calls_variable(&self, call: &Expr) -> bool {
+        match call {
+            Expr::Call(call) => match &*call.func {
+                Expr::Path(path) => {
+                    path.path.get_ident().is_some_and(|name| self.variables.contains(&name.to_string()))
+                }
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Adds a location and answers its id; `what` follows the function's name in its own.
@@ -140,8 +162,8 @@ impl<'a> Insert<'a> {
             },
             None => {
                 let id = self.add(Kind::Else, &otherwise, close, rejoin);
-                let point = self.point(id, close);
-                found.else_branch = Some((parse_quote!(else), Box::new(Expr::Verbatim(quote!({ #point })))));
+                let point = statement(self.point(id, close));
+                found.else_branch = Some((parse_quote!(else), Box::new(braced(Vec::new(), vec![point]))));
             }
         }
     }
@@ -172,8 +194,9 @@ impl<'a> Insert<'a> {
                         self.implied = Some(first.return_token.span.start());
                     }
                     self.inside(id, |insert| insert.visit_expr_mut(body));
-                    let point = self.point(id, span);
-                    *body = Expr::Verbatim(quote!({ #point #body }));
+                    let point = statement(self.point(id, span));
+                    let inner = std::mem::replace(body, nothing());
+                    *body = braced(Vec::new(), vec![point, Stmt::Expr(inner, None)]);
                 }
             }
         }
@@ -244,12 +267,15 @@ impl<'a> Insert<'a> {
             *expression = Expr::Verbatim(quote!(#before #expression #ahead #after));
             return;
         }
+        // Attributes may stand before a statement only: before all of it, then.
+        let attributes = attributes(expression).map(std::mem::take).unwrap_or_default();
         let value = format_ident!("_warptrace_value_{id}", span = open);
-        *expression = Expr::Verbatim(if has_value {
-            quote!({ #before let #value = #expression; #after #value })
+        let tokens = if has_value {
+            quote!(#before let #value = #expression; #after #value)
         } else {
-            quote!({ #before #expression #after })
-        });
+            quote!(#before #expression #after)
+        };
+        *expression = braced(attributes, vec![statement(tokens)]);
     }
 
     /// Traces both outcomes of `?`.
@@ -259,15 +285,19 @@ impl<'a> Insert<'a> {
         let span = found.question_token.span;
         let returns = self.add(Kind::Else, &format!("{text}? returns"), span, self.end);
         let has_value_id = self.add(Kind::Then, &format!("{text}? has a value"), span, self.end);
-        let (device, inner) = (self.device, &found.expr);
+        let device = self.device;
         let [returned, passed] = [returns, has_value_id].map(|id| self.point(id, span));
         let value = format_ident!("_warptrace_value_{has_value_id}", span = span);
         let fails = at(span, quote!(#device::automatic::Fallible::fails(&#value)));
-        *found.expr = Expr::Verbatim(quote!({
-            let #value = #inner;
-            if #fails { #returned } else { #passed }
-            #value
-        }));
+        // What the value borrows from lives as long as without this.
+        let mut looked_at: ExprMatch = parse_quote!(match () {
+            #value => {
+                if #fails { #returned } else { #passed }
+                #value
+            }
+        });
+        std::mem::swap(&mut looked_at.expr, &mut found.expr);
+        *found.expr = Expr::Match(looked_at);
     }
 
     /// Replaces `trace!` by a trace point.
@@ -297,6 +327,7 @@ impl<'a> Insert<'a> {
         let init = local.init.as_mut()?;
         self.visit_expr_mut(&mut init.expr);
         let (_, diverge) = init.diverge.as_mut()?;
+        let conditions = conditions(&local.attrs);
         let name = format!("let {} = {}", source(&local.pat), source(&*init.expr));
         let after = local.semi_token.span;
         if let Expr::Block(otherwise) = &mut **diverge {
@@ -305,8 +336,21 @@ impl<'a> Insert<'a> {
             self.branch(id, open, &mut otherwise.block);
         }
         let id = self.add(Kind::Then, &name, after, after.end());
-        Some(statement(self.point(id, after)))
+        Some(under(conditions, self.point(id, after)))
     }
+}
+
+/// Names of the variables that a function's patterns bind.
+fn variables(block: &Block) -> HashSet<String> {
+    struct Names(HashSet<String>);
+    impl<'ast> Visit<'ast> for Names {
+        fn visit_pat_ident(&mut self, found: &'ast PatIdent) {
+            self.0.insert(found.ident.to_string());
+        }
+    }
+    let mut names = Names(HashSet::new());
+    names.visit_block(block);
+    names.0
 }
 
 /// Where a function in `noisy` is called, if that is what an expression does.
@@ -322,10 +366,59 @@ pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
     noisy.contains(&name.to_string()).then(|| name.span())
 }
 
-/// Lets the simulator know where a call stands.
+/// Lets the simulator know where a call stands: `calls(function)(arguments)`, or `(calls(()), call of a method).1`. Any
+/// operator may follow, and what the call borrows from lives as long as without it.
 pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
-    let here = at(span, quote!(#device::automatic::calls()));
-    *call = Expr::Verbatim(quote!({ #here; #call }));
+    let here = |callee: Expr| {
+        Expr::Call(ExprCall {
+            attrs: Vec::new(),
+            func: Box::new(Expr::Verbatim(at(span, quote!(#device::automatic::calls)))),
+            paren_token: token::Paren(span),
+            args: std::iter::once(callee).collect(),
+        })
+    };
+    if let Expr::Call(call) = call {
+        let callee = std::mem::replace(&mut *call.func, nothing());
+        *call.func = here(callee);
+        return;
+    }
+    let attrs = attributes(call).map(std::mem::take).unwrap_or_default();
+    let told = std::mem::replace(call, nothing());
+    let elems = [here(Expr::Verbatim(quote!(()))), told].into_iter().collect();
+    let pair = ExprTuple { attrs: Vec::new(), paren_token: token::Paren(span), elems };
+    *call = Expr::Field(ExprField {
+        attrs,
+        base: Box::new(Expr::Tuple(pair)),
+        dot_token: token::Dot(span),
+        member: Member::Unnamed(Index { index: 1, span }),
+    });
+}
+
+/// A block as an expression; written such that it gets parentheses where it must have them.
+fn braced(attrs: Vec<Attribute>, stmts: Vec<Stmt>) -> Expr {
+    Expr::Block(ExprBlock {
+        attrs,
+        label: None,
+        block: Block { brace_token: token::Brace::default(), stmts },
+    })
+}
+
+/// The attributes that say whether code is there.
+fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
+}
+
+/// A statement that is there where these attributes say so.
+fn under(conditions: Vec<Attribute>, tokens: TokenStream) -> Stmt {
+    if conditions.is_empty() {
+        return statement(tokens);
+    }
+    Stmt::Expr(braced(conditions, vec![statement(tokens)]), None)
+}
+
+/// What stands for an expression while it is taken apart.
+fn nothing() -> Expr {
+    Expr::Verbatim(TokenStream::new())
 }
 
 /// Puts statements before those of a block.
@@ -362,21 +455,24 @@ impl VisitMut for Insert<'_> {
                 }
                 if !is_implied {
                     let id = self.add(Kind::Return, &text, span, self.end);
-                    let point = self.point(id, span);
-                    *expression = Expr::Verbatim(quote!({ #point #found }));
+                    let point = statement(self.point(id, span));
+                    let attributes = std::mem::take(&mut found.attrs);
+                    let leaves = std::mem::replace(expression, nothing());
+                    *expression =
+                        braced(attributes, vec![point, Stmt::Expr(leaves, Some(token::Semi(span)))]);
                 }
             }
             Expr::Try(found) => self.question(found),
             Expr::Call(_) | Expr::MethodCall(_) => {
-                let span = call_of(expression, self.noisy);
+                let span = call_of(expression, self.noisy).filter(|_| !self.calls_variable(expression));
                 visit_mut::visit_expr_mut(self, expression);
                 if let Some(span) = span {
                     told(expression, span, self.device);
                 }
             }
             Expr::Macro(found) if is_trace(&found.mac) => {
-                let point = self.marked(&found.mac);
-                *expression = Expr::Verbatim(quote!({ #point }));
+                let point = statement(self.marked(&found.mac));
+                *expression = braced(Vec::new(), vec![point]);
             }
             Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => {
                 if let Some(call) = first_trace(expression) {
@@ -397,7 +493,7 @@ impl VisitMut for Insert<'_> {
             match &mut found {
                 Stmt::Macro(call) if is_trace(&call.mac) => {
                     let tokens = self.marked(&call.mac);
-                    block.stmts.push(statement(tokens));
+                    block.stmts.push(under(conditions(&call.attrs), tokens));
                 }
                 Stmt::Local(local) => {
                     let next = self.let_else(local);
@@ -405,10 +501,12 @@ impl VisitMut for Insert<'_> {
                     block.stmts.extend(next);
                 }
                 Stmt::Expr(expression @ (Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_)), _) => {
-                    if attributes(expression).is_some_and(|found| has(found, "untraced")) {
+                    let attributes: &[Attribute] = attributes(expression).map_or(&[], |found| found);
+                    if has(attributes, "untraced") {
                         self.visit_expr_mut(expression);
                     } else {
-                        self.looped(expression, last == Some(number));
+                        let is_last = last == Some(number) && conditions(attributes).is_empty();
+                        self.looped(expression, is_last);
                     }
                     block.stmts.push(found);
                 }
@@ -421,4 +519,15 @@ impl VisitMut for Insert<'_> {
     }
 
     fn visit_item_mut(&mut self, _: &mut Item) {}
+
+    // What the compiler evaluates is no decision of a lane.
+    fn visit_type_mut(&mut self, _: &mut Type) {}
+
+    fn visit_pat_mut(&mut self, _: &mut Pat) {}
+
+    fn visit_angle_bracketed_generic_arguments_mut(&mut self, _: &mut AngleBracketedGenericArguments) {}
+
+    fn visit_expr_repeat_mut(&mut self, found: &mut ExprRepeat) {
+        self.visit_expr_mut(&mut found.expr);
+    }
 }

@@ -12,6 +12,7 @@ mod arguments;
 mod decisions;
 mod device_code;
 mod emit;
+mod errors;
 mod functions;
 mod insert;
 mod loops;

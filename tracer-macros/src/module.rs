@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Item, ItemMod, parse2};
+use syn::{AttrStyle, Attribute, Item, ItemMod, parse2};
 
 use crate::arguments::{self, Arguments};
 use crate::decisions::{self, Noisy, has};
@@ -23,6 +23,7 @@ use crate::table::Table;
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = parse2(arguments)?;
     let device = &arguments.device;
+    let tokens = module.clone();
     let mut module = match parse2::<Item>(module)? {
         Item::Mod(module) => module,
         other => return Err(syn::Error::new_spanned(&other, "#[kernels] goes before a module of functions")),
@@ -36,7 +37,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
     let mut errors = Vec::new();
     let mut content = TokenStream::new();
-    let source = Source { name: module.ident.to_string(), text: text(), arguments: &arguments };
+    let source = Source { text: text(), tokens: &tokens, arguments: &arguments };
     if arguments.hand_placed {
         let mut copy = copies(items, &arguments, &mut errors);
         let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
@@ -72,7 +73,8 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     }) {
         return Err(all);
     }
-    let ItemMod { attrs, vis, ident, .. } = &module;
+    let ItemMod { attrs, vis, ident, .. } = &mut module;
+    goes_before(attrs);
     Ok(quote! {
         #(#attrs)*
         #vis mod #ident { #content }
@@ -81,23 +83,24 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
 /// What is said of a module's source.
 struct Source<'a> {
-    name: String,
     /// An expression for the text of its file.
     text: TokenStream,
+    /// The module as it is written.
+    tokens: &'a TokenStream,
     arguments: &'a Arguments,
 }
 
 impl Source<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
-        let Self { name, text, arguments } = self;
+        let Self { text, tokens, arguments } = self;
         let device = &arguments.device;
         let mut table = Table::starting_at(arguments.first_id);
         insert(items, arguments, &mut table, errors);
         errors.extend(table.check().err());
         let (content, kernels) = compiled(items, device, version, errors);
         let rows = table.rows(device);
-        let DeviceCode { ptx, items: checks } = device_code();
+        let DeviceCode { ptx, items: checks } = device_code(tokens);
         quote! {
             #content
 
@@ -110,7 +113,7 @@ impl Source<'_> {
             /// This module's kernels, for a session.
             #[cfg(not(target_arch = "nvptx64"))]
             pub const MODULE: #device::KernelModule = #device::KernelModule {
-                name: #name,
+                name: ::core::module_path!(),
                 file: ::core::file!(),
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,
@@ -134,6 +137,7 @@ fn compiled(
         match item {
             Item::Fn(function) if has(&function.attrs, "kernel") => {
                 function.attrs.retain(|attribute| !attribute.path().is_ident("kernel"));
+                goes_before(&mut function.attrs);
                 match emit::arguments(function) {
                     Ok(arguments) => content.extend(emit::kernel(function, &arguments, device, version)),
                     Err(error) => errors.push(error),
@@ -144,6 +148,11 @@ fn compiled(
         }
     }
     (content, kernels)
+}
+
+/// Has attributes that were written inside of an item, such as `#![allow(...)]`, stand before it.
+fn goes_before(attributes: &mut [Attribute]) {
+    attributes.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
 }
 
 /// Copies the kernels and the functions that are traced, without the trace points placed by hand.

@@ -1,10 +1,6 @@
 //! All that the language has to branch with, in functions that are traced: they compute what the same
 //! functions compute untraced, and all lanes meet behind them.
-#![allow(
-    clippy::needless_return,
-    clippy::manual_is_multiple_of,
-    reason = "it says things in as many ways as there are"
-)]
+#![allow(clippy::all, reason = "it says things in as many ways as there are")]
 
 mod support;
 
@@ -17,10 +13,13 @@ macro_rules! twice {
     ($($functions:tt)*) => {
         #[kernels(device = warptrace_device)]
         mod traced {
+            //! Of functions that are traced.
+            #![allow(unused)]
             use warptrace_device::{DisjointSlice, thread};
 
             #[kernel]
             pub(crate) fn run(out: DisjointSlice<u32>, seed: u32) {
+                #![allow(unused)]
                 let Some((index, value)) = out.own(thread::index()) else { return };
                 *value = all(seed + index as u32);
                 trace!("met");
@@ -138,12 +137,67 @@ twice! {
         if x & 1 == 1 { x / 2 + 1 } else { x / 2 }
     }
 
+    fn h(x: u32) -> u32 {
+        if x > 9 { x - 9 } else { x + 1 }
+    }
+
+    /// What it returns borrows from what may be a temporary.
+    fn larger<'a>(pair: &'a [u32; 2]) -> Option<&'a u32> {
+        if pair[0] > pair[1] { Some(&pair[0]) } else { pair.last() }
+    }
+
+    const fn size(x: usize) -> usize {
+        if x > 2 { x } else { 2 }
+    }
+
+    /// Calls at the start of a block, of an arm and of a statement, and what may follow them.
+    pub(crate) fn calls_that_begin(x: u32) -> Option<u32> {
+        let a = if x % 2 == 0 { h(x) + 1 } else { 3 };
+        let b = match x % 3 {
+            0 => h(x) + 1,
+            1 => h(x) as u64 as u32,
+            _ => *larger(&[h(x), 4])? + h(2),
+        };
+        let c = { h(a) + h(b) };
+        let d = { h(x) == 1 } && { h(x) < h(a) } || { !h(x) > 3 };
+        let e = { h(x) as u64 };
+        let Some(f) = larger(&[a, b]).copied() else { return None };
+        let g = &h(f);
+        let sizes: [u32; if size(1) > 1 { 3 } else { 4 }] = [*g; { if size(3) > 1 { 3 } else { 4 } }];
+        #[allow(clippy::let_and_return)]
+        h(1);
+        #[cfg(any())]
+        while h(1) > 2 {}
+        #[cfg(any())]
+        let Some(_) = larger(&[1, 2]) else { return None };
+        #[allow(unused)]
+        for k in &[h(c), 3] {
+            if *k > 100 {
+                #[allow(clippy::needless_return)]
+                return Some(*k);
+            }
+        }
+        // A variable of a traced function's name.
+        let seen = vec![1];
+        let parse = move |x: u32| x + seen.len() as u32;
+        let j = parse(x) + parse(2);
+        let i = loop { break h(x + j) } + if d { 1 } else { h(x) - 1 };
+        let mut j = i;
+        *(&mut j) += h(f);
+        sizes.iter().fold(j, |sum, k| sum ^ h(*k)).checked_add(e as u32)?.checked_add(larger(&[j, c]).map(|x| *x)?)
+    }
+
+    pub(crate) fn fibonacci(x: u32) -> u32 {
+        if x < 2 { return x }
+        fibonacci(x - 1) + fibonacci(x - 2)
+    }
+
     pub(crate) fn all(x: u32) -> u32 {
         let parsed = match both(x) {
             Ok(value) => value,
             Err(value) => value + 1000,
         };
-        parsed * 31 + search(x) * 7 + nested(x)
+        parsed * 31 + search(x) * 7 + nested(x) + calls_that_begin(x).unwrap_or(1) + fibonacci(x % 9)
     }
 }
 

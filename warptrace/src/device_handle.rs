@@ -114,7 +114,11 @@ impl Device {
     }
 
     /// Takes a device that was opened with [`host`](crate::host).
-    pub fn from_host(device: Box<dyn host::Device>) -> Self {
+    ///
+    /// # Safety
+    /// A kernel that the device has code of has the arguments of each call by its name whose module brings no code
+    /// of its own. A device that was opened without code, as the simulator is, has none of any.
+    pub unsafe fn from_host(device: Box<dyn host::Device>) -> Self {
         Self::of(device, None)
     }
 

@@ -66,6 +66,8 @@ mod error;
 #[cfg(not(target_arch = "nvptx64"))]
 mod launch;
 #[cfg(not(target_arch = "nvptx64"))]
+mod options;
+#[cfg(not(target_arch = "nvptx64"))]
 mod shared;
 #[cfg(not(target_arch = "nvptx64"))]
 mod trace;
@@ -78,8 +80,11 @@ pub use {
     device_handle::Device,
     error::Error,
     launch::LaunchConfig,
-    trace::{Codec, Summary, Trace, TraceBuilder},
+    options::Codec,
+    trace::{Summary, Trace, TraceBuilder},
     warptrace_format::Counting,
     warptrace_host as host,
-    warptrace_host::Pod,
+    warptrace_host::{
+        BlockChoice, Interrupted, MemorySize, NumberRange, Pod, Policy, RecordingSpec, Visits, WindowError,
+    },
 };

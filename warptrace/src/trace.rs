@@ -3,100 +3,42 @@
 use std::fmt;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
-use warptrace_format::Counting;
 use warptrace_format::RAW_EVENT_BYTES;
-use warptrace_format::codec::CodecSpec;
-use warptrace_host::{
-    DEVICE_ECL, DEVICE_PREDICT, MemorySize, Policy, RecordingSpec, Session, TraceOutput, Window,
-};
+use warptrace_host::{Interrupted, Policy, Recorder, RecordingSpec, SessionError, SpecError, TraceOutput};
 
-use crate::shared::{Handle, Shared};
+use crate::shared::Shared;
 use crate::{Error, LaunchConfig};
-
-/// How events are encoded on the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Codec {
-    /// Small, for events that follow each other in patterns; ids up to 65,535.
-    #[default]
-    Predict,
-    /// That of the thesis; ids up to 255.
-    Ecl,
-    /// Six bytes an event.
-    Raw,
-}
-
-impl Codec {
-    fn spec(self) -> CodecSpec {
-        match self {
-            Self::Predict => CodecSpec::Predict(DEVICE_PREDICT),
-            Self::Ecl => CodecSpec::Ecl(DEVICE_ECL),
-            Self::Raw => CodecSpec::Raw,
-        }
-    }
-}
 
 /// A trace that has not started: [`Device::trace`](crate::Device::trace).
 #[must_use = "`start` starts the trace"]
 pub struct TraceBuilder {
     shared: Rc<Shared>,
     path: PathBuf,
-    options: RecordingSpec,
+    pub(crate) spec: RecordingSpec,
+    pub(crate) interrupt: Option<Interrupt>,
 }
+
+/// When to end in the middle of a kernel, and what to call then.
+pub(crate) type Interrupt = (Arc<AtomicBool>, Box<dyn FnMut(&Interrupted)>);
 
 impl fmt::Debug for TraceBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TraceBuilder").field("path", &self.path).field("options", &self.options).finish()
+        f.debug_struct("TraceBuilder")
+            .field("path", &self.path)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
     }
 }
 
 impl TraceBuilder {
     pub(crate) fn new(shared: Rc<Shared>, path: PathBuf) -> Self {
-        let options = RecordingSpec::default();
-        Self { shared, path, options }
-    }
-
-    /// Sets the codec; [`Codec::Predict`] if not asked for.
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.options.codec = codec.spec();
-        self
-    }
-
-    /// Sets how many bytes of device memory the trace may take; 1 GiB, or a quarter of the device's memory if
-    /// that is less, if not asked for.
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.options.memory = Some(MemorySize(bytes));
-        self
-    }
-
-    /// Has warps wait for memory rather than lose events, each up to `stall` at a time.
-    pub fn streamed(mut self, stall: Duration) -> Self {
-        (self.options.policy, self.options.stall_limit) = (Policy::Stream, Some(stall));
-        self
-    }
-
-    /// Records a part of the program only.
-    pub fn window(mut self, window: Window) -> Self {
-        self.options.window = window;
-        self
-    }
-
-    /// Says which loops count their iterations and are recorded where they end, which costs the kernel less;
-    /// [`Counting::Proven`] if not asked for.
-    pub fn counting(mut self, counting: Counting) -> Self {
-        self.options.counting = counting;
-        self
-    }
-
-    /// Writes a pair of one's own into the file, such as an argument of the program.
-    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.properties.push((name.into(), value.into()));
-        self
+        Self { shared, path, spec: RecordingSpec::default(), interrupt: None }
     }
 
     /// Creates the file and starts to record the kernels of `module`.
@@ -116,26 +58,24 @@ impl TraceBuilder {
     /// # Errors
     /// As `start`; also if two modules have a location of the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
-        let Self { shared, path, options } = self;
+        let Self { shared, path, spec, interrupt } = self;
+        if interrupt.is_some() && spec.policy != Policy::Stream {
+            return Err(SessionError::from(SpecError::NotStreamed { option: "interrupt_by" }).into());
+        }
         let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
-        let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
-        let mut trace = Trace { session: None, handle, shared, path };
-        // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
-        // it.
-        let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        trace.session = Some(Session::start_modules(device, modules, &options, output)?);
-        Ok(trace)
+        let mut recorder = shared.with(|device| Recorder::start_modules(device, modules, &spec, output))?;
+        if let Some((asked, tell)) = interrupt {
+            recorder.interrupt_by(asked, tell);
+        }
+        Ok(Trace { recorder, shared, path })
     }
 }
 
 /// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
 /// written, but errors are lost.
 pub struct Trace {
-    /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<TraceOutput>>>,
-    /// What the session borrows.
-    handle: NonNull<Handle>,
+    recorder: Recorder<BufWriter<TraceOutput>>,
     shared: Rc<Shared>,
     path: PathBuf,
 }
@@ -170,9 +110,10 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let session = self.session.as_mut().ok_or(warptrace_host::SessionError::Unusable)?;
+        let Self { recorder, shared, .. } = self;
         // SAFETY: the caller's promise.
-        Ok(unsafe { session.record(call, config.shape()) }?.kernel)
+        let time = shared.with(|device| unsafe { recorder.record(device, call, config.shape()) })?;
+        Ok(time.kernel)
     }
 
     /// Writes what the device still holds, ends the file, and answers what is in it.
@@ -180,8 +121,7 @@ impl Trace {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
-        let session = self.session.take().ok_or(warptrace_host::SessionError::Unusable)?;
-        let (output, file, report) = session.finish()?;
+        let (output, file, report) = self.shared.with(|device| self.recorder.finish(device))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
         Ok(Summary {
@@ -197,9 +137,7 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        self.session = None;
-        // SAFETY: from `Box::leak`; what borrowed it is gone.
-        drop(unsafe { Box::from_raw(self.handle.as_ptr()) });
+        self.shared.with(|device| self.recorder.close(device));
     }
 }
 
@@ -240,7 +178,7 @@ impl fmt::Display for Summary {
             write!(
                 f,
                 ". {lost} events found no room in device memory: allow more (`TraceBuilder::memory`), or have \
-                 warps wait for it (`TraceBuilder::streamed`)"
+                 warps wait for it (`TraceBuilder::policy`)"
             )?;
         }
         Ok(())

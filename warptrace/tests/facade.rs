@@ -1,8 +1,6 @@
 //! The host's side on the simulator: results, traces, and what is refused.
 
-use std::time::Duration;
-
-use warptrace::{Codec, Device, Error, LaunchConfig};
+use warptrace::{Codec, Device, Error, LaunchConfig, Policy};
 use warptrace_decoder::TraceFile;
 
 #[warptrace::kernels]
@@ -54,6 +52,107 @@ mod digits {
     }
 }
 
+/// Two kernels of one name, in one trace.
+#[warptrace::kernels(first_id = 201)]
+mod up {
+    use warptrace::device::{DisjointSlice, thread};
+
+    #[kernel]
+    pub fn step(values: DisjointSlice<u32>) {
+        let Some((_, value)) = values.own(thread::index()) else { return };
+        *value += 1;
+    }
+}
+
+#[warptrace::kernels(first_id = 301)]
+mod down {
+    use warptrace::device::{DisjointSlice, thread};
+
+    #[kernel]
+    pub fn step(memory: DisjointSlice<u32>, by: u32) {
+        let Some((_, value)) = memory.own(thread::index()) else { return };
+        *value -= by;
+    }
+}
+
+#[test]
+fn a_kernel_is_that_of_its_module() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("steps.wtrc");
+    let device = Device::simulator();
+    let values = device.upload(&[10u32; 32])?;
+    let config = LaunchConfig::for_elements_in_blocks(32, 32);
+    let mut trace = device.trace(&path).memory(64 << 20).start_modules(&[&up::MODULE, &down::MODULE])?;
+    trace.launch(&up::step(&values), &config)?;
+    trace.launch(&down::step(&values, 5), &config)?;
+    trace.launch(&up::step(&values), &config)?;
+    trace.finish()?;
+    assert_eq!(values.download()?, [7; 32]);
+
+    let file = TraceFile::open(&path)?;
+    assert!(file.verify().is_ok(), "{}", file.verify());
+    let kernels: Vec<u32> = file.launches().map(|launch| launch.kernel()).collect();
+    assert_eq!(kernels, [0, 1, 0], "each launch names the kernel of its module");
+
+    // Its locations are no part of this trace.
+    let mut trace = device.trace(&path).memory(64 << 20).start(&up::MODULE)?;
+    let error = trace.launch(&down::step(&values, 5), &config).expect_err("a kernel of another module");
+    assert!(
+        error.to_string().contains("kernel `facade::down::step` is not one of the session's (step)"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[warptrace::kernels]
+mod swaps {
+    use std::cell::Cell;
+
+    use warptrace::device::{DisjointSlice, ThreadIndex, simt, thread};
+
+    thread_local! {
+        static LEFT: Cell<Option<ThreadIndex>> = const { Cell::new(None) };
+    }
+
+    /// Each lane after the first takes the number of the one before, which the host's thread has kept.
+    #[kernel]
+    pub fn swap(out: DisjointSlice<u32>) {
+        let number = LEFT.replace(Some(thread::index())).unwrap_or(thread::index());
+        if let Some((_, own)) = out.own(number) {
+            *own = 1 + simt::lane();
+        }
+    }
+}
+
+#[test]
+fn a_lane_does_not_get_the_element_of_another() -> Result<(), Error> {
+    let device = Device::simulator();
+    let out = device.zeros::<u32>(32)?;
+    let error = device
+        .launch(&swaps::swap(&out), &LaunchConfig::for_elements_in_blocks(32, 32))
+        .expect_err("an element has one owner");
+    assert!(error.to_string().contains("0 is the number of another thread"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_trace_that_does_not_start_leaves_the_earlier_one() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("kept.wtrc");
+    let device = Device::simulator();
+    let trace = || device.trace(&path).memory(64 << 20);
+    trace().start(&sums::MODULE)?.finish()?;
+    let before = std::fs::read(&path)?;
+    assert!(trace().memory(1 << 10).start(&sums::MODULE).is_err(), "too little memory");
+    assert!(trace().start_modules(&[&sums::MODULE, &other::MODULE]).is_err(), "shared ids");
+    assert_eq!(std::fs::read(&path)?, before, "byte for byte");
+    // One that starts replaces it, however short it is.
+    trace().start(&other::MODULE)?.finish()?;
+    let after = TraceFile::open(&path)?;
+    assert!(after.verify().is_ok() && path.metadata()?.len() < before.len() as u64, "{}", after.verify());
+    Ok(())
+}
+
 #[test]
 fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -86,7 +185,9 @@ fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
     let error =
         device.trace(&path).start_modules(&[&sums::MODULE, &other::MODULE]).expect_err("ids are shared");
     assert!(
-        error.to_string().starts_with("location 1 is in module `sums` and in module `other`: "),
+        error
+            .to_string()
+            .starts_with("location 1 is in module `facade::sums` and in module `facade::other`: "),
         "{error}"
     );
     // Counters overlap as results do.
@@ -119,8 +220,8 @@ fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::
     for (number, codec) in [Codec::Predict, Codec::Ecl, Codec::Raw].into_iter().enumerate() {
         let path = folder.path().join(format!("{number}.wtrc"));
         let builder = device.trace(&path).codec(codec).memory(64 << 20).property("rows", "1000");
-        let mut trace = if number == 2 { builder.streamed(Duration::from_secs(10)) } else { builder }
-            .start(&sums::MODULE)?;
+        let mut trace =
+            if number == 2 { builder.policy(Policy::Stream) } else { builder }.start(&sums::MODULE)?;
         // Buffers come and go while a trace is open.
         let results = device.zeros::<u32>(1000)?;
         trace.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
@@ -165,7 +266,7 @@ fn several_traces_are_open_at_once() -> Result<(), Box<dyn std::error::Error>> {
         for number in 0..3 {
             let builder = device.trace(path(number)).memory(16 << 20);
             let streams = number == usize::try_from(thread)?;
-            let builder = if streams { builder.streamed(Duration::from_secs(10)) } else { builder };
+            let builder = if streams { builder.policy(Policy::Stream) } else { builder };
             traces.push(builder.start(&sums::MODULE)?);
         }
         for _ in 0..2 {
@@ -240,7 +341,7 @@ fn a_trace_that_cannot_be_says_why() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = device.trace(folder.path().join("a.wtrc")).memory(64 << 20).start(&sums::MODULE)?;
     let error = trace.launch(&other::nothing(), &LaunchConfig::for_elements(1)).expect_err("another module");
     assert!(
-        error.to_string().contains("kernel `nothing` is not one of the session's (rows, odd)"),
+        error.to_string().contains("kernel `facade::other::nothing` is not one of the session's (rows, odd)"),
         "{error}"
     );
     Ok(())

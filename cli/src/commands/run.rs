@@ -1,5 +1,7 @@
 //! `warptrace run`: a program of somebody else's, with the shim in it.
 
+mod switches;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
 use warptrace_decoder::shown;
+
+use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC};
 
 use crate::arguments::Run;
 use crate::whole_file::keep_apart;
@@ -24,22 +27,26 @@ const SHIM: &str = "libwarptrace_shim.so";
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
-/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps
-/// machine code of earlier runs otherwise.
-const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CACHE_IN_MEMORY", "1")];
-
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         bail!(
             "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
         );
     }
-    if command.output == Path::new("-") {
+    if command.print_environment {
+        for (name, value) in switches::to_set(|name| env::var_os(name)) {
+            println!("{name}={}", value.to_string_lossy());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    command.spec.check()?;
+    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    if output == Path::new("-") {
         bail!("standard output is the program's own: name a file for the trace");
     }
     // Its words may be files that it reads.
     let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
-    keep_apart(&command.output, &words)?;
+    keep_apart(output, &words)?;
     let shim = find_shim(command.shim.as_deref())?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
@@ -102,35 +109,20 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         preload.push(":");
         preload.push(others);
     }
-    let output = std::path::absolute(&command.output).context("cannot tell where the trace is to be")?;
-    let word = |value: Option<clap::builder::PossibleValue>| {
-        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
-    };
+    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
     let mut program = Command::new(name);
     program
         .args(arguments)
         .env("LD_PRELOAD", preload)
-        .env("WARPTRACE_RUN_FILE", output)
-        .env("WARPTRACE_RUN_REPORT", report)
-        .env("WARPTRACE_RUN_POINTS", word(command.points.to_possible_value()))
-        .env("WARPTRACE_RUN_CODEC", command.codec.to_string())
-        .env("WARPTRACE_RUN_POLICY", word(command.policy.to_possible_value()))
-        .env("WARPTRACE_RUN_WAIT", command.wait.to_string())
-        .env("WARPTRACE_RUN_SYNC", if command.sync { "1" } else { "0" })
-        .env("WARPTRACE_RUN_MANUAL", if command.manual { "1" } else { "0" })
-        .env("WARPTRACE_RUN_KERNEL", command.kernel.join("\n"));
-    let memory = command.memory.map(|memory| memory.0);
-    for (name, number) in [("WARPTRACE_RUN_MEMORY", memory), ("WARPTRACE_RUN_LAUNCHES", command.launches)] {
-        match number {
-            Some(number) => program.env(name, number.to_string()),
-            None => program.env_remove(name),
-        };
+        .env(RUN_FILE, output)
+        .env(RUN_REPORT, report)
+        .env(RUN_SPEC, command.spec.to_text());
+    if let Some(ptxas) = &command.ptxas {
+        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
+        program.env("WARPTRACE_RUN_PTXAS", ptxas);
     }
-    for (name, value) in FOR_OTHERS {
-        if env::var_os(name).is_none() {
-            program.env(name, value);
-        }
-    }
+    program.envs(switches::to_set(|name| env::var_os(name)));
     Ok(program)
 }
 

@@ -22,6 +22,7 @@ mod manual;
 mod marks;
 mod mutated;
 mod new;
+mod options;
 mod pages;
 mod reference;
 mod report;

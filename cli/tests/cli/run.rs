@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use warptrace_spec::RunSpec;
+
 use crate::support::{Folder, run, text, tool};
 
 /// A library that is loaded and does nothing, in the place of the shim: what the tool does with a program does not
@@ -32,8 +34,9 @@ fn a_program_keeps_its_output_and_its_exit_code() {
     assert_eq!((code, output.as_str()), (7, "out\n"));
     assert_eq!(errors, "err\nwarptrace: nothing was traced: the program loaded no CUDA kernels\n");
     assert_eq!(shell("kill -9 $$").0, 137);
-    let (code, output, _) = shell("echo $LD_PRELOAD $WARPTRACE_RUN_POINTS $WARPTRACE_RUN_FILE");
-    let expected = format!("{} blocks {}\n", shim.canonicalize().unwrap().display(), trace.display());
+    let (code, output, _) = shell("echo $LD_PRELOAD $WARPTRACE_RUN_SPEC $WARPTRACE_RUN_FILE");
+    let spec = RunSpec::default().to_text();
+    let expected = format!("{} {spec} {}\n", shim.canonicalize().unwrap().display(), trace.display());
     assert_eq!((code, output), (0, expected));
     assert!(!trace.exists());
 }

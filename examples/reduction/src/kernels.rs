@@ -24,9 +24,11 @@ pub mod reduction {
 
         let number = simt::linear_thread();
         let partial = partial();
-        // SAFETY: blocks have `THREADS` threads, and each writes its own element.
-        unsafe { partial.set(number, own) };
-        simt::sync_threads();
+        // SAFETY: blocks have `THREADS` threads, each writes its own element, and all come to the barrier.
+        unsafe {
+            partial.set(number, own);
+            simt::sync_threads();
+        }
         let mut half = THREADS / 2;
         while half > 0 {
             // Below one warp's width, this leaves lanes idle.
@@ -35,7 +37,8 @@ pub mod reduction {
                 // left is read and written by its own threads only, and the upper half only read.
                 unsafe { partial.set(number, partial.get(number).wrapping_add(partial.get(number + half))) };
             }
-            simt::sync_threads();
+            // SAFETY: all threads go through as many rounds.
+            unsafe { simt::sync_threads() };
             half /= 2;
         }
 

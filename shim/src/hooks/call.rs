@@ -8,7 +8,7 @@ use warptrace_format::log::LaunchLogs;
 
 use super::{Handle, List};
 use crate::driver::{Answer, INVALID};
-use crate::exchange::{Kernel, LOGS_BYTES};
+use crate::exchange::Kernel;
 
 /// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
 const BUFFER: usize = 1;
@@ -66,9 +66,6 @@ pub(super) struct Launch {
     pub(super) parameters: List,
     pub(super) extra: List,
 }
-
-// SAFETY: the launch is made while the program waits for it, so that its addresses stay valid.
-unsafe impl Send for Launch {}
 
 impl Launch {
     /// Calls the driver with another function, other arguments and other shared memory.
@@ -139,7 +136,7 @@ impl Launch {
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(logs.cast::<u8>(), size_of::<LaunchLogs>())
         });
-        let mut size = kernel.logs_offset + LOGS_BYTES;
+        let mut size = kernel.logs_offset + kernel.logs_bytes;
         let mut extra: [*mut c_void; 5] = [
             std::ptr::without_provenance_mut(BUFFER),
             bytes.as_mut_ptr().cast(),

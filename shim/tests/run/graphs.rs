@@ -1,6 +1,10 @@
 //! Programs that launch graphs of kernels.
 
-use super::{both, built, data, run};
+use std::time::Duration;
+
+use warptrace_spec::{MemorySize, RUN_SPEC};
+
+use super::{both, built, data, run, spec};
 
 #[test]
 fn a_launch_into_a_graph_is_the_programs_own() {
@@ -31,11 +35,10 @@ fn a_graph_for_which_there_is_no_room_runs_as_it_is() {
     let Some(built) = built() else { return };
     let words = ["proc", &data("kernels.ptx"), "graph"];
     let plain = run(built, false, &words, &[]);
-    let variables = [
-        ("TEST_DRIVER_MILLISECONDS", "2000"),
-        ("WARPTRACE_RUN_WAIT", "0"),
-        ("WARPTRACE_RUN_MEMORY", "256KiB"),
-    ];
+    let spec = spec(|spec| {
+        (spec.wait, spec.recording.memory) = (Duration::ZERO, Some(MemorySize(256 << 10)));
+    });
+    let variables = [("TEST_DRIVER_MILLISECONDS", "2000"), (RUN_SPEC, &*spec)];
     let traced = run(built, true, &words, &variables);
     assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
     let log = traced.log();

@@ -2,7 +2,9 @@
 
 use std::process::{Command, Output};
 
-use super::{Built, Run, built, data, launches, run};
+use warptrace_spec::{RUN_FILE, RUN_SPEC};
+
+use super::{Built, Run, built, data, launches, run, spec};
 
 #[test]
 fn a_program_says_which_part_of_it_is_recorded() {
@@ -14,8 +16,9 @@ fn a_program_says_which_part_of_it_is_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let own = folder.path().join("own.wtrc");
     let own_text = own.to_str().expect("a plain name");
-    for manual in ["0", "1"] {
-        let variables = [("OWN_TRACE", own_text), ("WARPTRACE_RUN_MANUAL", manual)];
+    for manual in [false, true] {
+        let spec = spec(|spec| spec.manual = manual);
+        let variables = [("OWN_TRACE", own_text), (RUN_SPEC, &*spec)];
         let traced = run(built, true, &words, &variables);
         if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
             eprintln!("skipped: built without a device compiler");
@@ -50,7 +53,7 @@ fn python(built: &Built, traced: bool, text: &str) -> Option<Output> {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("LD_PRELOAD");
     if traced {
-        command.env("LD_PRELOAD", &built.shim).env("WARPTRACE_RUN_FILE", folder.path().join("t.wtrc"));
+        command.env("LD_PRELOAD", &built.shim).env(RUN_FILE, folder.path().join("t.wtrc"));
     }
     let Ok(output) = command.output() else {
         eprintln!("skipped: there is no `python3`");

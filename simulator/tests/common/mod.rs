@@ -6,6 +6,29 @@ use std::sync::Mutex;
 use warptrace_device::simt;
 use warptrace_sim::{Launch, LaunchReport, SimError, Simulator};
 
+/// Operations of lanes, without `unsafe`: the simulator ends a launch whose masks are wrong with an error.
+pub(crate) mod lanes {
+    macro_rules! safe {
+        ($($name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?;)*) => {$(
+            #[track_caller]
+            pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
+                // SAFETY: nothing is undefined on the simulator.
+                unsafe { warptrace_device::simt::$name($($argument),*) }
+            }
+        )*};
+    }
+
+    safe! {
+        ballot(mask: u32, predicate: bool) -> u32;
+        match_any(mask: u32, value: u32) -> u32;
+        shuffle(mask: u32, value: u32, source: u32) -> u32;
+        shuffle_up(mask: u32, value: u32, delta: u32) -> u32;
+        shuffle_xor(mask: u32, value: u32, lanes: u32) -> u32;
+        sync_threads();
+        sync_warp(mask: u32);
+    }
+}
+
 /// Events of a launch, written by the leader of each group as the tracer does: (warp, label, mask).
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Vec<(u32, u32, u32)>>);

@@ -79,26 +79,41 @@ pub(crate) fn is_leader(mask: u32) -> bool {
 
 /// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their
 /// own.
+///
+/// # Safety
+/// As of [`shuffle`].
 #[inline(always)]
 #[track_caller]
-pub fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {
+pub unsafe fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {
     let lane = lane();
-    shuffle(mask, value, if lane >= delta { lane - delta } else { lane })
+    // SAFETY: the caller's promise.
+    unsafe { shuffle(mask, value, if lane >= delta { lane - delta } else { lane }) }
 }
 
 /// As [`shuffle_up`], by all lanes of the warp. On the GPU it is the instruction of its own.
+///
+/// # Safety
+/// All lanes of the warp come to this call, and none has left the kernel.
 #[inline(always)]
 #[track_caller]
-pub fn shuffle_up_all(value: u32, delta: u32) -> u32 {
+pub unsafe fn shuffle_up_all(value: u32, delta: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return nvptx::shuffle_up_all(value, delta);
+    // SAFETY: the caller's promise.
+    return unsafe { nvptx::shuffle_up_all(value, delta) };
     #[cfg(not(target_arch = "nvptx64"))]
-    shuffle_up(u32::MAX, value, delta)
+    // SAFETY: the caller's promise.
+    unsafe {
+        shuffle_up(u32::MAX, value, delta)
+    }
 }
 
 /// Value of the lane whose index differs by the bits of `lanes`, as `__shfl_xor_sync`.
+///
+/// # Safety
+/// As of [`shuffle`].
 #[inline(always)]
 #[track_caller]
-pub fn shuffle_xor(mask: u32, value: u32, lanes: u32) -> u32 {
-    shuffle(mask, value, lane() ^ lanes)
+pub unsafe fn shuffle_xor(mask: u32, value: u32, lanes: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { shuffle(mask, value, lane() ^ lanes) }
 }

@@ -56,44 +56,67 @@ pub fn active_mask() -> u32 {
 }
 
 /// `__syncwarp(mask)`: waits for the lanes of `mask` and orders their memory accesses.
+///
+/// # Safety
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
+/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline(always)]
-pub fn sync_warp(mask: u32) {
-    // SAFETY: the caller names a mask of lanes that all come here; a wrong one hangs but breaks no memory.
+pub unsafe fn sync_warp(mask: u32) {
+    // SAFETY: the caller's promise.
     unsafe { llvm_bar_warp_sync(mask) }
 }
 
 /// `__syncthreads()`: waits for all threads of the block.
+///
+/// # Safety
+/// Every thread of the block that has not left the kernel comes to this call. (Else the behaviour is undefined on the
+/// GPU; the simulator ends the launch with an error.)
 #[inline(always)]
-pub fn sync_threads() {
-    // SAFETY: a barrier touches no memory.
+pub unsafe fn sync_threads() {
+    // SAFETY: the caller's promise.
     unsafe { nvptx::_syncthreads() }
 }
 
 /// `__ballot_sync(mask, predicate)`: the lanes of `mask` whose predicate holds.
+///
+/// # Safety
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
+/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline(always)]
-pub fn ballot(mask: u32, predicate: bool) -> u32 {
-    // SAFETY: exchanges registers between the lanes of `mask`.
+pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
+    // SAFETY: the caller's promise.
     unsafe { llvm_vote_ballot_sync(mask, predicate) }
 }
 
 /// `__shfl_sync(mask, value, source)`: the value of lane `source` mod 32, which must be in `mask`.
+///
+/// # Safety
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
+/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline(always)]
-pub fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
-    // SAFETY: exchanges registers between the lanes of `mask`; 31 keeps the whole warp as one segment.
+pub unsafe fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
+    // SAFETY: the caller's promise; 31 keeps the whole warp as one segment.
     unsafe { llvm_shfl_sync_idx(mask, value, source, 31) }
 }
 
 /// `__shfl_up_sync(0xffffffff, value, delta)`.
+///
+/// # Safety
+/// All lanes of the warp come to this call, and none has left the kernel.
 #[inline(always)]
-pub(crate) fn shuffle_up_all(value: u32, delta: u32) -> u32 {
-    // SAFETY: exchanges registers between the lanes of the warp; 0 keeps it as one segment.
+pub(crate) unsafe fn shuffle_up_all(value: u32, delta: u32) -> u32 {
+    // SAFETY: the caller's promise; 0 keeps it as one segment.
     unsafe { llvm_shfl_sync_up(u32::MAX, value, delta, 0) }
 }
 
 /// `__match_any_sync(mask, value)`: the lanes of `mask` that brought the same value.
+///
+/// # Safety
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
+/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline(always)]
-pub fn match_any(mask: u32, value: u32) -> u32 {
-    // SAFETY: exchanges registers between the lanes of `mask`.
+pub unsafe fn match_any(mask: u32, value: u32) -> u32 {
+    // SAFETY: the caller's promise.
     unsafe { llvm_match_any_sync(mask, value) }
 }
 

@@ -9,7 +9,7 @@ use crate::chunks::{self, Waiting};
 use crate::codec::Codec;
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_count, predict_runs, room};
-use crate::warp::{ALL, by_first, sum_of_events_up_to, sum_up_to};
+use crate::warp::{self, by_first, sum_of_events_up_to, sum_up_to};
 
 /// Stretches that follow each other, one for each lane.
 struct Stretches {
@@ -78,7 +78,7 @@ pub(super) fn cut(
         done = stretches.end;
         sequence += claimed;
         if claimed < stretches.count {
-            done = simt::shuffle(ALL, stretches.first, claimed);
+            done = warp::shuffle(stretches.first, claimed);
             break;
         }
     }
@@ -96,7 +96,7 @@ fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
         let is_there = done + lane < merged.kept;
         let count = if is_there { merged_count(run.get128(0)) } else { 0 };
         let up_to = sum_of_events_up_to(count);
-        let whole = simt::ballot(ALL, is_there && up_to <= remaining).count_ones();
+        let whole = warp::ballot(is_there && up_to <= remaining).count_ones();
         let part = remaining.wrapping_sub(up_to - count);
         if lane == whole && is_there && part != 0 {
             let rest = count - part;
@@ -107,10 +107,10 @@ fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
             break;
         }
         let [low, high] =
-            [up_to as u32, (up_to >> 32) as u32].map(|half| simt::shuffle(ALL, half, WARP_LANES - 1));
+            [up_to as u32, (up_to >> 32) as u32].map(|half| warp::shuffle(half, WARP_LANES - 1));
         remaining -= u64::from(low) | u64::from(high) << 32;
     }
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     done
 }
 
@@ -154,12 +154,12 @@ fn fitting(pool: &PoolDescriptor, codec: Codec, index: u32, remaining: u32) -> u
             count = merged_count(at_entry(pool.logs, index + own).get128(0));
         }
         let up_to = sum_up_to(max_bytes(codec, count, room));
-        let fit = simt::ballot(ALL, own < remaining && up_to <= room - bytes).count_ones();
+        let fit = warp::ballot(own < remaining && up_to <= room - bytes).count_ones();
         runs += fit;
         if fit < WARP_LANES {
             break;
         }
-        bytes += simt::shuffle(ALL, up_to, WARP_LANES - 1);
+        bytes += warp::shuffle(up_to, WARP_LANES - 1);
     }
     runs
 }

@@ -12,7 +12,7 @@ use warptrace_format::pool::PoolDescriptor;
 
 use crate::lane_log::{Cursor, DeviceLogs, LogMemory, StreamLogs, follow};
 use crate::memory::SharedMemory;
-use crate::warp::{ALL, maximum};
+use crate::warp::{self, ALL, maximum};
 
 /// Entries of a piece, at most.
 const MAX_PIECE: u32 = MAX_SEGMENT_ENTRIES;
@@ -57,7 +57,7 @@ impl Logs {
         loop {
             let most = length.min(MAX_PIECE);
             let here = remaining.min(most);
-            let owners = simt::ballot(ALL, here != 0);
+            let owners = warp::ballot(here != 0);
             if owners == 0 {
                 return position;
             }
@@ -79,7 +79,7 @@ impl Logs {
                 }
                 length = self.stream.segment_entries - 1;
             }
-            simt::sync_warp(ALL);
+            warp::sync_warp();
             let row = Row { slots, length: maximum(here), pieces: owners.count_ones() };
             let mut first = 0;
             let mut ahead = row.read(self.memory, AHEAD - simt::WARP_LANES);
@@ -95,7 +95,7 @@ impl Logs {
                 position = slots.get32(SLOT_BYTES * rank + POSITION);
             }
             // The next row takes the slots.
-            simt::sync_warp(ALL);
+            warp::sync_warp();
         }
     }
 }
@@ -147,7 +147,7 @@ impl Row {
         let Number { rank, is_there, index } = self.find(first + lane);
         let entry = Entry::from_words(words);
         let is_run = is_there & entry.is_run();
-        let runs = simt::ballot(ALL, is_run);
+        let runs = warp::ballot(is_run);
         // The lanes that look at the same piece.
         let begin = (rank * self.length).saturating_sub(first);
         let end = (rank * self.length + self.length - first).min(simt::WARP_LANES);
@@ -157,10 +157,10 @@ impl Row {
         if is_run {
             take(position + (same & ((1 << lane) - 1)).count_ones(), index, entry);
         }
-        simt::sync_warp(ALL);
+        warp::sync_warp();
         if lane == begin {
             slots.set32(at, position + same.count_ones());
         }
-        simt::sync_warp(ALL);
+        warp::sync_warp();
     }
 }

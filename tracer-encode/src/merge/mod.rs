@@ -42,7 +42,7 @@ use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
 use crate::merged::{max_bytes, merged_words, room};
-use crate::warp::{ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
+use crate::warp::{self, ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
 
 /// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
 #[inline(always)]
@@ -55,15 +55,15 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
         let log = take_stream(launches.table, launches.count, stream, streams);
         read_logs(log);
         sort_by_warp();
-        simt::sync_threads();
+        warp::sync_threads();
         let lane = simt::lane();
-        let mut long = simt::ballot(ALL, lane < warps && WarpShared::of(lane).next_is(Step::SortByBlock));
+        let mut long = warp::ballot(lane < warps && WarpShared::of(lane).next_is(Step::SortByBlock));
         while long != 0 {
             sort_by_block(long.trailing_zeros());
             long &= long - 1;
         }
         // Nobody looks at another warp's shared memory from here on.
-        simt::sync_threads();
+        warp::sync_threads();
         finish();
         first = first.saturating_add(simt::grid_size()[0] * warps);
     }
@@ -107,7 +107,7 @@ impl Share {
             sums: Sums {
                 attempted: sum_of_events(self.sums.attempted),
                 lost: sum_of_events(self.sums.lost),
-                fits: simt::ballot(ALL, self.sums.fits) == ALL,
+                fits: warp::ballot(self.sums.fits) == ALL,
             },
         }
     }
@@ -119,7 +119,7 @@ impl Share {
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     let (work, lane) = (WarpShared::of(simt::warp_in_block()), simt::lane());
     // What others have read there.
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     let is_there = number < streams;
     let launches = Launches { table, count };
     let number = number.min(streams - 1);
@@ -144,7 +144,7 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     if is_there {
         first = count_entries(&shared::pool(), work, logs, account);
     }
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     first
 }
 
@@ -165,7 +165,7 @@ fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, acco
     let lost_from = earliest(log.lost_from);
     let entries = log.start.remaining;
     let up_to = sum_up_to(entries);
-    let keys = simt::shuffle(ALL, up_to, WARP_LANES - 1);
+    let keys = warp::shuffle(up_to, WARP_LANES - 1);
     if keys == 0 {
         if lane == 0 {
             chunks::set_finished(account, true);
@@ -179,7 +179,7 @@ fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, acco
         }
         return Cursor::default();
     }
-    let having = simt::ballot(ALL, entries != 0);
+    let having = warp::ballot(entries != 0);
     let lists = having.count_ones();
     let mut cursor = log.start;
     let first_time = cursor.seek(memory, logs).map(|entry| entry.time);
@@ -268,7 +268,7 @@ fn read_logs(first: Cursor) {
             Step::SortByBlock
         });
     }
-    simt::sync_warp(ALL);
+    warp::sync_warp();
 }
 
 /// Sorts the warp's stream, if that is its own task.
@@ -336,7 +336,7 @@ fn merge_serially(
 ) -> Share {
     let mut share = Share::NOTHING;
     // What others have read there.
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     if simt::lane() == 0 {
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
         let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
@@ -353,6 +353,6 @@ fn merge_serially(
             share.count(entry, kept, codec, room);
         }
     }
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     share.of_all()
 }

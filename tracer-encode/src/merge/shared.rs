@@ -29,6 +29,7 @@ use super::sort::KEY_BYTES;
 use crate::codec::Codec;
 use crate::lane_log::{Layout, StreamLogs};
 use crate::memory::SharedMemory;
+use crate::warp;
 
 /// Warps of a block that merges, at most.
 pub(crate) const MAX_WARPS: u32 = 4;
@@ -129,7 +130,7 @@ pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
         memory.set128(16, [e, f, pool.chunk_count, pool.chunk_bytes]);
         memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, 0]);
     }
-    warptrace_device::simt::sync_threads();
+    warp::sync_threads();
 }
 
 /// The pool that [`share`] was given.

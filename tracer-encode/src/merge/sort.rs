@@ -19,7 +19,7 @@ use warptrace_format::pool::PoolDescriptor;
 use super::shared::{MAX_SHARED_KEYS, MergedRuns, WarpShared};
 use crate::memory::{GlobalMemory, SharedMemory, at_entry};
 use crate::merged::merged_words;
-use crate::warp::{ALL, NEVER};
+use crate::warp::{self, NEVER};
 
 /// Bytes of a key.
 pub(super) const KEY_BYTES: u32 = 8;
@@ -43,9 +43,9 @@ impl<const BLOCK: bool> Team<BLOCK> {
     #[inline(always)]
     fn meet(self) {
         if BLOCK {
-            simt::sync_threads();
+            warp::sync_threads();
         } else {
-            simt::sync_warp(ALL);
+            warp::sync_warp();
         }
     }
 }

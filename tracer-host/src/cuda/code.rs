@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 
 use cudarc::driver::{result, sys};
+use warptrace_device::KernelCall;
 use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
 
 use super::driver::{self, Called};
@@ -79,21 +80,27 @@ impl Traced {
 
 /// The kernels that a binary carries, as far as they are loaded.
 pub(super) struct Code {
-    /// Texts of PTX; each kernel is an entry of one of them.
+    /// Texts of PTX. Several may have a kernel of one name: a kernel is its text and its name.
     texts: Vec<&'static str>,
+    /// Whether the first text is the one that the device was opened with.
+    has_own: bool,
     /// 90 for `sm_90`.
     architecture: u32,
     marks: bool,
     modules: Vec<sys::CUmodule>,
-    untraced: HashMap<String, sys::CUfunction>,
-    traced: HashMap<(String, Way), Traced>,
+    untraced: HashMap<Kernel, sys::CUfunction>,
+    traced: HashMap<(Kernel, Way), Traced>,
 }
+
+/// A kernel: the number of its text, and its name.
+type Kernel = (usize, String);
 
 impl Code {
     pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
         let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
+            has_own: !ptx.is_empty(),
             architecture,
             marks,
             modules: Vec::new(),
@@ -102,45 +109,57 @@ impl Code {
         }
     }
 
-    /// Adds a text, if it is a new one with something in it.
-    pub(super) fn add(&mut self, ptx: &'static str) {
-        let is_there = |text: &&str| std::ptr::eq(*text, ptx) || *text == ptx;
-        if !ptx.is_empty() && !self.texts.iter().any(is_there) {
-            self.texts.push(ptx);
+    /// Adds a text, if it is a new one with something in it. Returns its number, if there is something in it.
+    pub(super) fn add(&mut self, ptx: &'static str) -> Option<usize> {
+        let is_same = |text: &&str| std::ptr::eq(*text, ptx) || *text == ptx;
+        // The same text at two addresses is found at its first.
+        match self.texts.iter().position(is_same) {
+            _ if ptx.is_empty() => None,
+            None => {
+                self.texts.push(ptx);
+                Some(self.texts.len() - 1)
+            }
+            found => found,
         }
     }
 
-    /// Loads those of `kernels` that are not there yet: from each text one module, with an untraced entry of
-    /// each of its kernels and, where they are to be recorded, a traced one.
+    /// Returns the number of the text with a call's kernel: its module's, or the one that the device was opened
+    /// with.
+    fn text_of(&mut self, call: &KernelCall) -> Result<usize, DeviceError> {
+        let own = call.module().and_then(|module| self.add(module.ptx));
+        own.or(self.has_own.then_some(0)).ok_or(DeviceError::NoDeviceCode)
+    }
+
+    /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module, with an
+    /// untraced entry of each of its kernels and, where they are to be recorded, a traced one.
     pub(super) fn load(&mut self, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
         if self.texts.is_empty() {
             return Err(DeviceError::NoDeviceCode);
         }
-        // The text that was added last has a kernel, where several do; the first says that none does.
-        let text_of = |kernel: &&str| {
-            let has = |text: &&str| has_entry(text, kernel);
-            self.texts.iter().rposition(has).unwrap_or(0)
-        };
-        let texts: Vec<usize> = kernels.iter().map(text_of).collect();
-        for (number, ptx) in self.texts.clone().into_iter().enumerate() {
-            let own = kernels.iter().zip(&texts).filter(|(_, text)| **text == number);
-            let own: Vec<&str> = own.map(|(kernel, _)| *kernel).collect();
-            self.load_from(ptx, &own, way)?;
+        // The first text says of a kernel that it has none, where none has.
+        let is_missing = |kernel: &str| !self.texts.iter().any(|text| has_entry(text, kernel));
+        let missing: Vec<&str> = kernels.iter().copied().filter(|kernel| is_missing(kernel)).collect();
+        for (text, ptx) in self.texts.clone().into_iter().enumerate() {
+            let has = |kernel: &&str| has_entry(ptx, kernel) || text == 0 && missing.contains(kernel);
+            let own: Vec<&str> = kernels.iter().copied().filter(has).collect();
+            self.load_from(text, &own, way)?;
         }
         Ok(())
     }
 
-    fn load_from(&mut self, ptx: &str, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+    fn load_from(&mut self, text: usize, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+        let ptx = self.texts[text];
+        let key = |kernel: &str| (text, kernel.to_owned());
         let is_there = |kernel: &&str| match way {
-            None => self.untraced.contains_key(*kernel),
-            Some(way) => self.traced.contains_key(&((*kernel).to_owned(), way)),
+            None => self.untraced.contains_key(&key(kernel)),
+            Some(way) => self.traced.contains_key(&(key(kernel), way)),
         };
         let kernels: Vec<&str> = kernels.iter().copied().filter(|kernel| !is_there(kernel)).collect();
         if kernels.is_empty() {
             return Ok(());
         }
         let limits = match way {
-            Some(_) => self.register_limits(&kernels)?,
+            Some(_) => self.register_limits(text, &kernels)?,
             None => Vec::new(),
         };
         let options = Options {
@@ -156,14 +175,14 @@ impl Code {
             chooses: way.is_some_and(|way| way.chooses.warps),
             after: way.and_then(|way| way.chooses.after),
         };
-        let Spliced { text, kernels: traced } = splice(ptx, &options)
+        let Spliced { text: spliced, kernels: traced } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
-        let module = driver::load_ptx(&kernels.join(", "), &text)?;
+        let module = driver::load_ptx(&kernels.join(", "), &spliced)?;
         self.modules.push(module);
         for kernel in kernels {
             // From now on the untraced kernel is that of the module with the traced one: they share its
             // variables.
-            self.untraced.insert(kernel.to_owned(), function(module, kernel)?);
+            self.untraced.insert(key(kernel), function(module, kernel)?);
         }
         if let Some(way) = way {
             for kernel in traced {
@@ -171,20 +190,25 @@ impl Code {
                     function: function(module, &kernel.traced_name)?,
                     shared_bytes: kernel.shared_bytes,
                 };
-                self.traced.insert((kernel.name, way), loaded);
+                self.traced.insert(((text, kernel.name), way), loaded);
             }
         }
         Ok(())
     }
 
     /// Asks how many registers the untraced kernels take, and answers how many the traced ones may have.
-    fn register_limits<'k>(&mut self, kernels: &[&'k str]) -> Result<Vec<(&'k str, u32)>, DeviceError> {
+    fn register_limits<'k>(
+        &mut self,
+        text: usize,
+        kernels: &[&'k str],
+    ) -> Result<Vec<(&'k str, u32)>, DeviceError> {
         use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
-        self.load(kernels, None)?;
+        self.load_from(text, kernels, None)?;
         let limit = |kernel: &&'k str| {
             // SAFETY: the function is loaded.
             let taken = unsafe {
-                result::function::get_function_attribute(self.untraced[*kernel], CU_FUNC_ATTRIBUTE_NUM_REGS)
+                let function = self.untraced[&(text, (*kernel).to_owned())];
+                result::function::get_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS)
             };
             let taken = taken.called_for("cuFuncGetAttribute(NUM_REGS)", kernel)?;
             Ok((*kernel, traced_registers(u32::try_from(taken).unwrap_or(0))))
@@ -193,15 +217,17 @@ impl Code {
     }
 
     /// The untraced kernel, loaded when it is first asked for.
-    pub(super) fn untraced(&mut self, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
-        self.load(&[kernel], None)?;
-        Ok(self.untraced[kernel])
+    pub(super) fn untraced(&mut self, call: &KernelCall) -> Result<sys::CUfunction, DeviceError> {
+        let text = self.text_of(call)?;
+        self.load_from(text, &[call.name()], None)?;
+        Ok(self.untraced[&(text, call.name().to_owned())])
     }
 
     /// The traced kernel, loaded when it is first asked for.
-    pub(super) fn traced(&mut self, kernel: &str, way: Way) -> Result<Traced, DeviceError> {
-        self.load(&[kernel], Some(way))?;
-        Ok(self.traced[&(kernel.to_owned(), way)])
+    pub(super) fn traced(&mut self, call: &KernelCall, way: Way) -> Result<Traced, DeviceError> {
+        let text = self.text_of(call)?;
+        self.load_from(text, &[call.name()], Some(way))?;
+        Ok(self.traced[&((text, call.name().to_owned()), way)])
     }
 
     /// Unloads everything.
@@ -236,6 +262,8 @@ pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfun
 
 #[cfg(test)]
 mod tests {
+    use warptrace_device::KernelModule;
+
     use super::*;
 
     #[test]
@@ -252,9 +280,29 @@ mod tests {
     fn a_text_is_added_once_and_an_empty_one_never() {
         let mut code = Code::new("", 90);
         assert!(matches!(code.load(&["k"], None), Err(DeviceError::NoDeviceCode)));
-        for text in ["a", "", "b", "a"] {
-            code.add(text);
-        }
+        assert_eq!(["a", "", "b", "a"].map(|text| code.add(text)), [Some(0), None, Some(1), Some(0)]);
         assert_eq!(code.texts, ["a", "b"]);
+    }
+
+    const fn module(ptx: &'static str) -> KernelModule {
+        KernelModule { name: "m", file: "m.rs", kernels: &["step"], locations: &[], source: "", ptx }
+    }
+
+    #[test]
+    fn a_kernel_is_the_one_of_its_module() {
+        static MODULES: [KernelModule; 3] =
+            [module(".entry step(){ trap; }"), module(".entry step(){ ret; }"), module("")];
+        let call = || KernelCall::new("step", Vec::new(), || {});
+        let [first, second, without] = MODULES.each_ref().map(|module| call().of_module(module));
+        let mut code = Code::new("", 90);
+        assert_eq!(MODULES.each_ref().map(|module| code.add(module.ptx)), [Some(0), Some(1), None]);
+        assert_eq!(code.text_of(&first).unwrap(), 0, "whichever was added last");
+        assert_eq!(code.text_of(&second).unwrap(), 1);
+        // A module without code does not take another's.
+        for call in [without, call()] {
+            assert!(matches!(code.text_of(&call), Err(DeviceError::NoDeviceCode)));
+        }
+        let mut opened = Code::new(".entry step(){}", 90);
+        assert_eq!((opened.text_of(&second).unwrap(), opened.text_of(&call()).unwrap()), (1, 0));
     }
 }

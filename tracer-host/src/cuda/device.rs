@@ -1,7 +1,6 @@
 //! What a session asks of a GPU.
 
 use std::ffi::c_void;
-use std::time::Duration;
 
 use cudarc::driver::result;
 use warptrace_device::KernelCall;
@@ -21,8 +20,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Begun, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, Placement, Recording, Serve, Streaming, Tracing,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -84,7 +83,7 @@ impl Device for CudaDevice {
     }
 
     fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        self.code.add(ptx);
+        let _ = self.code.add(ptx);
         Ok(())
     }
 
@@ -169,7 +168,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         self.prepare_drains(recording)?;
-        if self.is_foreign() {
+        if self.is_foreign {
             foreign_choosing(chooses)?;
             // Later, kernels of the program may be running that wait for it.
             return encoding::warm_up(self, recording);
@@ -186,7 +185,7 @@ impl Device for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.enter()?;
         self.prepare_drains(recording)?;
-        if self.is_foreign() {
+        if self.is_foreign {
             foreign_choosing(chooses)?;
             // Later, kernels of the program may be running that wait for it.
             return encoding::warm_up(self, recording);
@@ -217,14 +216,14 @@ impl Device for CudaDevice {
         let mut arguments = pointers(call);
         let mut dynamic_shared = u64::from(shape.dynamic_shared);
         let (function, claims) = match tracing {
-            None => (self.code.untraced(kernel)?, None),
+            None => (self.code.untraced(call)?, None),
             Some(tracing) => {
                 let &Tracing { recording, placement, chooses, .. } = tracing;
                 let way = match tracing.logs.ring {
                     0 => Way::of(recording, placement, chooses),
                     _ => Way::ring(recording, placement, chooses),
                 };
-                let traced = self.code.traced(kernel, way)?;
+                let traced = self.code.traced(call, way)?;
                 arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
                 dynamic_shared = traced.dynamic_shared(shape);
                 (traced.function, Some(tracing.logs.claims))
@@ -235,21 +234,6 @@ impl Device for CudaDevice {
         // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
         // promises the memory behind them.
         unsafe { self.run(launched, None) }
-    }
-
-    unsafe fn begin(&mut self, launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
-        self.enter()?;
-        if !self.is_foreign() {
-            let problem = "a GPU whose kernels this program launches itself waits for each".to_owned();
-            return Err(DeviceError::Unsupported { problem });
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_foreign(launches) }
-    }
-
-    fn ended(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
-        self.enter()?;
-        self.ended_foreign(begun)
     }
 
     fn prepare_streamed(
@@ -280,7 +264,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
         let way = Way::streamed(recording, placement, chooses, open_runs);
-        let traced = self.code.traced(call.name(), way)?;
+        let traced = self.code.traced(call, way)?;
         let (function, needed) = (traced.function, traced.dynamic_shared(shape));
         let shared = room::leave_room(self, function, call.name(), shape, needed)?;
         let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
@@ -325,7 +309,7 @@ impl Device for CudaDevice {
         self.beside()?;
         let kernel = call.name();
         let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let traced = self.code.traced(kernel, Way::streamed(recording, placement, chooses, open_runs))?;
+        let traced = self.code.traced(call, Way::streamed(recording, placement, chooses, open_runs))?;
         let mut arguments = pointers(call);
         arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
         let launched = Launched {

@@ -22,11 +22,10 @@ const LEAST_PIECE_BYTES: usize = 512 << 10;
 /// Bytes that one task copies out of a buffer.
 const COPIED_AT_ONCE: usize = 256 << 10;
 
-/// Two pinned buffers and a stream.
+/// Two pinned buffers.
 pub(super) struct Staging {
     buffers: [*mut c_void; 2],
     done: [sys::CUevent; 2],
-    stream: sys::CUstream,
 }
 
 /// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked, behind what was
@@ -46,7 +45,7 @@ pub(super) fn read(
     }
     let length = bytes.len();
     let mut rest = bytes;
-    made(staging)?.pieces(from, length, |piece| {
+    made(staging)?.pieces(stream, from, length, |piece| {
         let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
         target.copy_from_slice(piece);
         rest = after;
@@ -68,7 +67,7 @@ pub(super) fn append(
     }
     to.reserve(bytes);
     let mut rest = &mut to.spare_capacity_mut()[..bytes];
-    made(staging)?.pieces(from, bytes, |piece| {
+    made(staging)?.pieces(stream, from, bytes, |piece| {
         let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
         copy(piece, target);
         rest = after;
@@ -102,22 +101,27 @@ impl Staging {
         let buffer = || unsafe { result::malloc_host(BUFFER_BYTES, 0) }.called("cuMemHostAlloc");
         let event =
             || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).called("cuEventCreate");
-        let stream =
-            result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
-        Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?], stream })
+        Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?] })
     }
 
-    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other.
-    fn pieces(&mut self, from: u64, bytes: usize, mut take: impl FnMut(&[u8])) -> Result<(), DeviceError> {
+    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other, as they are behind what was given
+    /// to `stream`.
+    fn pieces(
+        &mut self,
+        stream: sys::CUstream,
+        from: u64,
+        bytes: usize,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), DeviceError> {
         let most = bytes.div_ceil(LEAST_PIECES).clamp(LEAST_PIECE_BYTES, BUFFER_BYTES);
         let pieces = bytes.div_ceil(most);
         let length = |piece: usize| most.min(bytes - piece * most);
         if pieces > 0 {
-            self.start(from, 0, length(0))?;
+            self.start(stream, from, 0, length(0))?;
         }
         for piece in 0..pieces {
             if piece + 1 < pieces {
-                self.start(from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
+                self.start(stream, from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
             // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this
@@ -131,29 +135,37 @@ impl Staging {
         Ok(())
     }
 
-    fn start(&mut self, from: u64, piece: usize, length: usize) -> Result<(), DeviceError> {
+    fn start(
+        &mut self,
+        stream: sys::CUstream,
+        from: u64,
+        piece: usize,
+        length: usize,
+    ) -> Result<(), DeviceError> {
         let half = piece % 2;
         // SAFETY: the buffer is pinned, at least `length` long, and not read until the event has come.
         unsafe {
             let target = std::slice::from_raw_parts_mut(self.buffers[half].cast::<u8>(), length);
-            result::memcpy_dtoh_async(target, from, self.stream).called("cuMemcpyDtoHAsync")?;
-            result::event::record(self.done[half], self.stream).called("cuEventRecord")
+            result::memcpy_dtoh_async(target, from, stream).called("cuMemcpyDtoHAsync")?;
+            result::event::record(self.done[half], stream).called("cuEventRecord")
         }
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // SAFETY: made in `new`; no copy is under way between calls of `read` unless the context failed.
+        // SAFETY: made in `new`.
         unsafe {
-            let _ = result::stream::synchronize(self.stream);
+            // After an error a copy may be under way still.
+            for done in self.done {
+                let _ = result::event::synchronize(done);
+            }
             for buffer in self.buffers {
                 let _ = result::free_host(buffer);
             }
             for event in self.done {
                 let _ = result::event::destroy(event);
             }
-            let _ = result::stream::destroy(self.stream);
         }
     }
 }

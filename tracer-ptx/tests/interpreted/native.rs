@@ -61,7 +61,8 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
             });
         }
         // No lane leaves, and ends its logs, before everything is recorded.
-        simt::sync_warp(all);
+        // SAFETY: all lanes of the warp come here.
+        unsafe { simt::sync_warp(all) };
     };
     let recording = Recording {
         codec: CodecSpec::Raw,

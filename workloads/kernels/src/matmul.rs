@@ -176,9 +176,12 @@ mod kernels {
         let (tiles_a, tiles_b) = (matmul_a().cast::<Float4>(), matmul_b());
         let mut sums = [[Float4::default(); 4]; 4];
 
-        // SAFETY: places of the first tiles in matrices and shared memory; the barrier comes before any read.
-        unsafe { fill(a_to, b_to, a.get(a_from), [b.get(b_from), b.get(b_from + b_half)]) };
-        simt::sync_threads();
+        // SAFETY: places of the first tiles in matrices and shared memory; the barrier comes before any read, and all
+        // threads come to it.
+        unsafe {
+            fill(a_to, b_to, a.get(a_from), [b.get(b_from), b.get(b_from + b_half)]);
+            simt::sync_threads();
+        }
         let (mut a_next, mut b_next) = (a_from, b_from);
         let mut pairs = size / DEPTH;
         let mut now = 0;
@@ -213,7 +216,8 @@ mod kernels {
                 fill(next * A_TILE + a_to, next * B_TILE + b_to, next_a, next_b);
             }
             now = next;
-            simt::sync_threads();
+            // SAFETY: all threads take as many steps.
+            unsafe { simt::sync_threads() };
         }
         drop(steps);
 

@@ -266,7 +266,8 @@ mod kernels {
     #[inline(always)]
     unsafe fn take_sides(walk: &mut Walk, lanes: u32) {
         let way = walk.draw();
-        let near = simt::ballot(lanes, way & 1 == 0);
+        // SAFETY: the caller's promise.
+        let near = unsafe { simt::ballot(lanes, way & 1 == 0) };
         let mut steps = way >> 8 & 7;
         if way & 1 == 0 {
             trace_loc(at::NEAR);
@@ -280,7 +281,8 @@ mod kernels {
                 steps -= 1;
             }
             drop(taken);
-            simt::sync_warp(near);
+            // SAFETY: the lanes of `near` are here, none has left.
+            unsafe { simt::sync_warp(near) };
             trace_loc(at::NEAR_MET);
             walk.pass(at::NEAR_MET);
         } else {
@@ -300,7 +302,8 @@ mod kernels {
                 }
                 steps -= 1;
             }
-            simt::sync_warp(lanes & !near);
+            // SAFETY: the other lanes are here.
+            unsafe { simt::sync_warp(lanes & !near) };
             trace_loc(at::FAR_MET);
             walk.pass(at::FAR_MET);
         }
@@ -336,9 +339,11 @@ mod kernels {
             trace_loc(at::CLEAR_NOT);
             walk.pass(at::CLEAR_NOT);
         }
-        simt::sync_threads();
+        // SAFETY: all threads of the block come here.
+        unsafe { simt::sync_threads() };
         let place = u64::from(thread);
-        let mut lanes = simt::ballot(u32::MAX, place < sums.len());
+        // SAFETY: all lanes of the warp do.
+        let mut lanes = unsafe { simt::ballot(u32::MAX, place < sums.len()) };
         if place >= sums.len() {
             trace_loc(at::OUTSIDE);
             // SAFETY: each thread leaves once.
@@ -370,7 +375,8 @@ mod kernels {
             }
             left -= 1;
             let quits = walk.draw().is_multiple_of(128);
-            lanes = simt::ballot(lanes, !quits & (left != 0));
+            // SAFETY: those lanes are here that went on after the last round.
+            lanes = unsafe { simt::ballot(lanes, !quits & (left != 0)) };
             if quits {
                 trace_loc(at::QUIT);
                 walk.pass(at::QUIT);

@@ -4,11 +4,9 @@ use warptrace_format::Memory;
 use warptrace_format::codec::predict::code::Code;
 use warptrace_format::codec::predict::encoder::{MAX_AGAIN_BITS, MAX_PUSH_BITS};
 
-use warptrace_device::simt;
-
 use super::{GROUP_LANES, Member};
 use crate::memory::{GlobalMemory, SharedMemory};
-use crate::warp::ALL;
+use crate::warp;
 
 /// Words that the codes of a group can touch at once, after bits that did not fill a word.
 const WORDS: u32 = (31 + GROUP_LANES * (MAX_PUSH_BITS + MAX_AGAIN_BITS)).div_ceil(32);
@@ -60,18 +58,18 @@ impl Buffer {
         let first = before / 32 * 4;
         let filled = before % 32 + more;
         let words = filled / 32;
-        simt::sync_warp(ALL);
+        warp::sync_warp();
         // What does not fill a word.
         let rest = memory.get32(self.at + 4 * words);
         let mut word = self.member.index;
-        while simt::ballot(ALL, word <= words) != 0 {
+        while warp::ballot(word <= words) != 0 {
             let at = self.at + 4 * word.min(WORDS - 1);
             let bits = memory.get32(at);
-            simt::sync_warp(ALL);
+            warp::sync_warp();
             payload.set32_if(word < words, first + 4 * word, bits);
             memory.set32(at, if word == 0 { rest } else { 0 });
             word += GROUP_LANES;
         }
-        simt::sync_warp(ALL);
+        warp::sync_warp();
     }
 }

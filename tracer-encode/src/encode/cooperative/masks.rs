@@ -17,11 +17,9 @@
 use warptrace_format::Memory;
 use warptrace_format::codec::predict::stack::{DEPTH, Stack};
 
-use warptrace_device::simt;
-
 use super::{GROUP_LANES, Member};
 use crate::memory::SharedMemory;
-use crate::warp::{ALL, shuffle_up};
+use crate::warp::{self, shuffle_up};
 
 /// Masks of a group: the stack before the first, the innermost last, then the masks before each lane's run; 0
 /// for all lanes.
@@ -49,7 +47,7 @@ const fn later_lanes(number: u32) -> u32 {
 #[inline(always)]
 pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member, here: u32) -> Stack {
     memory.set32(at + 4 * (DEPTH as u32 + member.index), written(mask));
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     let up_to = member.up_to();
     let (mut enclosing, mut number) = (0_u32, 0);
     while number < MASKS {
@@ -57,7 +55,7 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
         let mut i = 0;
         while i < 4 {
             let other = four[i as usize];
-            let inside = simt::ballot(ALL, (mask & !other == 0) & (mask != other));
+            let inside = warp::ballot((mask & !other == 0) & (mask != other));
             enclosing |= if !inside & up_to & later_lanes(number + i) == 0 { 1 << (number + i) } else { 0 };
             i += 1;
         }
@@ -67,7 +65,7 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
     enclosing &= (1 << (DEPTH as u32 + member.index)) - 1;
     let depth = enclosing.count_ones();
     let mut valid = depth;
-    if simt::ballot(ALL, (member.index < here) & (depth > DEPTH as u32)) != 0 {
+    if warp::ballot((member.index < here) & (depth > DEPTH as u32)) != 0 {
         valid -= lost(depth, member);
     }
     let mut stack = Stack::EMPTY;

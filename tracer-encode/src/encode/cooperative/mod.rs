@@ -40,7 +40,7 @@ use crate::chunks::{self, Waiting};
 use crate::launches::{Launches, account};
 use crate::memory::{GlobalMemory, SharedMemory};
 use crate::merged::RUN_BYTES;
-use crate::warp::{ALL, shuffle_up};
+use crate::warp::{self, shuffle_up};
 
 /// Lanes that encode a stretch.
 pub(crate) const GROUP_LANES: u32 = 16;
@@ -78,7 +78,7 @@ impl Member {
     /// Broadcasts what the lane `index` of the group has.
     #[inline(always)]
     fn from(self, value: u32, index: u32) -> u32 {
-        simt::shuffle(ALL, value, self.first + index)
+        warp::shuffle(value, self.first + index)
     }
 
     /// Sums over the lane and all below it in the group.
@@ -182,10 +182,10 @@ pub(crate) fn encode_cooperatively(
             }
             number += simt::grid_threads_x() / GROUP_LANES;
         }
-        if simt::ballot(ALL, work.remaining != 0) == 0 {
+        if warp::ballot(work.remaining != 0) == 0 {
             break;
         }
-        simt::sync_warp(ALL);
+        warp::sync_warp();
         let was_open = work.remaining != 0;
         step(memory, member, params, &mut work);
         if was_open && work.remaining == 0 && member.index == 0 {
@@ -268,13 +268,13 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     let again = event - count_before + 1;
     let misses = item.misses(outcome.slot);
     let mark = if misses { event + 1 } else { again + 1 };
-    let missing = simt::ballot(ALL, misses | outcome.misses_again);
+    let missing = warp::ballot(misses | outcome.misses_again);
     if missing != 0 {
         let below = missing & member.below();
-        let mark_below = simt::shuffle(ALL, mark, 31 - (below | 1).leading_zeros());
+        let mark_below = warp::shuffle(mark, 31 - (below | 1).leading_zeros());
         let mark_below = if below == 0 { work.mark } else { mark_below };
         let of_group = missing & ((1 << GROUP_LANES) - 1) << member.first;
-        let mark_all = simt::shuffle(ALL, mark, 31 - (of_group | 1).leading_zeros());
+        let mark_all = warp::shuffle(mark, 31 - (of_group | 1).leading_zeros());
         work.mark = if of_group == 0 { work.mark } else { mark_all };
 
         let before_again = if outcome.misses_again {
@@ -291,7 +291,7 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
         let end = member.sum_up_to(length);
         let buffer = Buffer { memory, at: masks + MASKS_BYTES, member };
         let mut at = work.bits % 32 + end - length;
-        if simt::ballot(ALL, outcome.misses_again) != 0 {
+        if warp::ballot(outcome.misses_again) != 0 {
             buffer.put(at, before_again);
             at += before_again.length;
         }

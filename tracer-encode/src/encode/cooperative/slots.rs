@@ -8,11 +8,9 @@ use warptrace_format::codec::predict::encoder::NOWHERE;
 use warptrace_format::codec::predict::mask::MaskForm;
 use warptrace_format::codec::predict::stack::{Relation, Relations, Stack};
 
-use warptrace_device::simt;
-
 use super::{Member, Run};
 use crate::memory::SharedMemory;
-use crate::warp::ALL;
+use crate::warp;
 
 /// What a lane has to do, and all that is known of it beforehand.
 #[derive(Clone, Copy)]
@@ -138,7 +136,7 @@ pub(super) fn outcome(
     let before = Relations::of(Relation::SAME, true, item.mask_before, item.mask_before);
     // A chunk's first event changes no slot.
     let learns = item.is_run & !item.is_first();
-    simt::sync_warp(ALL);
+    warp::sync_warp();
     meanwhile();
     let mut now = 1;
     loop {
@@ -161,9 +159,9 @@ pub(super) fn outcome(
             let next = if misses { learned } else { slot };
             memory.set64_if(misses | outcome.misses_again, slot_at, [next.expected, next.seen]);
         }
-        simt::sync_warp(ALL);
+        warp::sync_warp();
         now += 1;
-        if simt::ballot(ALL, turn >= now) == 0 {
+        if warp::ballot(turn >= now) == 0 {
             break;
         }
     }
@@ -176,7 +174,7 @@ fn turn(params: PredictParams, slot_at: u32, member: Member) -> u32 {
     let (mut same, mut bit) = (member.below(), 8);
     while bit < params.tail_at() {
         let has = slot_at & bit != 0;
-        let having = simt::ballot(ALL, has);
+        let having = warp::ballot(has);
         same &= if has { having } else { !having };
         bit *= 2;
     }

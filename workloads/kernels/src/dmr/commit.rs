@@ -56,7 +56,8 @@ mod kernels {
         } else {
             trace_loc(at::OUTSIDE);
         }
-        let winners = simt::ballot(u32::MAX, won);
+        // SAFETY: all lanes of the warp come here.
+        let winners = unsafe { simt::ballot(u32::MAX, won) };
         // SAFETY: the warps of this shape were counted.
         let rank =
             unsafe { before(&work, Sums::Winners) } + (winners & ((1u32 << simt::lane()) - 1)).count_ones();

@@ -93,7 +93,8 @@ mod kernels {
             } else {
                 trace_loc(at::FIND_PAST);
             }
-            count += simt::ballot(u32::MAX, bad).count_ones();
+            // SAFETY: all lanes of a warp go through the same rounds.
+            count += unsafe { simt::ballot(u32::MAX, bad) }.count_ones();
             first += simt::WARP_LANES;
         }
         trace_loc(at::FIND_DONE);
@@ -122,7 +123,8 @@ mod kernels {
             } else {
                 trace_loc(at::ENQUEUE_PAST);
             }
-            let votes = simt::ballot(u32::MAX, bad);
+            // SAFETY: all lanes of a warp go through the same rounds.
+            let votes = unsafe { simt::ballot(u32::MAX, bad) };
             if bad {
                 trace_loc(at::ENQUEUE_BAD);
                 let below = votes & ((1u32 << simt::lane()) - 1);

@@ -107,7 +107,8 @@ mod kernels {
         let mut steps = trace_loop(at::LANE_STEP);
         while distance < simt::WARP_LANES {
             steps.tick();
-            total = total.wrapping_add(simt::shuffle_xor(u32::MAX, total, distance));
+            // SAFETY: all lanes of the warp take the same steps.
+            total = total.wrapping_add(unsafe { simt::shuffle_xor(u32::MAX, total, distance) });
             distance *= 2;
         }
         drop(steps);
@@ -129,21 +130,25 @@ pub(super) use kernels::*;
 
 /// The sum of `count` over the lanes below this one, and over all lanes.
 ///
+/// # Safety
 /// All lanes of the warp call it together.
 #[inline(always)]
-pub(super) fn over_lanes(count: u32) -> (u32, u32) {
+pub(super) unsafe fn over_lanes(count: u32) -> (u32, u32) {
     let lane = simt::lane();
     let mut sum = count;
-    // Unrolled: five steps of a sum over a warp (Hillis and Steele).
-    let below = simt::shuffle_up(u32::MAX, sum, 1);
-    sum = sum.wrapping_add(if lane >= 1 { below } else { 0 });
-    let below = simt::shuffle_up(u32::MAX, sum, 2);
-    sum = sum.wrapping_add(if lane >= 2 { below } else { 0 });
-    let below = simt::shuffle_up(u32::MAX, sum, 4);
-    sum = sum.wrapping_add(if lane >= 4 { below } else { 0 });
-    let below = simt::shuffle_up(u32::MAX, sum, 8);
-    sum = sum.wrapping_add(if lane >= 8 { below } else { 0 });
-    let below = simt::shuffle_up(u32::MAX, sum, 16);
-    sum = sum.wrapping_add(if lane >= 16 { below } else { 0 });
-    (sum.wrapping_sub(count), simt::shuffle(u32::MAX, sum, simt::WARP_LANES - 1))
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Unrolled: five steps of a sum over a warp (Hillis and Steele).
+        let below = simt::shuffle_up(u32::MAX, sum, 1);
+        sum = sum.wrapping_add(if lane >= 1 { below } else { 0 });
+        let below = simt::shuffle_up(u32::MAX, sum, 2);
+        sum = sum.wrapping_add(if lane >= 2 { below } else { 0 });
+        let below = simt::shuffle_up(u32::MAX, sum, 4);
+        sum = sum.wrapping_add(if lane >= 4 { below } else { 0 });
+        let below = simt::shuffle_up(u32::MAX, sum, 8);
+        sum = sum.wrapping_add(if lane >= 8 { below } else { 0 });
+        let below = simt::shuffle_up(u32::MAX, sum, 16);
+        sum = sum.wrapping_add(if lane >= 16 { below } else { 0 });
+        (sum.wrapping_sub(count), simt::shuffle(u32::MAX, sum, simt::WARP_LANES - 1))
+    }
 }

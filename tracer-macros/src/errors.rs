@@ -1,0 +1,114 @@
+//! Errors of the device compiler, and which module says which: each is said once.
+
+use std::fs;
+use std::path::Path;
+
+use syn::spanned::Spanned;
+use syn::{Item, ItemMod};
+
+/// An error of the device compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Error<'a> {
+    /// Line and column, from 1, in the module's file; 0 if it is elsewhere.
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) text: &'a str,
+}
+
+/// Returns those of `errors`, as the build script has written them, that the module at line `start` of `file` says:
+/// the ones inside of it, and, if it is the first module of the first of `files`, all that are in no module.
+pub(crate) fn of_module<'a>(
+    errors: &'a str,
+    files: &str,
+    file: Option<&Path>,
+    start: usize,
+) -> Vec<Error<'a>> {
+    if errors.is_empty() {
+        return Vec::new();
+    }
+    let modules: Vec<(String, Vec<[usize; 2]>)> =
+        files.lines().map(|file| (same(file), lines(file))).collect();
+    let own = file.map(|file| same(&file.to_string_lossy()));
+    let first = modules.iter().find_map(|(file, lines)| Some((file, lines.first()?)));
+    let is_mine = |file: &String, lines: &[usize; 2]| {
+        own.as_ref().is_none_or(|own| own == file) && (lines[0]..=lines[1]).contains(&start)
+    };
+    let speaks_for_others = match first {
+        Some((file, lines)) => is_mine(file, lines),
+        // Nothing can be known: every module says all.
+        None => true,
+    };
+    let read = |record: &'a str| {
+        let (place, text) = record.split_once('\n')?;
+        let mut parts = place.split('\t');
+        let (file, mut number) = (same(parts.next()?), || parts.next()?.parse().ok());
+        let (line, column): (usize, usize) = (number()?, number()?);
+        let found = modules
+            .iter()
+            .filter(|(name, _)| *name == file)
+            .flat_map(|(name, lines)| lines.iter().map(move |lines| (name, lines)));
+        let module = found.clone().find(|(_, lines)| (lines[0]..=lines[1]).contains(&line));
+        match module {
+            Some((file, lines)) => is_mine(file, lines).then_some(Error { line, column, text }),
+            None => speaks_for_others.then_some(Error { line: 0, column: 0, text }),
+        }
+    };
+    errors.split('\u{1e}').filter_map(read).collect()
+}
+
+/// One name of a file.
+fn same(file: &str) -> String {
+    Path::new(file).canonicalize().map_or_else(|_| file.to_owned(), |found| found.display().to_string())
+}
+
+/// The first and the last line of each module of kernels in a file.
+fn lines(file: &str) -> Vec<[usize; 2]> {
+    fn search(items: &[Item], found: &mut Vec<[usize; 2]>) {
+        for item in items {
+            let Item::Mod(ItemMod { attrs, content, .. }) = item else { continue };
+            let is_kernels = |attribute: &syn::Attribute| {
+                attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
+            };
+            if attrs.iter().any(is_kernels) {
+                found.push([item.span().start().line, item.span().end().line]);
+            } else if let Some((_, items)) = content {
+                search(items, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    if let Some(file) = fs::read_to_string(file).ok().and_then(|text| syn::parse_file(&text).ok()) {
+        search(&file.items, &mut found);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_is_said_by_one_module() {
+        let folder = std::env::temp_dir().join(format!("warptrace-errors-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("kernels.rs");
+        fs::write(&path, "use a;\n\n#[warptrace::kernels]\nmod one {\n}\nfn helper() {\n}\nmod b {\n#[kernels]\nmod two {\n}\n}\n")
+            .unwrap();
+        let name = path.display().to_string();
+        let record = |line: usize, text: &str| format!("{name}\t{line}\t5\n{text}");
+        let errors =
+            [record(4, "in one"), record(6, "between"), record(10, "in {two}"), "\t0\t0\nnowhere".to_owned()]
+                .join("\u{1e}");
+        let of = |start: usize| -> Vec<(usize, &str)> {
+            of_module(&errors, &name, Some(&path), start)
+                .iter()
+                .map(|error| (error.line, error.text))
+                .collect()
+        };
+        assert_eq!(of(3), [(4, "in one"), (0, "between"), (0, "nowhere")]);
+        assert_eq!(of(9), [(10, "in {two}")]);
+        assert!(of_module("", &name, Some(&path), 3).is_empty());
+        assert_eq!(of_module(&errors, "", None, 1).len(), 4, "better twice than never");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

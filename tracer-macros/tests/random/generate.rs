@@ -1,0 +1,625 @@
+//! Random Rust: functions of numbers that end, and use the language's ways to branch wherever an expression or a
+//! statement may stand. Each is accepted by the compiler; what it computes means nothing.
+
+use std::fmt::Write;
+
+/// Functions of a module: its locations have room for their ids.
+const PER_MODULE: u64 = 250;
+/// Calls are of functions of lower levels, so that they end soon.
+const LEVELS: u64 = 4;
+
+/// The functions, each in a module that is traced and in one that is not.
+pub(crate) fn modules(functions: u64, seed: u64) -> String {
+    let groups = functions.div_ceil(PER_MODULE);
+    let mut text = format!("/// Number of functions.\npub const FUNCTIONS: u32 = {functions};\n");
+    let mut traced = format!(
+        "pub const PER_MODULE: u32 = {PER_MODULE};\npub const MODULES: &[(u32, &warptrace::device::KernelModule)] = &["
+    );
+    let (mut plain, mut calls, mut launches) = (String::new(), String::new(), String::new());
+    for group in 0..groups {
+        let first = group * PER_MODULE;
+        let count = PER_MODULE.min(functions - first);
+        let mut writer = Writer::new(seed.wrapping_mul(1_000_003).wrapping_add(group));
+        let items = writer.items(count);
+        _ = write!(traced, "({first}, &g{group}::MODULE), ");
+        _ = writeln!(calls, "{group} => g{group}::dispatch(number % {PER_MODULE}, seed),");
+        _ = writeln!(launches, "{group} => g{group}::run(out, number % {PER_MODULE}),");
+        _ = writeln!(plain, "pub mod g{group} {{\n{items}\n}}");
+        _ = writeln!(
+            text,
+            "#[warptrace::kernels]\npub mod traced_g{group} {{\n//! Group {group}.\n#![allow(warnings)]\n{KERNEL}{items}\n}}"
+        );
+    }
+    let call = format!(
+        "pub fn call(number: u32, seed: u32) -> u32 {{\nmatch u64::from(number) / {PER_MODULE} {{\n{calls}_ => unreachable!(),\n}}\n}}\n"
+    );
+    traced += "];\n";
+    for group in 0..groups {
+        _ = writeln!(traced, "use super::traced_g{group} as g{group};");
+    }
+    _ = writeln!(
+        text,
+        "pub mod traced {{\n{traced}{call}\npub fn launch<'a>(number: u32, out: &'a warptrace::Buffer<u32>) -> warptrace::device::SafeCall<'a> {{\nmatch u64::from(number) / {PER_MODULE} {{\n{launches}_ => unreachable!(),\n}}\n}}\n}}"
+    );
+    _ = writeln!(text, "pub mod plain {{\n{plain}{call}}}");
+    text
+}
+
+/// The kernel of a traced module.
+const KERNEL: &str = "
+    use warptrace::device::{DisjointSlice, thread};
+
+    #[kernel]
+    pub fn run(out: DisjointSlice<u32>, number: u32) {
+        #![allow(unused)]
+        let Some((index, value)) = out.own(thread::index()) else { return };
+        *value = dispatch(number, index as u32);
+    }
+";
+
+/// What every module begins with.
+const PRELUDE: &str = "
+    #[derive(Clone, Copy)]
+    pub struct Pair { pub a: u32, pub b: u32 }
+
+    const fn pair(a: u32, b: u32) -> Pair { Pair { a, b } }
+
+    const fn size() -> usize { if true { 3 } else { 2 } }
+    fn with<const N: usize>(x: u32) -> u32 { x ^ N as u32 }
+";
+
+/// A type that expressions have.
+#[derive(Clone, Copy, PartialEq)]
+enum Type {
+    Word,
+    Long,
+    Bool,
+}
+
+/// How a function is called.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// `f(a, b) -> u32`
+    Plain,
+    /// `o(a, b) -> Option<u32>`, which uses `?`.
+    Option,
+    /// `e(a, b) -> Result<u32, u32>`, which uses `?`.
+    Result,
+    /// `r(&[u32; 2], a) -> &u32`: what it returns borrows from a temporary.
+    Borrows,
+    /// `pair.m(a) -> u32`
+    Method,
+    /// `pair.w(a) -> u32`, which changes the pair.
+    Changes,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Plain, Kind::Option, Kind::Result, Kind::Borrows, Kind::Method, Kind::Changes];
+
+struct Variable {
+    name: String,
+    of: Type,
+    mutable: bool,
+}
+
+struct Writer {
+    state: u64,
+    /// Functions so far: kind and level; the number is the name.
+    functions: Vec<(Kind, u64)>,
+    level: u64,
+    kind: Kind,
+    scope: Vec<Variable>,
+    names: u64,
+    /// Labels of the loops around.
+    loops: Vec<String>,
+    /// Whether variables may change in an expression.
+    pure: bool,
+}
+
+impl Writer {
+    fn new(seed: u64) -> Self {
+        Self {
+            state: seed,
+            functions: Vec::new(),
+            level: 0,
+            kind: Kind::Plain,
+            scope: Vec::new(),
+            names: 0,
+            loops: Vec::new(),
+            pure: false,
+        }
+    }
+
+    /// A number below `limit` (splitmix64).
+    fn below(&mut self, limit: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.state;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ x >> 31) % limit as u64) as usize
+    }
+
+    fn one_in(&mut self, chances: usize) -> bool {
+        self.below(chances) == 0
+    }
+
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("v{}", self.names)
+    }
+
+    /// The module's functions, and the one that calls each by its number.
+    fn items(&mut self, count: u64) -> String {
+        let mut text = String::from(PRELUDE);
+        let mut arms = String::new();
+        for number in 0..count {
+            let kind = KINDS[self.below(KINDS.len())];
+            text += &self.function(number, kind);
+            let call = match kind {
+                Kind::Plain => format!("f{number}(seed, seed ^ 0x55)"),
+                Kind::Option => format!("o{number}(seed, 3).unwrap_or(77)"),
+                Kind::Result => format!("e{number}(seed, 5).unwrap_or_else(|error| error + 1)"),
+                Kind::Borrows => format!("*r{number}(&[seed, 9], seed)"),
+                Kind::Method => format!("Pair {{ a: seed, b: 2 }}.m{number}(seed)"),
+                Kind::Changes => format!("Pair {{ a: 4, b: seed }}.w{number}(seed)"),
+            };
+            _ = writeln!(arms, "{number} => {call},");
+        }
+        _ = writeln!(
+            text,
+            "pub fn dispatch(number: u32, seed: u32) -> u32 {{\nmatch number {{\n{arms}_ => 0,\n}}\n}}"
+        );
+        text
+    }
+
+    fn function(&mut self, number: u64, kind: Kind) -> String {
+        (self.level, self.kind, self.names) = (number % LEVELS, kind, 0);
+        let mutable = self.one_in(2);
+        let argument = |name: &str| Variable { name: name.to_owned(), of: Type::Word, mutable };
+        self.scope = vec![argument("a")];
+        let word = if mutable { "mut " } else { "" };
+        let signature = match kind {
+            Kind::Plain => format!("pub fn f{number}({word}a: u32, {word}b: u32) -> u32"),
+            Kind::Option => format!("pub fn o{number}({word}a: u32, {word}b: u32) -> Option<u32>"),
+            Kind::Result => format!("pub fn e{number}({word}a: u32, {word}b: u32) -> Result<u32, u32>"),
+            Kind::Borrows => format!("pub fn r{number}<'s>(s: &'s [u32; 2], {word}a: u32) -> &'s u32"),
+            Kind::Method => format!("pub fn m{number}(&self, {word}a: u32) -> u32"),
+            Kind::Changes => format!("pub fn w{number}(&mut self, {word}a: u32) -> u32"),
+        };
+        if matches!(kind, Kind::Plain | Kind::Option | Kind::Result) {
+            self.scope.push(argument("b"));
+        }
+        let statements = self.statements(2, 3);
+        let tail = self.tail(3);
+        let text = format!("{signature} {{\n{statements}{tail}\n}}\n");
+        self.functions.push((kind, self.level));
+        if matches!(kind, Kind::Method | Kind::Changes) { format!("impl Pair {{\n{text}}}\n") } else { text }
+    }
+
+    /// What a function ends with.
+    fn tail(&mut self, depth: u32) -> String {
+        let ends_by_return = self.one_in(8);
+        let value = self.value(depth);
+        if ends_by_return { format!("return {value};") } else { value }
+    }
+
+    /// A value of the function's type.
+    fn value(&mut self, depth: u32) -> String {
+        let way = self.below(4);
+        match (self.kind, way) {
+            (Kind::Plain | Kind::Method | Kind::Changes, _) => self.expression(Type::Word, depth),
+            (Kind::Option, 0) => self.option(depth),
+            (Kind::Option, 1) => "None".to_owned(),
+            (Kind::Option, _) => format!("Some({})", self.expression(Type::Word, depth)),
+            (Kind::Result, 0) => format!("Err({})", self.expression(Type::Word, depth)),
+            (Kind::Result, _) => format!("Ok({})", self.expression(Type::Word, depth)),
+            (Kind::Borrows, 0 | 1) => {
+                let (condition, other) = (self.condition(depth), self.expression(Type::Word, 1));
+                format!("if {condition} {{ &s[0] }} else {{ &s[({other}) as usize % 2] }}")
+            }
+            (Kind::Borrows, _) => format!("&s[({}) as usize % 2]", self.expression(Type::Word, depth)),
+        }
+    }
+
+    /// A function of one of these kinds and a lower level.
+    fn callee(&mut self, kind: Kind) -> Option<usize> {
+        let level = self.level;
+        let known: Vec<usize> = (0..self.functions.len())
+            .rev()
+            .filter(|&number| self.functions[number].0 == kind && self.functions[number].1 < level)
+            .take(20)
+            .collect();
+        (!known.is_empty()).then(|| known[self.below(known.len())])
+    }
+
+    fn variable(&mut self, of: Type) -> Option<String> {
+        let known: Vec<String> =
+            self.scope.iter().filter(|found| found.of == of).map(|found| found.name.clone()).collect();
+        (!known.is_empty()).then(|| known[self.below(known.len())].clone())
+    }
+
+    fn literal(&mut self, of: Type) -> String {
+        let number = self.below(40);
+        match of {
+            Type::Word => format!("{number}u32"),
+            Type::Long => format!("{number}u64"),
+            Type::Bool => if number.is_multiple_of(2) { "true" } else { "false" }.to_owned(),
+        }
+    }
+
+    /// A call that has a value of 32 bits.
+    fn call(&mut self, depth: u32) -> String {
+        let depth = depth.min(2).saturating_sub(1);
+        let kind = KINDS[self.below(KINDS.len())];
+        let Some(number) = self.callee(kind) else {
+            return format!(
+                "with::<{{ if true {{ 2 }} else {{ 1 }} }}>({})",
+                self.expression(Type::Word, depth)
+            );
+        };
+        let (x, y) = (self.expression(Type::Word, depth), self.expression(Type::Word, depth));
+        match kind {
+            Kind::Plain => format!("f{number}({x}, {y})"),
+            Kind::Option => match self.below(4) {
+                0 if self.kind == Kind::Option && !self.pure => format!("o{number}({x}, {y})?"),
+                1 => format!("o{number}({x}, {y}).map_or(3, |x| x ^ 1)"),
+                2 => format!("o{number}({x}, {y}).unwrap_or({})", self.literal(Type::Word)),
+                _ => format!("(o{number}({x}, {y}).is_some() as u32)"),
+            },
+            Kind::Result => match self.below(3) {
+                0 if self.kind == Kind::Result && !self.pure => format!("e{number}({x}, {y})?"),
+                1 if self.kind == Kind::Option && !self.pure => format!("e{number}({x}, {y}).ok()?"),
+                _ => format!("e{number}({x}, {y}).unwrap_or_else(|x| if x > 3 {{ x }} else {{ 1 }})"),
+            },
+            Kind::Borrows => format!("*r{number}(&[{x}, {y}], {})", self.literal(Type::Word)),
+            Kind::Method => format!("pair({x}, {y}).m{number}({})", self.literal(Type::Word)),
+            Kind::Changes => format!("pair({x}, {y}).w{number}({})", self.literal(Type::Word)),
+        }
+    }
+
+    fn option(&mut self, depth: u32) -> String {
+        match self.callee(Kind::Option) {
+            Some(number) => {
+                let depth = depth.min(2).saturating_sub(1);
+                format!(
+                    "o{number}({}, {})",
+                    self.expression(Type::Word, depth),
+                    self.expression(Type::Word, depth)
+                )
+            }
+            None => format!("({}).checked_sub(7)", self.expression(Type::Word, depth.saturating_sub(1))),
+        }
+    }
+
+    /// What stands on either side of an operator.
+    fn operand(&mut self, of: Type, depth: u32) -> String {
+        let text = self.expression(of, depth);
+        let is_closed =
+            text.ends_with(')') || text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let begins = ["if ", "match ", "loop ", "unsafe ", "{", "'", "&", "!", "return", "Pair"];
+        let opens = text.matches('(').count();
+        // A call alone needs no parentheses: `f1(x) + 1`.
+        let is_call = is_closed && opens > 0 && self.is_one_call(&text);
+        if begins.iter().any(|begin| text.starts_with(begin)) || !is_closed || opens > 0 && !is_call {
+            format!("({text})")
+        } else {
+            text
+        }
+    }
+
+    /// Whether a text is a name with one pair of parentheses behind it, and perhaps more such.
+    fn is_one_call(&self, text: &str) -> bool {
+        let mut depth = 0;
+        text.chars().all(|c| {
+            match c {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => return depth > 0 || c.is_alphanumeric() || c == '_' || c == '.',
+            }
+            true
+        })
+    }
+
+    fn condition(&mut self, depth: u32) -> String {
+        match self.below(6) {
+            0 => {
+                let (some, name) = (self.option(depth.min(1)), self.name());
+                let condition = self.operand(Type::Bool, depth.min(1));
+                format!("let Some({name}) = {some} && {condition}")
+            }
+            1 => format!("let 0..=9 | 20 = {}", self.call(depth)),
+            _ => self.expression(Type::Bool, depth),
+        }
+    }
+
+    /// A block whose value has this type.
+    fn block(&mut self, of: Type, depth: u32) -> String {
+        let before = self.scope.len();
+        let statements =
+            if self.pure || self.one_in(2) { String::new() } else { self.statements(depth.min(1), 1) };
+        let value = self.expression(of, depth);
+        self.scope.truncate(before);
+        format!("{{ {statements}{value} }}")
+    }
+
+    fn expression(&mut self, of: Type, depth: u32) -> String {
+        if depth == 0 {
+            let variable = if self.one_in(3) { None } else { self.variable(of) };
+            return variable.unwrap_or_else(|| self.literal(of));
+        }
+        let less = depth - 1;
+        match self.below(9) {
+            0 => {
+                let condition = self.condition(less);
+                let (then, otherwise) = (self.block(of, less), self.block(of, less));
+                if self.one_in(3) {
+                    let (second, third) = (self.condition(less), self.block(of, less));
+                    return format!("if {condition} {then} else if {second} {third} else {otherwise}");
+                }
+                format!("if {condition} {then} else {otherwise}")
+            }
+            1 => self.choice(of, less),
+            2 if !self.pure => {
+                let (name, label) = (self.name(), self.name());
+                let (condition, value) = (self.condition(less), self.expression(of, less));
+                let last = self.expression(of, less);
+                let other = self.block(of, less);
+                // Behind `break` a label would be taken for the one to break to.
+                let [value, last] =
+                    [value, last].map(|text| if text.starts_with('\'') { format!("({text})") } else { text });
+                match self.below(4) {
+                    0 => format!("'{label}: {{ if {condition} {{ break '{label} {value} }} {last} }}"),
+                    1 => format!(
+                        "{{ let mut {name} = 0; loop {{ {name} += 1; if {name} > 2 {{ break {value} }} }} }}"
+                    ),
+                    2 => format!(
+                        "{{ let mut {name} = 0; '{label}: loop {{ {name} += 1; if {condition} {{ break '{label} {value} }} if {name} > 3 {{ break {last} }} }} }}"
+                    ),
+                    _ => format!("unsafe {other}"),
+                }
+            }
+            3 => self.block(of, less),
+            _ => match of {
+                Type::Word => self.word(less),
+                Type::Long => match self.below(4) {
+                    0 => format!("{} as u64", self.operand(Type::Word, less)),
+                    1 => format!("u64::from({})", self.expression(Type::Word, less)),
+                    2 => format!("{} + {}", self.operand(of, less), self.operand(of, less)),
+                    _ => format!("{} >> 3", self.operand(of, less)),
+                },
+                Type::Bool => self.truth(less),
+            },
+        }
+    }
+
+    fn word(&mut self, less: u32) -> String {
+        let operators = ["+", "-", "*", "^", "&", "|"];
+        match self.below(14) {
+            0..=2 => self.call(less + 1),
+            3..=5 => {
+                let operator = operators[self.below(operators.len())];
+                format!("{} {operator} {}", self.call(less), self.operand(Type::Word, less))
+            }
+            6 => {
+                let operator = operators[self.below(operators.len())];
+                format!("{} {operator} {}", self.operand(Type::Word, less), self.operand(Type::Word, less))
+            }
+            7 => format!("{} / ({} | 1)", self.operand(Type::Word, less), self.expression(Type::Word, less)),
+            8 => format!("{} as u32", self.operand(Type::Long, less)),
+            9 => format!("u32::from({})", self.expression(Type::Bool, less)),
+            10 => {
+                let (x, y) = (self.expression(Type::Word, less), self.expression(Type::Word, less));
+                format!("[{x}, {y}, 4][({}) as usize % size()]", self.call(less))
+            }
+            11 => format!(
+                "(|x: u32| if x > 9 {{ x }} else {{ {} }})({})",
+                self.literal(Type::Word),
+                self.call(less)
+            ),
+            12 => format!("({}, {}).1", self.expression(Type::Bool, less), self.call(less)),
+            _ => format!("!{}", self.operand(Type::Word, less)),
+        }
+    }
+
+    fn truth(&mut self, less: u32) -> String {
+        let operators = ["<", "==", "!=", ">=", ">"];
+        let operator = operators[self.below(operators.len())];
+        match self.below(7) {
+            0 | 1 => format!("{} {operator} {}", self.call(less), self.operand(Type::Word, less)),
+            2 => format!("{} {operator} {}", self.operand(Type::Long, less), self.operand(Type::Long, less)),
+            3 => format!("{} && {}", self.operand(Type::Bool, less), self.operand(Type::Bool, less)),
+            4 => format!("{} || {}", self.operand(Type::Bool, less), self.operand(Type::Bool, less)),
+            5 => format!("{}.is_some()", self.option(less)),
+            _ => format!("!{}", self.operand(Type::Bool, less)),
+        }
+    }
+
+    /// A `match` with a value.
+    fn choice(&mut self, of: Type, less: u32) -> String {
+        let subject =
+            if self.one_in(2) { self.call(less) } else { format!("{} % 5", self.operand(Type::Word, less)) };
+        let around = std::mem::replace(&mut self.pure, true);
+        let guard = self.expression(Type::Bool, less.min(1));
+        self.pure = around;
+        let first = self.expression(of, less);
+        let second = self.block(of, less);
+        let third = if !self.pure && self.kind != Kind::Borrows && self.one_in(3) {
+            format!("return {}", self.value(1))
+        } else {
+            self.expression(of, less)
+        };
+        let name = self.name();
+        format!(
+            "match {subject} {{ 0 => {first}, 1 | 2 if {guard} => {second} {name} @ 3..=9 => {third}, _ => {} }}",
+            self.literal(of)
+        )
+    }
+
+    fn statements(&mut self, depth: u32, most: usize) -> String {
+        let count = 1 + self.below(most);
+        (0..count).map(|_| self.statement(depth) + "\n").collect()
+    }
+
+    /// A block of statements.
+    fn body(&mut self, depth: u32) -> String {
+        let before = self.scope.len();
+        let statements = self.statements(depth, 2);
+        self.scope.truncate(before);
+        format!("{{\n{statements}}}")
+    }
+
+    fn declare(&mut self, of: Type, mutable: bool) -> String {
+        let name = self.name();
+        self.scope.push(Variable { name: name.clone(), of, mutable });
+        name
+    }
+
+    fn statement(&mut self, depth: u32) -> String {
+        let types = [Type::Word, Type::Word, Type::Long, Type::Bool];
+        let of = types[self.below(types.len())];
+        let less = depth.saturating_sub(1);
+        match self.below(if depth == 0 { 9 } else { 22 }) {
+            0 | 1 => {
+                let value = self.expression(of, depth);
+                let mutable = self.one_in(2);
+                format!("let {}{} = {value};", if mutable { "mut " } else { "" }, self.declare(of, mutable))
+            }
+            2 => format!("{};", self.call(depth + 1)),
+            3 => format!("#[allow(unused)] {};", self.call_alone()),
+            4 => {
+                let value = self.expression(of, depth);
+                let known: Vec<String> = self
+                    .scope
+                    .iter()
+                    .filter(|found| found.of == of && found.mutable)
+                    .map(|found| found.name.clone())
+                    .collect();
+                if known.is_empty() {
+                    return format!("_ = {value};");
+                }
+                format!("{} = {value};", known[self.below(known.len())])
+            }
+            5 => {
+                let value = self.call(depth);
+                let name = self.declare(Type::Word, false);
+                // The temporary lives as long as the reference.
+                let value = if value.starts_with('*') { format!("{value} + 1") } else { value };
+                format!("let {name} = &({value});\nlet {name} = *{name};")
+            }
+            6 => {
+                let (some, leaves) = (self.option(depth), self.leaves(1));
+                let name = self.declare(Type::Word, false);
+                format!("let Some({name}) = {some} else {{ {leaves} }};")
+            }
+            7 => {
+                let (x, y) = (self.expression(Type::Word, depth), self.call(depth));
+                let (first, second) = (self.declare(Type::Word, false), self.declare(Type::Word, true));
+                format!("let ({first}, mut {second}) = ({x}, {y});")
+            }
+            8 => {
+                let value = self.call(depth);
+                let name = self.declare(Type::Word, true);
+                format!("let mut {name} = 1u32;\n*(&mut {name}) += {value};")
+            }
+            9 | 10 => format!("if {} {}", self.condition(less), self.body(less)),
+            11 => {
+                let (condition, then, second) = (self.condition(less), self.body(less), self.condition(less));
+                let (third, last) = (self.body(less), self.body(less));
+                format!("#[allow(unused)]\nif {condition} {then} else if {second} {third} else {last}")
+            }
+            12 => {
+                let (condition, leaves) = (self.condition(less), self.leaves(less));
+                format!("if {condition} {{ {leaves} }}")
+            }
+            13 | 14 => self.repeats(less),
+            15 => {
+                let (subject, first) = (self.expression(Type::Word, less), self.body(less));
+                let (second, call) = (self.leaves(0), self.call(less));
+                format!(
+                    "match ({subject}) % 6 {{ 0 => {first} 1 | 2 => {{ {call}; }} 3 => {{ {second} }} _ => () }}"
+                )
+            }
+            16 => format!("#[cfg(any())]\nif {} {}", self.condition(less), self.body(less)),
+            17 => format!("#[cfg(any())]\nlet Some(absent) = None::<u32> else {{ {} }};", self.leaves(0)),
+            18 => {
+                let value = self.call(less);
+                let name = self.declare(Type::Word, false);
+                format!(
+                    "let {name}: [u32; if size() > 2 {{ 2 }} else {{ 1 }}] = [{value}; {{ if true {{ 2 }} else {{ 3 }} }}];\nlet {name} = {name}[1];"
+                )
+            }
+            19 => self.body(less),
+            20 => {
+                let value = self.call(less);
+                let name = self.declare(Type::Word, false);
+                let add = self.variable(Type::Word).unwrap_or_default();
+                format!(
+                    "let {name} = {value};\nlet {name} = (move |x: u32| {{ let mut n = x; while n > 3 {{ n /= 2 }} n ^ {name} }})({add});"
+                )
+            }
+            _ => {
+                let (x, y) = (self.call(less), self.expression(Type::Word, less));
+                let (first, second) = (self.declare(Type::Word, false), self.declare(Type::Word, false));
+                format!("let Pair {{ a: {first}, b: {second} }} = Pair {{ b: {x}, a: {y} }};")
+            }
+        }
+    }
+
+    /// A call that an attribute may stand before.
+    fn call_alone(&mut self) -> String {
+        match self.callee(Kind::Plain) {
+            Some(number) => format!("f{number}({}, {})", self.literal(Type::Word), self.literal(Type::Word)),
+            None => "size()".to_owned(),
+        }
+    }
+
+    /// A statement after which nothing comes.
+    fn leaves(&mut self, depth: u32) -> String {
+        let inner = self.loops.len();
+        match self.below(3) {
+            0 if inner > 0 => {
+                let label = self.below(inner);
+                format!("continue '{};", self.loops[label])
+            }
+            1 if inner > 0 => {
+                let number = self.below(inner);
+                let label = self.loops[number].clone();
+                format!("break '{label}")
+            }
+            2 => format!("#[allow(unused)]\nreturn {};", self.value(depth)),
+            _ => format!("return {}", self.value(depth)),
+        }
+    }
+
+    /// A loop that ends.
+    fn repeats(&mut self, depth: u32) -> String {
+        let (name, label) = (self.name(), format!("l{}", self.names));
+        let condition = self.expression(Type::Bool, depth.min(1));
+        let before = self.scope.len();
+        let value = self.call(depth);
+        self.loops.push(label.clone());
+        let plain = self.one_in(3);
+        let way = self.below(6);
+        if matches!(way, 2..=4) {
+            self.scope.push(Variable { name: name.clone(), of: Type::Word, mutable: false });
+        }
+        let body =
+            if plain { format!("_ = {};", self.literal(Type::Word)) } else { self.statements(depth, 2) };
+        self.loops.pop();
+        self.scope.truncate(before);
+        match way {
+            0 => format!("let mut {name} = 0;\n'{label}: while {name} < 3 {{ {name} += 1;\n{body}}}"),
+            1 => format!(
+                "let mut {name} = 0;\n#[allow(unused)]\n'{label}: while {name} < 2 && ({condition}) {{ {name} += 1;\n{body}}}"
+            ),
+            2 => format!("'{label}: for {name} in 0..({value}) % 4 {{\n{body}}}"),
+            3 => format!("'{label}: for &{name} in &[{value}, 7] {{\n{body}}}"),
+            4 => format!(
+                "'{label}: for {name} in [{value}, 2].iter().map(|x| if *x > 3 {{ 3 }} else {{ *x }}) {{\n{body}}}"
+            ),
+            _ => format!(
+                "let mut {name} = 0;\n'{label}: loop {{ {name} += 1;\nif {name} > 3 {{ break }}\n{body}}}"
+            ),
+        }
+    }
+}

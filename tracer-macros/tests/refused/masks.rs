@@ -1,0 +1,14 @@
+//! A mask that is wrong is undefined on a GPU: who names one says why it is right.
+
+use warptrace_device::simt;
+
+fn main() {
+    simt::sync_threads();
+    simt::sync_warp(1);
+    let _ = simt::ballot(1, true);
+    let _ = simt::shuffle(1, 2, 3);
+    let _ = simt::shuffle_up(1, 2, 3);
+    let _ = simt::shuffle_up_all(2, 3);
+    let _ = simt::shuffle_xor(1, 2, 3);
+    let _ = simt::match_any(1, 2);
+}
