@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::inside::{Inside, guarded};
-use crate::state::{lock, state};
+use crate::state::state;
+use crate::trace;
 
 /// The program is traced, and it was done.
 const DONE: c_int = 0;
@@ -37,7 +38,7 @@ pub(crate) unsafe extern "C" fn warptrace_begin(file: *const c_char) -> c_int {
         if path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
             return FAILED;
         }
-        lock(&state.traces).begin_anew(state, path);
+        trace::begin_anew(state, path);
         DONE
     })
 }
@@ -46,7 +47,7 @@ pub(crate) unsafe extern "C" fn warptrace_begin(file: *const c_char) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub(crate) extern "C" fn warptrace_end() -> c_int {
     inside(|state| {
-        lock(&state.traces).pause(state);
+        trace::pause(state);
         DONE
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::assemble::Image;
 use crate::copies::{self, Copied, Settings as CopySettings, Source};
@@ -22,10 +22,6 @@ pub(crate) struct State {
     process: u32,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
-    /// Tells the thread that looks at traces that something was launched.
-    pub(crate) launched: Condvar,
-    /// Tells the process's end that all traces are ended.
-    pub(crate) finished: Condvar,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
 }
@@ -47,8 +43,6 @@ pub(crate) fn state() -> Option<&'static State> {
             process,
             registry: Mutex::default(),
             traces: Mutex::new(Traces::paused(settings.spec.manual)),
-            launched: Condvar::new(),
-            finished: Condvar::new(),
             graphs: Mutex::default(),
             summary: Mutex::new(summary),
             settings,

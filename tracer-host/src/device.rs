@@ -119,17 +119,6 @@ pub struct Tracing {
     pub logs: LaunchLogs,
 }
 
-/// A launch that is [begun](Device::begin).
-#[derive(Clone, Copy, Debug)]
-pub struct Begun<'a> {
-    /// The kernel and its arguments.
-    pub call: &'a KernelCall,
-    /// Its shape.
-    pub shape: &'a LaunchShape,
-    /// What it records; `None` for an untraced one.
-    pub tracing: Option<Tracing>,
-}
-
 /// How long a launch took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LaunchTime {
@@ -326,28 +315,6 @@ pub trait Device {
         shape: &LaunchShape,
         tracing: Option<&Tracing>,
     ) -> Result<LaunchTime, DeviceError>;
-
-    /// Begins kernels in one go, and does not wait for them: those of one launch, or of a graph. Answers a
-    /// number for [`ended`](Self::ended).
-    ///
-    /// # Safety
-    /// As [`launch`](Self::launch) says, of each; until they have ended.
-    ///
-    /// # Errors
-    /// If the device cannot, or has no code for one of them; [`DeviceError::NotLaunched`] if none has begun.
-    unsafe fn begin(&mut self, _launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
-        let problem = "this device waits for each kernel that it launches".to_owned();
-        Err(DeviceError::Unsupported { problem })
-    }
-
-    /// Tells how long what was [begun](Self::begin) took, once that has ended; `None` while it runs. The
-    /// number is used up then.
-    ///
-    /// # Errors
-    /// If one of the kernels has failed.
-    fn ended(&mut self, _begun: u64) -> Result<Option<Duration>, DeviceError> {
-        Ok(None)
-    }
 
     /// The device's memory, as it is seen while kernels run. No kernel needs to run.
     ///

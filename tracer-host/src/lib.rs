@@ -25,19 +25,16 @@ mod trace_output;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{
-    CudaDevice, ENCODER_PTX, ForeignLaunch, ForeignLaunches, Launching, MARKS_VARIABLE, traced_registers,
-};
+pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
-    Allocation, Begun, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
-    Tracing,
+    Allocation, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
 pub use session::{
-    Interrupted, LaunchReport, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, OpenRun, Patience, Session,
-    SessionError, Standing, TracedProgram,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
+    OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use trace_output::TraceOutput;

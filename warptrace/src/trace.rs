@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,9 +10,9 @@ use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
-use warptrace_host::{Interrupted, Policy, RecordingSpec, Session, SessionError, SpecError, TraceOutput};
+use warptrace_host::{Interrupted, Policy, Recorder, RecordingSpec, SessionError, SpecError, TraceOutput};
 
-use crate::shared::{Handle, Shared};
+use crate::shared::Shared;
 use crate::{Error, LaunchConfig};
 
 /// A trace that has not started: [`Device::trace`](crate::Device::trace).
@@ -65,27 +64,18 @@ impl TraceBuilder {
         }
         let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
-        let handle = NonNull::from(Box::leak(Box::new(Handle(Rc::clone(&shared)))));
-        let mut trace = Trace { session: None, handle, shared, path };
-        // SAFETY: `handle` stays until `trace` is dropped, which drops the session first; only the session uses
-        // it.
-        let device: &'static mut Handle = unsafe { &mut *handle.as_ptr() };
-        let mut session = Session::start_modules(device, modules, &spec, output)?;
+        let mut recorder = shared.with(|device| Recorder::start_modules(device, modules, &spec, output))?;
         if let Some((asked, tell)) = interrupt {
-            session.interrupt_by(asked, tell);
+            recorder.interrupt_by(asked, tell);
         }
-        trace.session = Some(session);
-        Ok(trace)
+        Ok(Trace { recorder, shared, path })
     }
 }
 
 /// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
 /// written, but errors are lost.
 pub struct Trace {
-    /// `Some` until it is finished.
-    session: Option<Session<'static, BufWriter<TraceOutput>>>,
-    /// What the session borrows.
-    handle: NonNull<Handle>,
+    recorder: Recorder<BufWriter<TraceOutput>>,
     shared: Rc<Shared>,
     path: PathBuf,
 }
@@ -120,9 +110,10 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let session = self.session.as_mut().ok_or(SessionError::Unusable)?;
+        let Self { recorder, shared, .. } = self;
         // SAFETY: the caller's promise.
-        Ok(unsafe { session.record(call, config.shape()) }?.kernel)
+        let time = shared.with(|device| unsafe { recorder.record(device, call, config.shape()) })?;
+        Ok(time.kernel)
     }
 
     /// Writes what the device still holds, ends the file, and answers what is in it.
@@ -130,8 +121,7 @@ impl Trace {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
-        let session = self.session.take().ok_or(SessionError::Unusable)?;
-        let (output, file, report) = session.finish()?;
+        let (output, file, report) = self.shared.with(|device| self.recorder.finish(device))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
         Ok(Summary {
@@ -147,9 +137,7 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        self.session = None;
-        // SAFETY: from `Box::leak`; what borrowed it is gone.
-        drop(unsafe { Box::from_raw(self.handle.as_ptr()) });
+        self.shared.with(|device| self.recorder.close(device));
     }
 }
 

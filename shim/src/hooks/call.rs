@@ -67,9 +67,6 @@ pub(super) struct Launch {
     pub(super) extra: List,
 }
 
-// SAFETY: the launch is made while the program waits for it, so that its addresses stay valid.
-unsafe impl Send for Launch {}
-
 impl Launch {
     /// Calls the driver with another function, other arguments and other shared memory.
     ///

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 use warptrace_format::log::LaunchLogs;
-use warptrace_host::{LaunchShape, Launching};
+use warptrace_host::LaunchShape;
 
 use super::Handle;
 use super::launch::{per_thread, shape_of};
@@ -14,7 +14,7 @@ use crate::exchange::{Kernel, NOT_ASKED};
 use crate::graphs::{Executable, Node};
 use crate::inside::guarded;
 use crate::state::{State, lock, state};
-use crate::trace::{Issued, Item, Request, SAID};
+use crate::trace::{self, Item, Request, SAID};
 
 /// The flag of graphs that kernels launch.
 const DEVICE_LAUNCH: u64 = 4;
@@ -100,9 +100,6 @@ struct GraphLaunch {
     stream: Handle,
 }
 
-// SAFETY: the launch is made while the program waits for it.
-unsafe impl Send for GraphLaunch {}
-
 impl GraphLaunch {
     /// Makes it.
     ///
@@ -129,8 +126,8 @@ pub(super) unsafe fn launch_per_thread(real: RealLaunch, exec: Handle, stream: H
 /// # Safety
 /// It is the program's own launch.
 unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
-    let issued = Issued::new();
-    let known = issued.clone();
+    // What the driver has said, once it took the launch.
+    let mut issued = None;
     guarded(|| {
         let state = state()?;
         let executable = lock(&state.graphs).executable(launch.exec)?;
@@ -140,19 +137,18 @@ unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
         unsafe {
             // A graph of which this becomes a part has the program's own kernels.
             if !driver::is_capturing(stream) {
-                recorded(state, &mut executable, launch, stream, known);
+                issued = recorded(state, &mut executable, launch, stream);
             }
-            if issued.answer().is_none() && !executable.restore(launch.exec, |_| true) {
+            if issued.is_none() && !executable.restore(launch.exec, |_| true) {
                 // Its kernels write where their logs were.
                 let context = driver::current_context()?;
-                let why = "a graph could not be given its own kernels again";
-                lock(&state.traces).abandon(state, context, why);
+                trace::abandon(state, context, "a graph could not be given its own kernels again");
             }
         }
         Some(())
     });
     // SAFETY: the caller's promise.
-    issued.answer().unwrap_or_else(|| unsafe { launch.own() })
+    issued.unwrap_or_else(|| unsafe { launch.own() })
 }
 
 /// A node that is launched with logs.
@@ -163,7 +159,7 @@ struct Chosen {
     shape: LaunchShape,
 }
 
-/// Records a launch of a graph, if that is possible.
+/// Records a launch of a graph, if that is possible; returns what the driver has said if it took it.
 ///
 /// # Safety
 /// The launch is of this graph.
@@ -172,8 +168,7 @@ unsafe fn recorded(
     executable: &mut Executable,
     launch: GraphLaunch,
     stream: Handle,
-    issued: Issued,
-) {
+) -> Option<Answer> {
     let untraced = |kernel: &str, reason: &str| {
         if ![NOT_ASKED, SAID].contains(&reason) {
             lock(&state.summary).untraced(kernel, reason);
@@ -182,7 +177,7 @@ unsafe fn recorded(
     for (kernel, reason) in executable.skipped.values() {
         untraced(kernel, reason);
     }
-    let Some(context) = driver::current_context() else { return };
+    let context = driver::current_context()?;
     let (mut places, mut chosen, mut counts) = (Vec::new(), Vec::<Chosen>::new(), HashMap::new());
     for (at, node) in executable.enabled() {
         let before = counts.entry(Arc::clone(&node.function.name)).or_insert(0);
@@ -198,7 +193,7 @@ unsafe fn recorded(
     // SAFETY: the caller's promise.
     let are_own = unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
     if chosen.is_empty() || !are_own {
-        return;
+        return None;
     }
     let kernels: Vec<(Node, LaunchShape)> =
         chosen.iter().map(|chosen| (chosen.node.clone(), chosen.shape)).collect();
@@ -206,26 +201,37 @@ unsafe fn recorded(
         let function = &node.function;
         Some(Item { code: function.traced_code().ok()?, kernel: function.kernel().ok()?, shape: *shape })
     });
-    let request = Request {
-        context,
-        stream,
-        items: items.collect(),
-        launch: launching(launch, chosen, issued.clone()),
-    };
     for &at in &places {
         // Also if only some of them are set below.
         executable.nodes[at].is_traced = true;
     }
-    let outcome = lock(&state.traces).record(state, request);
-    match outcome {
+    let mut issued = None;
+    // Each node gets its logs, and the graph is launched.
+    let make = |logs: &[Option<LaunchLogs>]| {
+        for (chosen, logs) in chosen.iter().zip(logs) {
+            let traced: Handle = std::ptr::with_exposed_provenance_mut(chosen.traced);
+            let put = logs.as_ref().map(|logs| (traced, chosen.shared, logs));
+            // SAFETY: a node of the launched graph, and the copy of its kernel.
+            let answer = unsafe { chosen.node.put(launch.exec, put) };
+            if answer != SUCCESS {
+                return answer;
+            }
+        }
+        // SAFETY: the program's own launch.
+        let answer = unsafe { launch.own() };
+        issued = Some(answer).filter(|answer| *answer == SUCCESS);
+        answer
+    };
+    match trace::record(state, Request { context, stream, items: items.collect(), launch: make }) {
         Ok(()) => kernels.iter().for_each(|(node, _)| node.function.was_recorded()),
-        Err(reason) if issued.answer().is_none() => {
+        Err(reason) if issued.is_none() => {
             for (node, _) in &kernels {
                 untraced(node.function.readable(), &reason);
             }
         }
         Err(_) => {}
     }
+    issued
 }
 
 /// Tells how a node can be launched with logs, behind so many others of its kernel in the same graph.
@@ -246,27 +252,6 @@ fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Ch
     let (shape, shared) = shape_of(grid, block, own.sharedMemBytes, node.is_cooperative, kernel, traced)?;
     let shared = u32::try_from(shared).map_err(|_| "its shared memory has no number")?;
     Ok(Chosen { node: node.clone(), traced: traced as usize, shared, shape })
-}
-
-/// Makes the calls that the session brackets: each node gets its logs, and the graph is launched.
-fn launching(launch: GraphLaunch, chosen: Vec<Chosen>, issued: Issued) -> Launching {
-    Box::new(move |logs: &[Option<LaunchLogs>]| {
-        // The whole launch goes into this function, which another thread may call.
-        let launch: GraphLaunch = launch;
-        for (chosen, logs) in chosen.iter().zip(logs) {
-            let traced: Handle = std::ptr::with_exposed_provenance_mut(chosen.traced);
-            let put = logs.as_ref().map(|logs| (traced, chosen.shared, logs));
-            // SAFETY: a node of the launched graph, and the copy of its kernel.
-            let answer = unsafe { chosen.node.put(launch.exec, put) };
-            if answer != SUCCESS {
-                return answer;
-            }
-        }
-        // SAFETY: the program's own launch.
-        let answer = unsafe { launch.own() };
-        issued.set(answer);
-        answer
-    })
 }
 
 pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, exec: Handle) -> Answer {

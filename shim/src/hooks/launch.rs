@@ -5,15 +5,15 @@ use std::ptr::null_mut;
 
 use cudarc::driver::sys::CUlaunchConfig;
 use warptrace_format::log::LaunchLogs;
-use warptrace_host::{Blocks, LaunchShape, Launching};
+use warptrace_host::{Blocks, LaunchShape};
 
 use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
 use super::{Handle, List};
-use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed};
+use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
 use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
 use crate::state::{lock, state};
-use crate::trace::{Issued, Item, Request, SAID};
+use crate::trace::{self, Item, Request, SAID};
 
 /// Dynamic shared memory that a block may have without asking.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
@@ -23,8 +23,8 @@ const ASKED_FOR_ABOVE: u64 = 16 << 10;
 /// # Safety
 /// It is the program's own launch.
 unsafe fn launched(launch: Launch) -> Answer {
-    let issued = Issued::new();
-    let known = issued.clone();
+    // What the driver has said, once it took the launch.
+    let mut issued = None;
     guarded(|| {
         let state = state()?;
         let _relaxed = Relaxed::enter();
@@ -42,21 +42,27 @@ unsafe fn launched(launch: Launch) -> Answer {
             let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
             let (shape, shared) = checked(&launch, kernel, traced)?;
-            let request = Request {
-                context,
-                stream: launch.true_stream,
-                items: vec![Item { code: function.traced_code()?, kernel, shape }],
-                launch: launching(launch, traced, kernel.clone(), shared, known),
-            };
             if kernel.is_deep {
                 driver::grow_stack();
             }
-            lock(&state.traces).record(state, request)?;
+            let make = |logs: &[Option<LaunchLogs>]| {
+                let answer = match logs.first().copied().flatten() {
+                    // SAFETY: the copy of the launched function in its own module.
+                    Some(logs) => unsafe { launch.traced(traced, kernel, &logs, shared) },
+                    // SAFETY: the program's own launch.
+                    None => unsafe { launch.own() },
+                };
+                issued = Some(answer).filter(|answer| *answer == SUCCESS);
+                answer
+            };
+            let items = vec![Item { code: function.traced_code()?, kernel, shape }];
+            let request = Request { context, stream: launch.true_stream, items, launch: make };
+            trace::record(state, request)?;
             function.was_recorded();
             Ok(())
         });
         if let Err(reason) = recorded
-            && issued.answer().is_none()
+            && issued.is_none()
             && ![NOT_ASKED, SAID].contains(&&*reason)
         {
             lock(&state.summary).untraced(function.readable(), &reason);
@@ -64,25 +70,7 @@ unsafe fn launched(launch: Launch) -> Answer {
         Some(())
     });
     // SAFETY: the caller's promise.
-    issued.answer().unwrap_or_else(|| unsafe { launch.own() })
-}
-
-/// Makes the call that the session brackets.
-fn launching(launch: Launch, traced: Handle, kernel: Kernel, shared: u64, issued: Issued) -> Launching {
-    let traced = traced as usize;
-    Box::new(move |logs: &[Option<LaunchLogs>]| {
-        // The whole launch goes into this function, which another thread may call.
-        let launch: Launch = launch;
-        let traced = std::ptr::with_exposed_provenance_mut(traced);
-        let answer = match logs.first().copied().flatten() {
-            // SAFETY: the copy of the launched function in its own module.
-            Some(logs) => unsafe { launch.traced(traced, &kernel, &logs, shared) },
-            // SAFETY: the program's own launch.
-            None => unsafe { launch.own() },
-        };
-        issued.set(answer);
-        answer
-    })
+    issued.unwrap_or_else(|| unsafe { launch.own() })
 }
 
 /// Tells the shape of a launch, and the dynamic shared memory of its traced copy, if that can be launched so.

@@ -1,92 +1,88 @@
 //! The recording of one context.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use warptrace_device::KernelCall;
 use warptrace_host::{
-    CudaDevice, ForeignLaunch, ForeignLaunches, LaunchReport, LaunchShape, MemorySize, Patience, Session,
-    SessionError, TraceOutput, TracedProgram,
+    Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
+    MemorySize, Patience, Reserved, SessionError, TraceOutput,
 };
 
-use warptrace_spec::RunSpec;
-
 use super::{PATIENCE, Request};
+use crate::driver::{self, Relaxed};
+use crate::inside::Inside;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
-/// What was recorded is written after so many times as long as writing it took the last time, and no sooner
-/// than this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and
-/// writing takes little of the program's time.
-const WRITTEN_AFTER: u32 = 25;
-const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
-/// Without a launch for so long, the program is taken to do something else,
-const QUIET: Duration = Duration::from_millis(5);
-/// and what was recorded is written then, or after so long.
-const LONGEST_WITHOUT: Duration = Duration::from_millis(250);
-/// What was drained in less time is so little that the program waits until it is written.
-const WORTH_WAITING: Duration = Duration::from_millis(50);
 /// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
-/// The tracer's view of a context. It lives until that ends, or the process.
-pub(super) struct ForeignDevice {
-    device: *mut CudaDevice,
-    launches: ForeignLaunches,
-}
+type Output = BufWriter<TraceOutput>;
 
-// SAFETY: it has one user at a time, behind the lock of `Traces`.
-unsafe impl Send for ForeignDevice {}
+/// The tracer's view of a context. It is closed before that ends, or lives as long as the process.
+pub(super) struct ForeignDevice {
+    device: CudaDevice,
+    brackets: Brackets,
+}
 
 impl ForeignDevice {
     /// Takes a context of the program.
     fn open(context: *mut c_void) -> Result<Self, String> {
         // SAFETY: the program's context; what is made here is closed before it ends.
-        let (device, launches) =
-            unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
-        Ok(Self { device: Box::into_raw(Box::new(device)), launches })
+        let device = unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
+        Ok(Self { device, brackets: Brackets::default() })
     }
 
     /// Gives back what it has of the driver's.
     pub(super) fn close(self) {
-        // SAFETY: made by `open`, and no session has it.
-        drop(unsafe { Box::from_raw(self.device) });
+        let Self { device, brackets } = self;
+        // SAFETY: the context is alive, since the device is.
+        unsafe { brackets.destroy() };
+        drop(device);
     }
 }
 
-pub(super) struct Recorder {
-    pub(super) session: Session<'static, BufWriter<TraceOutput>>,
-    device: ForeignDevice,
-    pub(super) path: PathBuf,
+/// What launches of a context need besides their room, all of it known at once.
+#[derive(Default)]
+struct Told {
     /// Numbers of the modules that the file knows.
-    told: HashSet<usize>,
-    pub(super) kernels: HashSet<&'static str>,
+    modules: HashSet<usize>,
+    /// Numbers of the file's kernels, by their module's number and the address of their name.
+    numbers: HashMap<(usize, usize), u32>,
+    /// Kernels that were recorded.
+    recorded: HashSet<&'static str>,
     /// Streams of the launches that may still run.
     streams: HashSet<usize>,
-    /// Whether something may have been recorded that is not written.
-    is_dirty: bool,
-    /// When something was launched the last time.
-    launched_at: Instant,
-    /// When what was recorded is written next.
-    write_at: Instant,
 }
 
-// SAFETY: a session has one user at a time, behind the lock of `Traces`; its device makes its context the
-// thread's own.
-unsafe impl Send for Recorder {}
+/// The recording of a context, for all threads of the program.
+pub(super) struct Recorder {
+    launches: Launches<Bracket>,
+    brackets: Brackets,
+    pub(super) path: PathBuf,
+    told: Mutex<Told>,
+    is_sync: bool,
+    /// Whether the report says already why the trace has ended.
+    is_said: Arc<AtomicBool>,
+    /// Drains, and ends the trace.
+    thread: Mutex<Option<JoinHandle<Ended<CudaDevice, Output>>>>,
+}
 
 impl Recorder {
     pub(super) fn start(
-        state: &State,
+        state: &'static State,
         context: *mut c_void,
         known: Option<ForeignDevice>,
         path: PathBuf,
-    ) -> Result<Self, String> {
+    ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
-        let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
+        let ForeignDevice { device, brackets } = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
         let mut spec = settings.spec.recording.clone();
         // Kernels that were not asked for have no traced copy.
         spec.window.kernels.clear();
@@ -96,121 +92,144 @@ impl Recorder {
         spec.properties.push(("points".to_owned(), settings.spec.points.to_string()));
         let file =
             TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-        let program = TracedProgram { kernels: &[], points: &[], modules: &[] };
         let file = BufWriter::with_capacity(1 << 20, file);
-        // SAFETY: nobody else has it until the session has ended.
-        let used = unsafe { &mut *device.device };
-        let session =
-            Session::start_overlapping(used, &program, &spec, file).map_err(|error| error.to_string())?;
-        let (told, kernels) = (HashSet::new(), HashSet::new());
-        Ok(Self {
-            session,
-            device,
+        let started = Launches::start(device, &spec, file);
+        let (launches, drainer) = started.map_err(|(error, device)| {
+            ForeignDevice { device, brackets: brackets.clone() }.close();
+            error.to_string()
+        })?;
+        let recorder = Arc::new(Self {
+            launches,
+            brackets,
             path,
-            told,
-            kernels,
-            streams: HashSet::new(),
-            is_dirty: false,
-            launched_at: Instant::now(),
-            write_at: Instant::now(),
-        })
+            told: Mutex::default(),
+            is_sync: settings.waits(),
+            is_said: Arc::default(),
+            thread: Mutex::default(),
+        });
+        let drains = recorder.drains(state, drainer);
+        let thread = std::thread::Builder::new().name("warptrace".to_owned()).spawn(drains);
+        *lock(&recorder.thread) = Some(thread.map_err(|error| format!("there is no thread left: {error}"))?);
+        Ok(recorder)
     }
 
-    pub(super) fn record(&mut self, request: Request<'_>, settings: &Settings) -> Result<(), SessionError> {
+    /// What the recorder's thread does.
+    fn drains(
+        self: &Arc<Self>,
+        state: &'static State,
+        drainer: Drainer<CudaDevice, Output, Bracket>,
+    ) -> impl FnOnce() -> Ended<CudaDevice, Output> + Send + 'static {
+        let recorder = Arc::downgrade(self);
+        move || {
+            let _inside = Inside::enter();
+            let _relaxed = Relaxed::enter();
+            drainer.run(|error, report| {
+                let Some(recorder) = recorder.upgrade() else { return };
+                let hint = hint(recorder.is_sync);
+                let line = recorder.described(report);
+                let line = format!("{line}; it ends early: {}{hint}", reason_of(error));
+                recorder.is_said.store(true, Ordering::Release);
+                lock(&state.summary).trace(&recorder.path, line);
+            })
+        }
+    }
+
+    /// Makes a launch, or those of a graph, with logs.
+    ///
+    /// # Errors
+    /// Why it was not made so; or, once it was made, why the trace has ended.
+    pub(super) fn record<L>(&self, request: Request<'_, L>, settings: &Settings) -> Result<(), SessionError>
+    where
+        L: FnOnce(&[Option<warptrace_format::log::LaunchLogs>]) -> driver::Answer,
+    {
         let Request { stream, items, launch, .. } = request;
-        for item in &items {
-            self.tell(item.code)?;
+        let Some(first) = items.first().map(|item| item.kernel.readable) else { return Ok(()) };
+        let wait = settings.spec.wait;
+        let (launches, unknown) = {
+            let mut told = lock(&self.told);
+            let mut launches: Vec<(u32, LaunchShape)> = Vec::with_capacity(items.len());
+            for item in &items {
+                launches.push((self.tell(&mut told, item.code, item.kernel.readable)?, item.shape));
+            }
+            if self.launches.is_idle() {
+                told.streams.clear();
+            }
+            // What is behind a kernel in its stream does not keep that from its end; what is in another one
+            // may.
+            let is_behind = told.streams.iter().all(|other| *other == stream as usize);
+            told.streams.insert(stream as usize);
+            (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
+        };
+        let patience = Patience { short: wait, unknown };
+        let Reserved { ticket, logs } = self.launches.reserve(&launches, patience)?;
+        // SAFETY: the program's own launch, on a stream of its own, of copies that were spliced for this way
+        // of recording. The program's context is current.
+        match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {
+            Ok(bracket) => self.launches.launched(ticket, bracket),
+            Err(code) => {
+                self.launches.cancel(ticket);
+                return Err(DeviceError::NotLaunched { kernel: first.to_owned(), code }.into());
+            }
         }
-        let next = ForeignLaunch::new(stream, launch);
-        // SAFETY: the launch is of copies that were spliced for this session's way of recording.
-        unsafe { self.device.launches.next(next) };
-        let calls: Vec<(KernelCall, LaunchShape)> = items
-            .iter()
-            .map(|item| (KernelCall::new(item.kernel.readable, Vec::new(), || {}), item.shape))
-            .collect();
-        // What is behind a kernel in its stream does not keep that from its end; what is in another one may.
-        let is_behind = self.streams.iter().all(|other| *other == stream as usize);
-        let RunSpec { wait, .. } = settings.spec;
-        let unknown = if is_behind { wait } else { wait.min(OTHER_STREAM) };
-        // SAFETY: the program's own launches, on its own memory.
-        let begun = unsafe { self.session.begin(&calls, Patience { short: wait, unknown }) };
-        drop(self.device.launches.take());
-        begun?;
-        self.is_dirty = true;
-        self.launched_at = Instant::now();
-        self.streams.insert(stream as usize);
-        self.kernels.extend(items.iter().map(|item| item.kernel.readable));
-        if settings.waits() {
-            self.session.wait(Duration::MAX)?;
-            self.launched_at -= QUIET;
-            self.look()?;
-        }
-        if settings.spec.recording.window.max_events.is_some() {
-            // The next launch asks how many events there are.
-            self.session.flush()?;
-        }
-        Ok(())
+        lock(&self.told).recorded.extend(items.iter().map(|item| item.kernel.readable));
+        if self.is_sync { self.launches.flush() } else { Ok(()) }
     }
 
-    /// Looks for launches that have ended, and writes what they have recorded if it is time; tells whether
-    /// there is more to do.
-    pub(super) fn look(&mut self) -> Result<bool, SessionError> {
-        if !self.is_dirty {
-            return Ok(false);
-        }
-        let started = Instant::now();
-        if !self.session.look()? {
-            return Ok(true);
-        }
-        self.streams.clear();
-        // While kernels follow each other, draining would keep the next one waiting.
-        let is_quiet = started >= self.launched_at + QUIET || started >= self.write_at + LONGEST_WITHOUT;
-        if started < self.write_at || !is_quiet {
-            return Ok(true);
-        }
-        self.session.drain_now()?;
-        // Who has much to write, waits for it at the end only.
-        if started.elapsed() < WORTH_WAITING {
-            self.session.flush()?;
-        }
-        let ended = Instant::now();
-        self.write_at = ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER);
-        self.is_dirty = false;
-        Ok(false)
-    }
-
-    /// Tells the file of a module's kernels and locations, once.
-    fn tell(&mut self, code: &Code) -> Result<(), SessionError> {
+    /// Returns the number of a kernel of a module, of which the file is told once.
+    fn tell(&self, told: &mut Told, code: &Code, kernel: &'static str) -> Result<u32, SessionError> {
+        let key = |kernel: &'static str| (code.number, kernel.as_ptr().addr());
         if let Ok(module) = &code.traced
-            && !self.told.contains(&code.number)
+            && !told.modules.contains(&code.number)
         {
             let kernels: Vec<(&str, &str)> =
                 module.kernels().iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
-            self.session.add_kernels(&kernels, module.locations.clone())?;
+            let first = self.launches.add_kernels(&kernels, module.locations.clone())?;
             if let Some((name, ptx)) = &module.kept {
-                self.session.keep_text(name, ptx)?;
+                self.launches.keep_text(name, ptx);
             }
-            self.told.insert(code.number);
+            told.modules.insert(code.number);
+            told.numbers.extend((first..).zip(module.kernels()).map(|(at, found)| (key(found.readable), at)));
         }
-        Ok(())
+        told.numbers.get(&key(kernel)).copied().ok_or_else(|| SessionError::UnknownKernel {
+            kernel: kernel.to_owned(),
+            known: "those of its module".to_owned(),
+        })
     }
 
-    /// Ends the trace; answers the device, unless launches still run.
-    pub(super) fn finish(self, state: &State) -> Option<ForeignDevice> {
-        let Self { mut session, device, path, kernels, .. } = self;
-        // What fails here, fails below.
-        let _ = session.wait(PATIENCE);
-        let finished = session.finish();
-        let is_free = finished.is_ok();
-        let line = match finished {
-            Ok((file, _, report)) => match file.into_inner() {
-                Ok(_) => described(&report, kernels.len()),
+    /// Gives the trace up, and leaves its memory to whatever writes there.
+    pub(super) fn abandon(&self, why: &str) {
+        self.launches.abandon(why);
+    }
+
+    /// Asks the recorder's thread to end the trace.
+    pub(super) fn end(&self) {
+        self.launches.end(PATIENCE);
+    }
+
+    /// Ends the trace; returns the device, unless launches still run.
+    pub(super) fn finish(&self, state: &State) -> Option<ForeignDevice> {
+        self.end();
+        let thread = lock(&self.thread).take()?;
+        let Ok(Ended { device, outcome }) = thread.join() else {
+            lock(&state.summary).trace(&self.path, "it ends early: the tracer failed".to_owned());
+            return None;
+        };
+        let line = match outcome {
+            Ok((file, ..)) => match file.into_inner() {
+                Ok(_) => self.described(&self.launches.total()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
             },
             Err(error) => format!("it ends early: {error}{}", hint(state.settings.waits())),
         };
-        lock(&state.summary).trace(&path, line);
-        is_free.then_some(device)
+        if !self.is_said.load(Ordering::Acquire) {
+            lock(&state.summary).trace(&self.path, line);
+        }
+        device.map(|device| ForeignDevice { device, brackets: self.brackets.clone() })
+    }
+
+    /// What the trace holds, in words.
+    fn described(&self, report: &LaunchReport) -> String {
+        described(report, lock(&self.told).recorded.len())
     }
 }
 
@@ -234,12 +253,23 @@ pub(super) fn reason_of(error: &SessionError) -> String {
 }
 
 /// What a trace holds, in words.
-pub(super) fn described(report: &LaunchReport, kernels: usize) -> String {
+fn described(report: &LaunchReport, kernels: usize) -> String {
     let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let launches = counted(report.recorded_launches, "launch").replace("launchs", "launches");
+    let of_launches = |count| counted(count, "launch").replace("launchs", "launches");
+    let launches = of_launches(report.recorded_launches);
     let mut words =
         format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
     words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
+    let waits = report.waits;
+    if waits.for_room + waits.for_first > 0 {
+        words.push_str(&format!(
+            "; {} waited {:.4} ms in all, {} for room in memory and {} for the first of a kernel",
+            of_launches(waits.for_room + waits.for_first),
+            waits.time.as_secs_f64() * 1e3,
+            waits.for_room,
+            waits.for_first
+        ));
+    }
     if report.lost > 0 {
         words.push_str(&format!(
             "; {} lost for want of memory: --memory, now {}",

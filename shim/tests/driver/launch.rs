@@ -1,6 +1,7 @@
 //! Launches: kernels of programs are interpreted, those of the tracer run natively.
 
 use std::ffi::c_void;
+use std::sync::{Condvar, Mutex};
 
 use warptrace_encode::native::{self, Schedule as Order};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
@@ -58,6 +59,19 @@ unsafe fn arguments(
     }
 }
 
+/// How many kernels of the program were launched.
+static LAUNCHES: Mutex<u64> = Mutex::new(0);
+static LAUNCHED: Condvar = Condvar::new();
+
+/// Holds back what encodes until the program has made so many launches as `TEST_DRIVER_HOLDS` says.
+fn hold() {
+    let Some(most) = std::env::var("TEST_DRIVER_HOLDS").ok().and_then(|text| text.parse().ok()) else {
+        return;
+    };
+    let launches = LAUNCHES.lock().expect("nobody panics with it");
+    drop(LAUNCHED.wait_while(launches, |launches| *launches < most));
+}
+
 /// Runs a kernel to its end.
 ///
 /// # Safety
@@ -73,12 +87,20 @@ pub unsafe fn launch(
     // SAFETY: the caller's promise.
     unsafe {
         match function.name.as_str() {
-            "warptrace_merge" => return merge(parameters),
+            "warptrace_merge" => {
+                // What warms up has no table of launches.
+                if argument::<u64>(parameters, 1) != 0 {
+                    hold();
+                }
+                return merge(parameters);
+            }
             "warptrace_gather" => return gather(parameters),
             name if name.starts_with("warptrace_") => return 0,
             _ => {}
         }
     }
+    *LAUNCHES.lock().expect("nobody panics with it") += 1;
+    LAUNCHED.notify_all();
     say(&format!("launch {} {grid:?} {block:?} {shared}", function.name));
     // SAFETY: the caller's promise.
     let Some(parameters) = (unsafe { arguments(function, parameters, extra) }) else { return INVALID };

@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches).
+// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches), many (as many as TEST_LAUNCHES says, of one small block).
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -195,7 +195,8 @@ int main(int count, char **words)
     check(up(output, out, sizeof out), "copy");
     check(up(sum, &total, sizeof total), "copy");
 
-    unsigned threads = THREADS - 3;
+    const int is_many = has(count, words, "many");
+    unsigned threads = is_many ? 2 : THREADS - 3;
     void *parameters[] = {&input, &output, &sum, &threads};
     struct { Address input, output, sum; unsigned threads; } buffer = {input, output, sum, threads};
     // As long as its members: a compiler adds bytes behind them.
@@ -204,14 +205,14 @@ int main(int count, char **words)
     const int has_extra = has(count, words, "extra");
     void *stream = has(count, words, "capture") ? (void *)0x77 : NULL;
     Function launch = find("cuLaunchKernel", "cuLaunchKernel");
-    const int launches = has(count, words, "parts") ? 3 : has(count, words, "twice") ? 2 : 1;
+    const int launches = is_many ? atoi(getenv("TEST_LAUNCHES")) : has(count, words, "parts") ? 3 : has(count, words, "twice") ? 2 : 1;
     for (int round = 0; round < launches; round++) {
         if (has(count, words, "parts")) {
             // The second one into a file of its own, and the third one into that of all.
             const int answer = round == 0 ? warptrace_end() : warptrace_begin(round == 1 ? getenv("OWN_TRACE") : NULL);
             fprintf(stderr, "told %d\n", answer);
         }
-        check(launch(function, 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
+        check(launch(function, is_many ? 1 : 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
               "launch");
     }
     if (has(count, words, "graph")) {

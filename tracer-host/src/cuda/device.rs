@@ -1,7 +1,6 @@
 //! What a session asks of a GPU.
 
 use std::ffi::c_void;
-use std::time::Duration;
 
 use cudarc::driver::result;
 use warptrace_device::KernelCall;
@@ -21,8 +20,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Begun, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, Placement, Recording, Serve, Streaming, Tracing,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    Placement, Recording, Serve, Streaming, Tracing,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -169,7 +168,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
         self.prepare_drains(recording)?;
-        if self.is_foreign() {
+        if self.is_foreign {
             foreign_choosing(chooses)?;
             // Later, kernels of the program may be running that wait for it.
             return encoding::warm_up(self, recording);
@@ -186,7 +185,7 @@ impl Device for CudaDevice {
     ) -> Result<(), DeviceError> {
         self.enter()?;
         self.prepare_drains(recording)?;
-        if self.is_foreign() {
+        if self.is_foreign {
             foreign_choosing(chooses)?;
             // Later, kernels of the program may be running that wait for it.
             return encoding::warm_up(self, recording);
@@ -235,21 +234,6 @@ impl Device for CudaDevice {
         // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
         // promises the memory behind them.
         unsafe { self.run(launched, None) }
-    }
-
-    unsafe fn begin(&mut self, launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
-        self.enter()?;
-        if !self.is_foreign() {
-            let problem = "a GPU whose kernels this program launches itself waits for each".to_owned();
-            return Err(DeviceError::Unsupported { problem });
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_foreign(launches) }
-    }
-
-    fn ended(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
-        self.enter()?;
-        self.ended_foreign(begun)
     }
 
     fn prepare_streamed(

@@ -28,8 +28,7 @@ pub use self::code::{MARKS_VARIABLE, traced_registers};
 use self::driver::Called;
 pub use self::encoding::ENCODER_PTX;
 use self::encoding::Encoding;
-use self::foreign::Foreign;
-pub use self::foreign::{ForeignLaunch, ForeignLaunches, Launching};
+pub use self::foreign::{Bracket, Brackets};
 use self::gather::Gather;
 use self::live::Live;
 use self::pinned::Pinned;
@@ -66,8 +65,8 @@ pub struct CudaDevice {
     gather: Option<Gather>,
     /// Made with the first streamed kernel.
     live: Option<Live>,
-    /// Set where another program launches its kernels itself.
-    foreign: Option<Foreign>,
+    /// Whether another program loads and launches the kernels.
+    is_foreign: bool,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -246,7 +245,7 @@ impl CudaDevice {
             staging: None,
             gather: None,
             live: None,
-            foreign: None,
+            is_foreign: false,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -295,9 +294,6 @@ impl Drop for CudaDevice {
             self.code.unload();
             if let Some(encoding) = &self.encoding {
                 encoding.unload();
-            }
-            if let Some(foreign) = &mut self.foreign {
-                foreign.unload();
             }
             let _ = result::event::destroy(self.start);
             let _ = result::event::destroy(self.end);

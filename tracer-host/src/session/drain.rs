@@ -1,14 +1,18 @@
 //! From device memory to the writer.
 
 use std::io::Write;
+use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
+use warptrace_format::pool::{Claims, PoolDescriptor};
 
 use super::SessionError;
-use super::pool::Pool;
-use super::worker::{Drained, Worker};
-use crate::{Device, Recording};
+use super::ledger::{Job, News};
+use super::pool::Filled;
+use super::worker::{Account, Drained, Worker};
+use crate::{Device, Encoded};
 
 /// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
 /// bounded however much the pool holds.
@@ -21,25 +25,33 @@ pub(super) struct DrainCost {
     pub(super) encoding: Duration,
     /// Copying from the device and handing over.
     pub(super) copy: Duration,
+    /// The most bytes that merged runs and chunks had at once.
+    pub(super) filled: u64,
 }
 
-/// Merges and encodes what `launches` left, in as many rounds as it takes, copies it from the device, hands
-/// it to the writer, and makes the pool empty again.
-pub(super) fn drain<W: Write + Send + 'static>(
+/// Brings what a job says to the writer. Launches go on meanwhile.
+pub(super) fn run<W: Write + Send + 'static>(
+    job: Job,
     device: &mut dyn Device,
-    pool: &mut Pool,
-    recording: Recording,
-    launches: Vec<LaunchInfo>,
     worker: &mut Worker<W>,
 ) -> Result<DrainCost, SessionError> {
+    let Job { recording, mut news, plain, filled } = job;
+    write_news(&mut news, worker)?;
+    let Some(Filled { arena: _, pool, logged, table, scratch, accounts, launches }) = filled else {
+        worker.write(Drained { begin: plain, ..worker.empty() })?;
+        return Ok(DrainCost::default());
+    };
     let mut cost = DrainCost::default();
-    let mut drained = Drained { begin: launches.clone(), ..worker.empty() };
-    loop {
-        let (descriptor, logged, table) = pool.logged();
-        let encoded = device.encode(recording, &descriptor, logged, table)?;
+    let mut begin = [plain, launches.clone()].concat();
+    begin.sort_unstable_by_key(LaunchInfo::number);
+    let mut drained = Drained { begin, ..worker.empty() };
+    // What failed is not among them.
+    let mut is_last = logged.is_empty();
+    while !is_last {
+        let encoded = device.encode(recording, &pool, &logged, table)?;
         cost.encoding += encoded.time;
-        let (claimed, started) = (pool.encoded(&encoded), Instant::now());
-        let is_last = encoded.claims.waiting == 0;
+        is_last = encoded.claims.waiting == 0;
+        let (claimed, started) = (chunks(&pool, &encoded, &mut cost), Instant::now());
         if claimed == 0 && !is_last {
             return Err(SessionError::Pool {
                 problem: format!(
@@ -50,7 +62,9 @@ pub(super) fn drain<W: Write + Send + 'static>(
         }
         let mut first = 0;
         while first < claimed {
-            first += pool.collect(device, [first, claimed], &mut drained.packed)?;
+            let address = pool.chunks + u64::from(first) * u64::from(pool.chunk_bytes);
+            let left = claimed - first;
+            first += device.collect(address, pool.chunk_bytes, left, scratch, &mut drained.packed)?;
             // What is little goes on together.
             if (first < claimed || !is_last) && drained.packed.len() >= BATCH_BYTES {
                 let next = worker.empty();
@@ -58,19 +72,59 @@ pub(super) fn drain<W: Write + Send + 'static>(
             }
         }
         if !is_last {
-            pool.begin_round(device)?;
+            // Chunks, and memory for merged runs, are empty: what they held is on the host.
+            let kept = offset_of!(Claims, merged_entries) as u64;
+            device.fill(pool.claims + kept, size_of::<Claims>() as u64 - kept, 0)?;
         }
         cost.copy += started.elapsed();
-        if is_last {
-            break;
-        }
     }
     let started = Instant::now();
+    read_accounts(device, &logged, &mut drained.accounts)?;
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
-    pool.read_accounts(device, &mut drained.accounts)?;
     worker.write(drained)?;
-    pool.reset(device)?;
+    device.fill(pool.claims, size_of::<Claims>() as u64, 0)?;
+    device.fill(accounts.0, accounts.1, 0)?;
     cost.copy += started.elapsed();
     Ok(cost)
+}
+
+/// Tells the writer of what stands before launches.
+pub(super) fn write_news<W: Write + Send + 'static>(
+    news: &mut News,
+    worker: &mut Worker<W>,
+) -> Result<(), SessionError> {
+    news.additions.drain(..).try_for_each(|additions| worker.add(additions))?;
+    news.texts.drain(..).try_for_each(|text| worker.keep(text))
+}
+
+/// Returns how many chunks hold something, and notes how much memory that is.
+fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32 {
+    let Claims { merged_entries, chunks, .. } = encoded.claims;
+    let merged = merged_entries.min((pool.merged_end - pool.merged_from).into());
+    let chunks = chunks.min(pool.chunk_count);
+    let filled = merged * u64::from(ENTRY_BYTES) + u64::from(chunks) * u64::from(pool.chunk_bytes);
+    cost.filled = cost.filled.max(filled);
+    chunks
+}
+
+/// Reads the accounts of launches, one behind the other, and nothing else.
+fn read_accounts(
+    device: &mut dyn Device,
+    logged: &[LoggedLaunch],
+    to: &mut Vec<Account>,
+) -> Result<(), SessionError> {
+    let each = size_of::<Account>();
+    let count = |launch: &LoggedLaunch| (launch.tracks * launch.warps) as usize;
+    // What is there already need not be set: all of it is read.
+    to.resize(logged.iter().map(count).sum(), Account::default());
+    let mut rest = &mut to[..];
+    // Between them there is nothing, unless a launch failed.
+    let follow = |a: &LoggedLaunch, b: &LoggedLaunch| a.accounts + (count(a) * each) as u64 == b.accounts;
+    for launches in logged.chunk_by(follow) {
+        let (accounts, after) = rest.split_at_mut(launches.iter().map(count).sum());
+        device.read(launches[0].accounts, bytemuck::cast_slice_mut(accounts))?;
+        rest = after;
+    }
+    Ok(())
 }

@@ -86,9 +86,9 @@ pub enum SessionError {
         /// How many.
         running: usize,
     },
-    /// Launches that are not waited for, in a session that waits for each.
+    /// Streamed logs of launches that are not waited for.
     #[error(
-        "this session waits for each launch: its options do not say that launches overlap, or its logs are streamed"
+        "logs are streamed by the call that launches a kernel, which waits for it: launches that are not waited for are recorded with the policy `stop` or `ring`"
     )]
     NoOverlap,
     /// The pool cannot be what was asked for.
@@ -122,6 +122,12 @@ pub enum SessionError {
         launch: u32,
         /// The kernel.
         kernel: String,
+    },
+    /// A recording of launches that nobody waits for has ended.
+    #[error("the trace had ended: {reason}")]
+    Ended {
+        /// Why.
+        reason: String,
     },
     /// An earlier launch failed.
     #[error("an earlier launch of this session failed; start a new session")]

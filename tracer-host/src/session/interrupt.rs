@@ -45,12 +45,12 @@ pub struct OpenRun {
 }
 
 /// Asks a session to end in the middle of a kernel.
-pub(super) struct Interrupt<'d> {
+pub(super) struct Interrupt {
     pub(super) asked: Arc<AtomicBool>,
-    pub(super) tell: Box<dyn FnMut(&Interrupted) + 'd>,
+    pub(super) tell: Box<dyn FnMut(&Interrupted)>,
 }
 
-impl Interrupt<'_> {
+impl Interrupt {
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

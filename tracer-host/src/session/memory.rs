@@ -3,7 +3,7 @@
 //! All that a session takes is allocated when it starts, and nothing grows:
 //! ```text
 //! part       bytes                              holds
-//! claims     32                                 counters
+//! claims     32 for each arena                  counters
 //! table      32 KiB                             what merging is told of each launch since the last drain
 //! scratch    a 16th, at most 64 MiB             chunks that are packed for the way to the host
 //! accounts   a 128th of the rest                an account for each warp and track of these launches
@@ -126,6 +126,8 @@ impl Memory {
 pub(super) struct Division {
     pub(super) limit: u64,
     pub(super) chunk_bytes: u32,
+    /// Into how many parts of log memory launches record in turns.
+    pub(super) arenas: u32,
     /// Entries of the shortest first segments.
     pub(super) min_first_entries: u32,
     pub(super) table_bytes: u64,
@@ -143,20 +145,25 @@ impl Division {
     ///
     /// # Errors
     /// If the limit is too small for anything.
-    pub(super) fn of(limit: u64, chunk_bytes: u32, min_first_entries: u32) -> Result<Self, SessionError> {
+    pub(super) fn of(
+        limit: u64,
+        chunk_bytes: u32,
+        arenas: u32,
+        min_first_entries: u32,
+    ) -> Result<Self, SessionError> {
         let limit = limit.min(MAX_BYTES);
-        Self::divide(limit, chunk_bytes, min_first_entries)
+        Self::divide(limit, chunk_bytes, arenas, min_first_entries)
             .filter(|division| division.has_room(1))
             .ok_or_else(|| {
-                let needed = Self::least(1, chunk_bytes, min_first_entries);
+                let needed = Self::least(1, chunk_bytes, arenas, min_first_entries);
                 SessionError::Memory { streams: 1, needed, limit }
             })
     }
 
-    fn divide(limit: u64, chunk_bytes: u32, min_first_entries: u32) -> Option<Self> {
+    fn divide(limit: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<Self> {
         let chunk = u64::from(chunk_bytes);
         let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
-        let small = size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
+        let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
         let account_bytes = rest / ACCOUNT_SHARE / ACCOUNT_BYTES * ACCOUNT_BYTES;
         rest -= account_bytes;
@@ -168,6 +175,7 @@ impl Division {
         Some(Self {
             limit,
             chunk_bytes,
+            arenas,
             min_first_entries,
             table_bytes: TABLE_BYTES,
             scratch_bytes: scratch,
@@ -186,7 +194,7 @@ impl Division {
     /// Bytes of the parts, in the order of the table above.
     pub(super) fn parts(&self) -> [u64; 6] {
         let chunks = u64::from(self.chunk_count) * u64::from(self.chunk_bytes);
-        let claims = size_of::<Claims>() as u64;
+        let claims = u64::from(self.arenas) * size_of::<Claims>() as u64;
         [claims, self.table_bytes, self.scratch_bytes, self.account_bytes, chunks, self.log_bytes]
     }
 
@@ -220,9 +228,9 @@ impl Division {
 
     /// The smallest limit, in whole KiB, with which a launch with so many streams can be recorded; `None` if
     /// none is large enough.
-    pub(super) fn least(streams: u64, chunk_bytes: u32, min_first_entries: u32) -> Option<u64> {
+    pub(super) fn least(streams: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<u64> {
         let fits = |kib: &u64| {
-            Self::divide(kib << 10, chunk_bytes, min_first_entries)
+            Self::divide(kib << 10, chunk_bytes, arenas, min_first_entries)
                 .is_some_and(|division| division.has_room(streams))
         };
         let mut enough = (0..=(MAX_BYTES >> 10).ilog2()).map(|bit| 1 << bit).find(fits)?;

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use warptrace_device::{KernelCall, KernelModule};
-use warptrace_format::file::{Additions, LocationInfo, SourceText};
+use warptrace_format::file::LocationInfo;
 
-use super::{Session, SessionError};
+use super::{Recorder, SessionError};
 
 /// The kernels of a trace, by name and source file, and its locations.
 type Merged = (Vec<(&'static str, &'static str)>, Vec<LocationInfo>);
@@ -35,49 +35,18 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
     Ok((kernels, locations.into_iter().map(|(_, location)| location).collect()))
 }
 
-impl<W: Write + Send + 'static> Session<'_, W> {
-    /// Tells the session of kernels, each with its source file or an empty text, and of locations, which it
-    /// can record from now on. If it was [started](Self::start) without any kernel, its window may name such.
-    ///
-    /// # Errors
-    /// If an id is 0, taken, or too large for the codec, a location lies in one that is not there, or there
-    /// are more kernels than a file can name: nothing is added then, and the session goes on. If the file
-    /// cannot be written.
-    pub fn add_kernels(
-        &mut self,
-        kernels: &[(&str, &str)],
-        locations: Vec<LocationInfo>,
-    ) -> Result<(), SessionError> {
-        let kernels = kernels.iter().map(|&kernel| kernel.into()).collect();
-        let additions = Additions { kernels, locations };
-        if additions.is_empty() {
-            return Ok(());
-        }
-        let Some(worker) = &mut self.worker else { return Err(SessionError::Unusable) };
-        self.tables.add(additions.clone())?;
-        worker.add(additions)
-    }
-
-    /// Keeps a text in the file, for locations whose file is `name`: where nobody else may have it.
-    ///
-    /// # Errors
-    /// If name or text is longer than the format holds, or the file cannot be written.
-    pub fn keep_text(&mut self, name: &str, text: &str) -> Result<(), SessionError> {
-        let Some(worker) = &mut self.worker else { return Err(SessionError::Unusable) };
-        worker.keep(SourceText { name: name.to_owned(), text: text.to_owned() })
-    }
-
+impl<W: Write + Send + 'static> Recorder<W> {
     /// The index of a call's kernel: the one of its module, where that is known. Of several with this name, the one
     /// that was added last.
-    pub(super) fn kernel(&self, call: &KernelCall) -> Result<usize, SessionError> {
-        let kernels = &self.tables.metadata().kernels;
+    pub(super) fn kernel(&self, call: &KernelCall) -> Result<u32, SessionError> {
+        let kernels = &self.ledger.tables.metadata().kernels;
         let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {
             (Some(own), Some(module)) => own.name == *module,
             _ => true,
         };
         let found =
             (0..kernels.len()).rfind(|&index| kernels[index].name == call.name() && is_of_module(index));
-        found.ok_or_else(|| {
+        found.map(|at| at as u32).ok_or_else(|| {
             let known: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
             let kernel = match call.module() {
                 Some(module) if !self.modules.is_empty() => format!("{}::{}", module.name, call.name()),

@@ -56,6 +56,19 @@ pub struct LaunchReport {
     pub write: Duration,
     /// Device memory of the session.
     pub memory: MemoryUse,
+    /// Launches that waited for others.
+    pub waits: Waits,
+}
+
+/// Launches that waited before they were made, where launches [overlap](super::Launches).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// For room: all arenas were full.
+    pub for_room: u64,
+    /// For the first launch of a kernel, of which nobody knows before it has ended how much it records.
+    pub for_first: u64,
+    /// How long all of them waited.
+    pub time: Duration,
 }
 
 /// Device memory that a session may take, has taken, and has filled, in bytes.
@@ -71,9 +84,9 @@ pub struct MemoryUse {
 }
 
 impl LaunchReport {
-    /// Takes over what the writer counts; launches, kernel, copy and memory are counted by the session.
+    /// Takes over what the writer counts; the rest is counted where launches are made.
     pub(super) fn written(&mut self, writer: &Self) {
-        let Self { launches, recorded_launches, kernel, encoding, copy, memory, .. } = *self;
-        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, ..*writer };
+        let Self { launches, recorded_launches, kernel, encoding, copy, memory, waits, .. } = *self;
+        *self = Self { launches, recorded_launches, kernel, encoding, copy, memory, waits, ..*writer };
     }
 }

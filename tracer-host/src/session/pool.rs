@@ -1,78 +1,108 @@
-//! The session's device memory: chunks, logs and accounts.
+//! The device memory of a recording: chunks, and arenas of logs and accounts.
+//!
+//! Launches fill one arena while another, whose launches have ended, is drained. An arena is a part of log
+//! memory; or all of it, where nobody knows yet how much a kernel needs, or a launch needs more than a part
+//! has. All of this is bookkeeping on the host: nothing here waits or asks the device.
 
-mod room;
+mod arena;
+mod plan;
+
+use std::ops::Range;
 
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::{ENTRY_BYTES, LOG_ALIGNMENT, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_format::log::{LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
-pub(super) use self::room::Room;
+use self::arena::{Arena, Stage};
+pub(super) use self::plan::Effort;
+use self::plan::{Layout, Need, boundary, plan};
 use super::memory::{Division, Memory};
-use super::worker::Account;
 use super::{MemoryUse, SessionError};
-use crate::{Allocation, Device, Encoded};
+use crate::{Allocation, Device};
 
-/// Device memory of a session: chunks, logs and accounts of the launches since the last drain.
+/// Arenas of a recording whose launches overlap. What is merged of one has what is behind all of them, which
+/// is more than one of four can hold.
+const ARENAS: u32 = 4;
+
+/// Why a launch finds no room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Short {
+    /// Not before something is drained.
+    Room,
+    /// There is, unless a kernel that runs, and has never ended before, takes it.
+    Unknown,
+    /// There is none, even if nothing else is there.
+    Never,
+}
+
+/// What launches that begin at once have of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    pub(super) at: usize,
+    /// Entries that they may claim.
+    pub(super) ahead: u64,
+    /// Whether that is known.
+    pub(super) is_known: bool,
+}
+
+/// The most that launches of a kernel have claimed, in entries, and had, in streams.
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    claimed: u64,
+    streams: u64,
+}
+
+/// An arena, as a drain needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    pub(super) arena: usize,
+    pub(super) pool: PoolDescriptor,
+    pub(super) logged: Vec<LoggedLaunch>,
+    /// Memory for a table of them, and where chunks are packed.
+    pub(super) table: Allocation,
+    pub(super) scratch: Allocation,
+    /// Accounts that launches have had: address, and bytes.
+    pub(super) accounts: (u64, u64),
+    /// Launches that have ended, recorded or not, in the order of their numbers.
+    pub(super) launches: Vec<LaunchInfo>,
+}
+
+/// Device memory of a recording.
+#[derive(Clone, Debug)]
 pub(super) struct Pool {
     memory: Memory,
     division: Division,
     chunks: Allocation,
-    /// The counters of claims.
     claims: Allocation,
-    /// What merging is told of the launches.
     table: Allocation,
-    /// Where chunks are packed.
     scratch: Allocation,
     /// Log memory, and what its alignment takes.
     logs: Allocation,
-    /// Entries that were claimed up to the last launch.
-    claimed_entries: u64,
-    /// Entries that were reserved, for heads and first segments.
-    reserved_entries: u32,
-    /// The largest number of entries that a launch of each kernel has claimed.
-    max_claimed: Vec<Option<u64>>,
-    /// All zero behind `accounts_used`.
     accounts: Allocation,
-    accounts_used: u64,
     tracks: u32,
     /// Whether logs are rings.
     ring: bool,
-    /// Where the reserve begins: heads and first segments of launches that are begun while others run, and
-    /// claim. 0 if each launch has ended before the next one begins, or nothing is claimed.
-    reserve: u32,
-    /// The first entry of the reserve that is free.
-    reserve_next: u32,
-    /// Whether the launch in the pool took the reserve, too, as one does that is too large for the rest.
-    is_exclusive: bool,
-    /// Launches since the last drain, and the index of the entry after the last one that their logs may take.
-    logged: Vec<LoggedLaunch>,
-    logs_end: u32,
-    streams: u32,
+    overlaps: bool,
+    /// Arenas that are not empty, and those that may be.
+    arenas: Vec<Option<Arena>>,
+    filling: Option<usize>,
+    opened: u64,
+    /// The largest number of entries that a launch of each kernel has claimed, and of its streams.
+    most: Vec<Option<Most>>,
     /// Bytes that held something, at most at once.
     filled: u64,
 }
 
-/// What launches that are being prepared change of a pool, as it was before.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
-    launches: usize,
-    reserved_entries: u32,
-    reserve_next: u32,
-    accounts_used: u64,
-    streams: u32,
-    logs_end: u32,
-    is_exclusive: bool,
-}
-
 impl Pool {
-    /// Takes all memory that the session will have. Logs are rings if `ring`; then first segments are long
-    /// enough in `division`. Launches may run at the same time if `overlap`.
+    /// Takes all memory that the recording will have. Logs are rings if `ring`; then first segments are long
+    /// enough in `division`. Launches may run at the same time if `overlaps`. (Rings do, in one arena: they
+    /// are as long as fits.)
     pub(super) fn new(
         device: &mut dyn Device,
         division: Division,
         tracks: u32,
         ring: bool,
-        overlap: bool,
+        overlaps: bool,
     ) -> Result<Self, SessionError> {
         let mut memory = Memory::new(division.limit);
         let [claims, table, scratch, accounts, chunks, logs] =
@@ -88,22 +118,22 @@ impl Pool {
             table,
             scratch,
             logs,
-            claimed_entries: 0,
-            reserved_entries: RESERVED_ENTRIES,
-            max_claimed: Vec::new(),
             accounts,
-            accounts_used: 0,
             tracks,
             ring,
             // Rings claim nothing.
-            reserve: if overlap && !ring { division.reserve() } else { 0 },
-            reserve_next: 0,
-            is_exclusive: false,
-            logged: Vec::new(),
-            logs_end: 0,
-            streams: 0,
+            overlaps: overlaps && !ring,
+            arenas: vec![None; if ring { 1 } else { division.arenas as usize }],
+            filling: None,
+            opened: 0,
+            most: Vec::new(),
             filled: 0,
         })
+    }
+
+    /// How many arenas a recording has.
+    pub(super) const fn arenas(overlaps: bool) -> u32 {
+        if overlaps { ARENAS } else { 1 }
     }
 
     /// What the session has taken of its limit, and filled of that.
@@ -111,12 +141,27 @@ impl Pool {
         MemoryUse { limit: self.division.limit, peak: self.memory.peak(), filled: self.filled }
     }
 
-    fn account_bytes(&self, info: &LaunchInfo) -> u64 {
-        self.streams_of(info) * size_of::<WarpAccount>() as u64
+    fn need(&self, info: &LaunchInfo) -> Need {
+        let streams = self.streams_of(info);
+        let claims = 2 * self.most(info.kernel()).map_or(0, |most| most.claimed);
+        Need { streams, account_bytes: streams * size_of::<WarpAccount>() as u64, claims }
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
         u64::from(self.tracks) * u64::from(info.chosen().count())
+    }
+
+    fn most(&self, kernel: u32) -> Option<Most> {
+        self.most.get(kernel as usize).copied().flatten()
+    }
+
+    /// Tells whether it is known how much launches may claim: others of their kernels have ended that were
+    /// not much smaller.
+    fn are_known(&self, infos: &[LaunchInfo]) -> bool {
+        let is_known = |info: &LaunchInfo| {
+            self.most(info.kernel()).is_some_and(|most| self.streams_of(info) <= 2 * most.streams)
+        };
+        self.ring || infos.iter().all(is_known)
     }
 
     /// Address of log memory.
@@ -124,138 +169,296 @@ impl Pool {
         self.logs.address.next_multiple_of(LOG_ALIGNMENT)
     }
 
-    /// Entries that are taken, before those that no log has.
-    fn taken_entries(&self) -> u64 {
-        u64::from(self.reserved_entries) + self.claimed_entries
-    }
-
-    /// Takes note of launches of these kernels that have ended since the last call, after which the counters
-    /// of claims are so.
-    pub(super) fn ended(&mut self, kernels: &[u32], claims: Claims) {
-        let claimed = claims.log_entries.saturating_sub(self.claimed_entries);
-        self.claimed_entries = self.claimed_entries.max(claims.log_entries);
-        for &kernel in kernels {
-            let kernel = kernel as usize;
-            if self.max_claimed.len() <= kernel {
-                self.max_claimed.resize(kernel + 1, None);
+    /// Gives launches that begin at once, all of which are recorded, room for their logs: the arena, and what
+    /// each is told.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn reserve(
+        &mut self,
+        infos: &[LaunchInfo],
+        effort: Effort,
+    ) -> Result<(Stay, Vec<LaunchLogs>), Short> {
+        let needs: Vec<Need> = infos.iter().map(|info| self.need(info)).collect();
+        let is_known = self.are_known(infos);
+        // A part of log memory is for launches of which it is known that it is enough.
+        let parts = self.arenas.len() > 1 && is_known;
+        if let Some(at) = self.filling
+            && let Some(arena) = &self.arenas[at]
+        {
+            let layout = plan(arena, &self.division, &needs, effort);
+            let (settled, unknown) = (arena.unsettled == 0, arena.unknown > 0);
+            let is_enough = !(arena.is_whole && settled && parts) && (arena.is_whole || is_known);
+            match (layout, effort) {
+                (Ok(layout), Effort::Least) => return Ok(self.take(at, infos, &layout, is_known)),
+                (Ok(_), _) if unknown => return Err(Short::Unknown),
+                (Ok(layout), _) if is_enough => return Ok(self.take(at, infos, &layout, is_known)),
+                _ => {}
             }
-            self.max_claimed[kernel] = self.max_claimed[kernel].max(Some(claimed));
+            if settled {
+                self.close(at);
+            }
+        }
+        if parts && let Some((at, layout)) = self.open_part(&needs) {
+            return Ok(self.take(at, infos, &layout, is_known));
+        }
+        if self.arenas.iter().any(Option::is_some) {
+            return Err(Short::Room);
+        }
+        self.open(0, self.whole(), true, 0);
+        let Some(arena) = &self.arenas[0] else { return Err(Short::Never) };
+        // Alone it has all there is.
+        let layout = plan(arena, &self.division, &needs, Effort::Ample)
+            .or_else(|_| plan(arena, &self.division, &needs, Effort::Least));
+        match layout {
+            Ok(layout) => Ok(self.take(0, infos, &layout, is_known)),
+            Err(_) => {
+                (self.arenas[0], self.filling) = (None, None);
+                Err(Short::Never)
+            }
         }
     }
 
-    /// Reads the counters of claims, of launches that may still run.
-    pub(super) fn read_claims(&self, device: &mut dyn Device) -> Result<Claims, SessionError> {
-        let mut log_entries = 0_u64;
-        device.read(self.claims.address, bytemuck::bytes_of_mut(&mut log_entries))?;
-        Ok(Claims { log_entries, ..Claims::default() })
+    /// Says what a launch needs that there never is room for.
+    pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
+        let streams = infos.iter().map(|info| self.need(info).streams).max().unwrap_or(0);
+        let Division { limit, chunk_bytes, arenas, min_first_entries, .. } = self.division;
+        let needed = Division::least(streams, chunk_bytes, arenas, min_first_entries);
+        SessionError::Memory { streams, needed, limit }
     }
 
-    /// What launches that are prepared from now on change.
-    pub(super) fn mark(&self) -> Mark {
-        Mark {
-            launches: self.logged.len(),
-            reserved_entries: self.reserved_entries,
-            reserve_next: self.reserve_next,
-            accounts_used: self.accounts_used,
-            streams: self.streams,
-            logs_end: self.logs_end,
-            is_exclusive: self.is_exclusive,
-        }
+    /// All of log memory in which launches may have logs, and all accounts.
+    fn whole(&self) -> (Range<u32>, Range<u64>) {
+        (RESERVED_ENTRIES..self.division.logs_end(u64::MAX), 0..self.accounts.bytes)
     }
 
-    /// Passes over what the launches since then have logged: they failed.
-    pub(super) fn pass_over(&mut self, mark: &Mark) {
-        self.logged.truncate(mark.launches);
-        (self.accounts_used, self.streams) = (mark.accounts_used, mark.streams);
-    }
-
-    /// Takes back the launches since then, which have not begun.
-    pub(super) fn take_back(&mut self, mark: &Mark) {
-        self.pass_over(mark);
-        let Mark { reserved_entries, reserve_next, logs_end, is_exclusive, .. } = *mark;
-        (self.reserved_entries, self.reserve_next) = (reserved_entries, reserve_next);
-        (self.logs_end, self.is_exclusive) = (logs_end, is_exclusive);
-    }
-
-    /// Whether the pool should be drained now: there is enough for it to be worth a drain, and it is written
-    /// while the program goes on.
-    pub(super) fn should_drain(&self) -> bool {
-        4 * self.taken_entries() >= 3 * u64::from(self.logs_end)
-    }
-
-    /// Whether no launch has left logs.
-    pub(super) fn is_empty(&self) -> bool {
-        self.logged.is_empty()
-    }
-
-    /// What merging and encoding need: the pool, the launches that have left logs, and memory for a table of
-    /// them. Merged runs have all of log memory in which there are no logs.
-    pub(super) fn logged(&self) -> (PoolDescriptor, &[LoggedLaunch], Allocation) {
-        let pool = PoolDescriptor {
-            chunks: self.chunks.address,
-            claims: self.claims.address,
-            logs: self.log_address(),
-            chunk_count: self.division.chunk_count,
-            chunk_bytes: self.division.chunk_bytes,
-            merged_from: self.merged_from(),
-            merged_end: self.division.log_entries,
+    /// The same of one of the parts.
+    fn part(&self, at: usize) -> (Range<u32>, Range<u64>) {
+        let (logs, accounts) = self.whole();
+        let count = self.arenas.len();
+        let entry = |at: usize| {
+            let entries = u64::from(logs.end - logs.start) * at as u64 / count as u64;
+            logs.start + entries as u32 / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
         };
-        (pool, &self.logged, self.table)
+        let each = size_of::<WarpAccount>() as u64;
+        let account = |at: usize| accounts.end / each * at as u64 / count as u64 * each;
+        (entry(at)..entry(at + 1), account(at)..account(at + 1))
     }
 
-    /// Takes note of what a round of encoding has made; answers the chunks that hold something.
-    pub(super) fn encoded(&mut self, encoded: &Encoded) -> u32 {
-        let Claims { merged_entries, chunks, .. } = encoded.claims;
-        let (pool, ..) = self.logged();
-        let merged = merged_entries.min((pool.merged_end - pool.merged_from).into());
-        let chunks = chunks.min(pool.chunk_count);
-        let entries = u64::from(pool.merged_from) + merged;
-        let filled = self.accounts_used
-            + entries * u64::from(ENTRY_BYTES)
-            + u64::from(chunks) * u64::from(pool.chunk_bytes);
-        self.filled = self.filled.max(filled);
-        chunks
+    /// Finds a part in which no arena has anything.
+    fn free_part(&self) -> Option<usize> {
+        fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
+            a.end <= b.start || b.end <= a.start
+        }
+        let is_free = |at: &usize| {
+            let (logs, accounts) = self.part(*at);
+            let mut others = self.arenas.iter().flatten();
+            self.arenas[*at].is_none()
+                && others.all(|arena| apart(&arena.logs, &logs) && apart(&arena.accounts, &accounts))
+        };
+        (0..self.arenas.len()).filter(|_| self.arenas.len() > 1).find(is_free)
     }
 
-    /// Appends the used ones of the chunks from `first` to `end` to `to`; answers how many it has gone
-    /// through.
-    pub(super) fn collect(
-        &self,
-        device: &mut dyn Device,
-        [first, end]: [u32; 2],
-        to: &mut Vec<u8>,
-    ) -> Result<u32, SessionError> {
-        let bytes = self.division.chunk_bytes;
-        let address = self.chunks.address + u64::from(first) * u64::from(bytes);
-        Ok(device.collect(address, bytes, end - first, self.scratch, to)?)
+    /// Opens a part that is free for launches that fit into it, in the place of the arena that fills.
+    fn open_part(&mut self, needs: &[Need]) -> Option<(usize, Layout)> {
+        let at = self.free_part()?;
+        let (part, filling) = (self.part(at), self.filling);
+        let reserve = boundary(&part.0, &self.division, needs);
+        self.open(at, part, false, reserve);
+        let layout =
+            self.arenas[at].as_ref().and_then(|arena| plan(arena, &self.division, needs, Effort::Ample).ok());
+        match layout {
+            Some(layout) => {
+                if let Some(before) = filling {
+                    self.close(before);
+                }
+                self.filling = Some(at);
+                Some((at, layout))
+            }
+            None => {
+                // All of it together may be enough.
+                (self.arenas[at], self.filling) = (None, filling);
+                self.opened -= 1;
+                None
+            }
+        }
     }
 
-    /// Makes chunks, and memory for merged runs, empty: what they held is on the host.
-    pub(super) fn begin_round(&self, device: &mut dyn Device) -> Result<(), SessionError> {
-        let kept = std::mem::offset_of!(Claims, merged_entries) as u64;
-        Ok(device.fill(self.claims.address + kept, self.claims.bytes - kept, 0)?)
+    fn open(&mut self, at: usize, (logs, accounts): (Range<u32>, Range<u64>), is_whole: bool, reserve: u32) {
+        let reserve = if is_whole { self.division.reserve() } else { reserve };
+        self.opened += 1;
+        self.filling = Some(at);
+        self.arenas[at] = Some(Arena {
+            stage: Stage::Filling,
+            order: self.opened,
+            accounts,
+            claims: self.claims(at),
+            is_whole,
+            overlaps: self.overlaps,
+            ring: self.ring,
+            reserve,
+            reserve_next: reserve,
+            takes_all: false,
+            claims_from: logs.start,
+            claimed: 0,
+            ahead: 0,
+            unsettled: 0,
+            unknown: 0,
+            logs_end: logs.start,
+            logs,
+            accounts_used: 0,
+            logged: Vec::new(),
+            ended: Vec::new(),
+        });
     }
 
-    /// Reads the accounts of all launches since the last drain, and nothing else.
-    pub(super) fn read_accounts(
-        &self,
-        device: &mut dyn Device,
-        to: &mut Vec<Account>,
-    ) -> Result<(), SessionError> {
-        // What is there already need not be set: all of it is read.
-        to.resize(self.accounts_used as usize / size_of::<Account>(), Account::default());
-        Ok(device.read(self.accounts.address, bytemuck::cast_slice_mut(to))?)
+    fn take(
+        &mut self,
+        at: usize,
+        infos: &[LaunchInfo],
+        layout: &Layout,
+        is_known: bool,
+    ) -> (Stay, Vec<LaunchLogs>) {
+        let addresses = [self.log_address(), self.accounts.address];
+        let stay = Stay { at, ahead: infos.iter().map(|info| self.need(info).claims).sum(), is_known };
+        let Some(arena) = &mut self.arenas[at] else { return (stay, Vec::new()) };
+        arena.unsettled += 1;
+        arena.unknown += usize::from(!is_known);
+        arena.ahead += stay.ahead;
+        (stay, arena.place(infos, layout, &self.division, self.tracks, addresses))
     }
 
-    /// Makes the pool empty.
-    pub(super) fn reset(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
-        device.fill(self.claims.address, self.claims.bytes, 0)?;
-        device.fill(self.accounts.address, self.accounts_used, 0)?;
-        (self.claimed_entries, self.reserved_entries) = (0, RESERVED_ENTRIES);
-        (self.accounts_used, self.streams, self.logs_end) = (0, 0, 0);
-        (self.reserve_next, self.is_exclusive) = (0, false);
-        self.logged.clear();
-        Ok(())
+    /// Lets no more launches into an arena. What is not taken of it is free once its launches have ended.
+    fn close(&mut self, at: usize) {
+        if self.filling == Some(at) {
+            self.filling = None;
+        }
+        let merged = self.division.log_entries - self.division.logs_end(u64::MAX);
+        let Some(arena) = &mut self.arenas[at] else { return };
+        arena.stage = Stage::Closed;
+        if arena.logged.is_empty() && arena.ended.is_empty() && arena.unsettled == 0 {
+            self.arenas[at] = None;
+        } else if arena.overlaps && arena.is_whole && arena.unsettled == 0 {
+            let end = arena.end_of_logs();
+            // Each stream can be merged behind all arenas.
+            if end - arena.logs.start <= merged {
+                arena.logs.end = end;
+                arena.accounts.end = arena.accounts_used;
+            }
+        }
+    }
+
+    /// Returns the counters of claims of an arena.
+    pub(super) fn claims(&self, at: usize) -> u64 {
+        self.claims.address + at as u64 * size_of::<Claims>() as u64
+    }
+
+    /// Notes that launches have ended, recorded or not; `stays` are those that some of them had, after which
+    /// so many entries of the arena were claimed.
+    pub(super) fn settle(&mut self, at: usize, claimed: u64, stays: &[(Stay, Vec<LaunchInfo>)]) {
+        let Some(arena) = &mut self.arenas[at] else { return };
+        let more = claimed.saturating_sub(arena.claimed);
+        arena.claimed = arena.claimed.max(claimed);
+        for (stay, infos) in stays {
+            arena.leave(stay);
+            arena.ended.extend(infos);
+        }
+        for info in stays.iter().flat_map(|(_, infos)| infos).filter(|info| info.is_recorded()) {
+            let (kernel, streams) = (info.kernel() as usize, self.streams_of(info));
+            if self.most.len() <= kernel {
+                self.most.resize(kernel + 1, None);
+            }
+            let most = self.most[kernel].get_or_insert_default();
+            *most = Most { claimed: most.claimed.max(more), streams: most.streams.max(streams) };
+        }
+    }
+
+    /// Passes over launches that failed, or have not begun.
+    pub(super) fn pass_over(&mut self, stay: &Stay, infos: &[LaunchInfo]) {
+        if let Some(arena) = &mut self.arenas[stay.at] {
+            arena.leave(stay);
+            arena.pass_over(infos);
+        }
+    }
+
+    /// Lets no more launches into the arena that fills, if that keeps nobody from launching: none of its
+    /// launches run, or another part is free.
+    pub(super) fn close_filling(&mut self) {
+        let Some(at) = self.filling else { return };
+        let is_settled = self.arenas[at].as_ref().is_some_and(|arena| arena.unsettled == 0);
+        if is_settled || self.free_part().is_some() {
+            self.close(at);
+        }
+    }
+
+    /// Tells whether enough of the arena that fills is taken for it to be worth a drain: it is written while
+    /// the program goes on.
+    pub(super) fn should_drain(&self) -> bool {
+        let filling = self.filling.and_then(|at| self.arenas[at].as_ref());
+        filling.is_some_and(|arena| 4 * arena.taken() >= 3 * u64::from(arena.logs_end))
+    }
+
+    /// Tells whether no arena holds anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.arenas.iter().flatten().all(|arena| arena.logged.is_empty() && arena.ended.is_empty())
+    }
+
+    /// Tells whether an arena waits for launches to end that let no others in any more.
+    pub(super) fn is_closing(&self) -> bool {
+        self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Closed)
+    }
+
+    /// Returns an arena that can be drained: the first one that is closed and whose launches have ended. At
+    /// most one is drained at a time.
+    pub(super) fn next_filled(&mut self) -> Option<Filled> {
+        if self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Draining) {
+            return None;
+        }
+        let is_ready = |arena: &Arena| arena.stage == Stage::Closed && arena.unsettled == 0;
+        let ready = (0..self.arenas.len()).filter(|at| self.arenas[*at].as_ref().is_some_and(is_ready));
+        let at = ready.min_by_key(|at| self.arenas[*at].as_ref().map(|arena| arena.order))?;
+        let (logs, accounts) = (self.log_address(), self.accounts.address);
+        let Division { chunk_count, chunk_bytes, log_entries, .. } = self.division;
+        let behind_all = self.division.logs_end(u64::MAX);
+        let claims = self.claims(at);
+        let arena = self.arenas[at].as_mut()?;
+        arena.stage = Stage::Draining;
+        // Merged runs have all of log memory in which there are no logs, nor will be meanwhile.
+        let has_all = arena.is_whole && arena.logs.end == behind_all || !arena.overlaps;
+        let merged_from = if has_all { arena.end_of_logs() } else { behind_all };
+        let mut logged = std::mem::take(&mut arena.logged);
+        let mut streams = 0;
+        for launch in &mut logged {
+            launch.first_stream = streams;
+            streams += launch.tracks * launch.warps;
+        }
+        let mut launches = std::mem::take(&mut arena.ended);
+        // A file's launches stand in the order of their numbers.
+        launches.sort_unstable_by_key(LaunchInfo::number);
+        Some(Filled {
+            arena: at,
+            pool: PoolDescriptor {
+                chunks: self.chunks.address,
+                claims,
+                logs,
+                chunk_count,
+                chunk_bytes,
+                merged_from,
+                merged_end: log_entries,
+            },
+            logged,
+            table: self.table,
+            scratch: self.scratch,
+            accounts: (accounts + arena.accounts.start, arena.accounts_used),
+            launches,
+        })
+    }
+
+    /// Makes an arena free that was drained, and is empty; merged runs and chunks took so many bytes at most.
+    pub(super) fn emptied(&mut self, at: usize, bytes: u64) {
+        let logs: u64 = self.arenas.iter().flatten().map(Arena::filled).sum();
+        self.filled = self.filled.max(logs + bytes);
+        self.arenas[at] = None;
     }
 
     /// Gives the memory back.

@@ -10,8 +10,8 @@ use warptrace_format::stream::StreamLogs;
 use super::interrupt::{Interrupt, Interrupted};
 use super::stream::{Look, Streams};
 use super::worker::{Drained, Worker};
-use super::{Logs, Session, SessionError};
-use crate::{LaunchShape, LaunchTime, LiveMemory, Streaming};
+use super::{Recorder, SessionError, drain};
+use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Streaming};
 
 /// Hands what a look has found to the writer, with the launches of which that does not know.
 fn send<W: Write + Send + 'static>(
@@ -26,20 +26,20 @@ fn send<W: Write + Send + 'static>(
 }
 
 /// What is done while a kernel runs.
-struct Serving<'a, 'd, W> {
+struct Serving<'a, W> {
     streams: &'a mut Streams,
     /// `None` after an interruption.
     worker: &'a mut Option<Worker<W>>,
     /// Launches of which the writer does not know.
     begin: Vec<LaunchInfo>,
-    interrupt: Option<&'a mut Interrupt<'d>>,
+    interrupt: Option<&'a mut Interrupt>,
     info: LaunchInfo,
     kernel: &'a str,
     /// Why nothing more is done.
     failed: Option<SessionError>,
 }
 
-impl<W: Write + Send + 'static> Serving<'_, '_, W> {
+impl<W: Write + Send + 'static> Serving<'_, W> {
     fn serve(&mut self, memory: &mut dyn LiveMemory) {
         if self.failed.is_some() {
             return;
@@ -94,28 +94,29 @@ impl<W: Write + Send + 'static> Serving<'_, '_, W> {
     }
 }
 
-impl<W: Write + Send + 'static> Session<'_, W> {
+impl<W: Write + Send + 'static> Recorder<W> {
     /// Launches a kernel, and brings what it records to the writer while it runs.
     ///
     /// # Safety
-    /// As for [`record`](Session::record).
+    /// As for [`record`](Recorder::record).
     pub(super) unsafe fn stream_launch(
         &mut self,
+        device: &mut dyn Device,
         call: &KernelCall,
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let Self { recording, placement, chooses, .. } = *self;
-        let Logs::Streamed(streams) = &self.logs else { return Err(SessionError::Unusable) };
+        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
+        let Some(streams) = &self.streams else { return Err(SessionError::Unusable) };
         let open_runs = streams.post_mortem;
         let mut streaming =
             Streaming { recording, placement, chooses, open_runs, logs: StreamLogs::default() };
-        let resident = self.device.resident_of(call, shape, &streaming)?;
+        let resident = device.resident_of(call, shape, &streaming)?;
         if !streams.has_room(resident, &info) {
-            self.drain_streams()?;
+            self.drain_streams(device)?;
         }
-        let Logs::Streamed(streams) = &mut self.logs else { return Err(SessionError::Unusable) };
-        streaming.logs = streams.prepare(self.device, resident, &info)?;
+        let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
+        streaming.logs = streams.prepare(device, resident, &info)?;
         self.pending.push(info);
         let mut serving = Serving {
             streams,
@@ -131,28 +132,32 @@ impl<W: Write + Send + 'static> Session<'_, W> {
             Ok(())
         };
         // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
-        let time = unsafe { self.device.launch_streamed(call, shape, &streaming, &mut serve) };
+        let time = unsafe { device.launch_streamed(call, shape, &streaming, &mut serve) };
         if let Err(error) = time {
             // What is known of it and of those before is written.
-            let _ = serving.streams.end_failed(self.device).map(|look| serving.send(look));
+            let _ = serving.streams.end_failed(device).map(|look| serving.send(look));
             self.pending = serving.begin;
             return Err(error.into());
         }
         serving.streams.launched(info.number());
         let (begin, failed) = (serving.begin, serving.failed);
         self.pending = begin;
-        failed.map_or(Ok(time?), Err)
+        let time = failed.map_or(Ok(time?), Err)?;
+        self.ledger.launched(&info, time.kernel);
+        Ok(time)
     }
 
     /// Brings all that was recorded to the writer.
-    pub(super) fn drain_streams(&mut self) -> Result<(), SessionError> {
-        let (Logs::Streamed(streams), Some(worker)) = (&mut self.logs, &mut self.worker) else {
+    pub(super) fn drain_streams(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        let (Some(streams), Some(worker)) = (&mut self.streams, &mut self.worker) else {
             return Ok(());
         };
+        // Kernels and locations that were added since stand before their launches.
+        drain::write_news(&mut self.ledger.job(None).news, worker)?;
         let started = Instant::now();
-        let look = streams.look(self.device.live()?, true)?;
-        self.total.copy += started.elapsed();
-        self.total.memory = streams.memory_use();
+        let look = streams.look(device.live()?, true)?;
+        self.ledger.total.copy += started.elapsed();
+        self.ledger.total.memory = streams.memory_use();
         send(worker, &mut self.pending, look)?;
         if self.pending.is_empty() {
             return Ok(());

@@ -1,8 +1,6 @@
 //! A device without a processor: launches do what a script says.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use warptrace_device::KernelCall;
@@ -15,8 +13,8 @@ use warptrace_format::log::{
 use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::{
-    Allocation, Begun, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
-    Placement, Recording, Tracing, packed,
+    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
+    Recording, Tracing, packed,
 };
 
 /// Bytes of an account.
@@ -74,12 +72,6 @@ pub(super) struct FakeDevice {
     /// may.
     taken: u64,
     logs_end: u32,
-    /// Whether launches overlap: their heads and first segments lie before what any of them claims.
-    pub(super) overlap: bool,
-    /// Launches that were begun, and the bits of those that may end.
-    begun: BTreeMap<u64, Vec<(LaunchLogs, u32)>>,
-    pub(super) may_end: Arc<AtomicU64>,
-    next_begun: u64,
     /// What logs are encoded to, by launch, as far as they are not.
     logged: BTreeMap<u32, VecDeque<(u32, u32, Vec<u8>)>>,
 }
@@ -101,10 +93,6 @@ impl FakeDevice {
             script: script.into_iter().collect(),
             taken: 0,
             logs_end: 0,
-            overlap: false,
-            begun: BTreeMap::new(),
-            may_end: Arc::new(AtomicU64::new(u64::MAX)),
-            next_begun: 0,
             logged: BTreeMap::new(),
         }
     }
@@ -155,21 +143,18 @@ impl FakeDevice {
         }
         // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims
         // continue there.
-        assert!(self.overlap || u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
+        assert!(u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
         assert!(logs.heads >= RESERVED_ENTRIES && logs.heads.is_multiple_of(HEADS_ENTRIES));
         assert!(logs.first_segments >= logs.heads_of(tracks, 0), "{logs:?}");
         assert!(logs.first_segments.is_multiple_of(logs.first_entries));
         let claims = self.claims(logs.claims);
         let next = u64::from(logs.claims_from) + claims.log_entries;
         let fixed_end = u64::from(logs.first_segment(tracks, 0, 0));
-        let in_reserve = self.overlap && logs.heads >= logs.claims_end;
-        assert!((in_reserve || fixed_end <= next) && next <= u64::from(logs.claims_end), "{logs:?}");
+        assert!(fixed_end <= next && next <= u64::from(logs.claims_end), "{logs:?}");
         assert!(next.is_multiple_of(u64::from(logs.segment_entries)), "a segment begins at {next}");
         let entries = segments * logs.segment_entries;
         self.taken = next + u64::from(entries);
-        let place_end = (fixed_end as u32).next_multiple_of(MAX_SEGMENT_ENTRIES);
-        self.logs_end = self.logs_end.max(if in_reserve { place_end } else { logs.claims_end });
-        self.taken = self.taken.max(if in_reserve { fixed_end } else { 0 });
+        self.logs_end = self.logs_end.max(logs.claims_end);
         self.bytes(logs.logs, logs.claims_end as usize * ENTRY_BYTES as usize);
         let accounts = (u64::from(logs.warps * tracks) * ACCOUNT) as usize;
         assert!(
@@ -361,30 +346,5 @@ impl Device for FakeDevice {
         self.placements.push(placement);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
-    }
-
-    unsafe fn begin(&mut self, launches: &[Begun<'_>]) -> Result<u64, DeviceError> {
-        let mut logs = Vec::new();
-        for Begun { call, shape, tracing } in launches {
-            let Some(Tracing { recording, logs: of_launch, .. }) = tracing else { continue };
-            let tracks = if recording.dual { 2 } else { 1 };
-            self.launched.push(call.name().to_owned());
-            let threads = of_launch.chosen.block_threads(shape.block.iter().product());
-            self.launches.push((*of_launch, tracks, threads));
-            logs.push((*of_launch, tracks));
-        }
-        self.next_begun += 1;
-        self.begun.insert(self.next_begun, logs);
-        Ok(self.next_begun)
-    }
-
-    fn ended(&mut self, begun: u64) -> Result<Option<Duration>, DeviceError> {
-        if self.may_end.load(Ordering::Relaxed) >> begun & 1 == 0 {
-            return Ok(None);
-        }
-        for (logs, tracks) in self.begun.remove(&begun).expect("it runs") {
-            self.run(&logs, tracks)?;
-        }
-        Ok(Some(Duration::from_micros(1)))
     }
 }

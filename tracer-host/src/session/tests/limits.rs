@@ -89,7 +89,7 @@ fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
     assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
-    let division = Division::of(u64::MAX, 4096, 8).unwrap();
+    let division = Division::of(u64::MAX, 4096, 1, 8).unwrap();
     assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
 }
 

@@ -1,10 +1,10 @@
 //! Sessions on a device that does what a script says, and on the simulator.
 
 mod additions;
-mod begin;
 mod drains;
 mod errors;
 mod fake;
+mod launches;
 mod limits;
 mod log_memory;
 mod losses;

@@ -1,0 +1,294 @@
+//! What is known of a recording's launches on the host: their numbers, where their logs are, what is to be
+//! drained and written next. Nothing here waits or asks the device.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SourceText};
+use warptrace_format::log::LaunchLogs;
+
+use super::pool::{Effort, Filled, Pool, Short, Stay};
+use super::{LaunchReport, SessionError};
+use crate::{LaunchShape, Recording, Window};
+
+/// Launches that the file is told of at once, if they leave nothing that asks for a drain.
+const MAX_PENDING: usize = 1 << 12;
+
+/// Names launches that were reserved together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// Launches that may be made: those of one call, or of a graph.
+#[derive(Clone, Debug)]
+pub struct Reserved {
+    /// Names them.
+    pub ticket: Ticket,
+    /// For each launch the logs that its traced kernel has as its last parameter, of which a kernel takes as
+    /// many bytes as it declares; `None` where the untraced kernel runs.
+    pub logs: Vec<Option<LaunchLogs>>,
+}
+
+/// Launches that were reserved and have not settled.
+#[derive(Clone, Debug)]
+struct Open {
+    infos: Vec<LaunchInfo>,
+    /// `None` if none of them is recorded.
+    stay: Option<Stay>,
+    /// Whether they have ended, and only their arena's counters were not read since.
+    has_ended: bool,
+}
+
+/// What a file is told of before launches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    pub(super) additions: Vec<Additions>,
+    pub(super) texts: Vec<SourceText>,
+}
+
+/// What is to be brought to the file.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) recording: Recording,
+    pub(super) news: News,
+    /// Launches that have ended and left no logs, in the order of their numbers.
+    pub(super) plain: Vec<LaunchInfo>,
+    pub(super) filled: Option<Filled>,
+}
+
+/// What is known of launches.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    pub(super) recording: Recording,
+    pub(super) window: Window,
+    /// What the file knows of kernels and locations, or will when it is told of the news.
+    pub(super) tables: Growing,
+    pub(super) total: LaunchReport,
+    /// `None` if logs are streamed.
+    pub(super) pool: Option<Pool>,
+    news: News,
+    /// The number of the next launch, and how many of each kernel are recorded.
+    launches: u32,
+    recorded_of: Vec<u64>,
+    tickets: u64,
+    open: BTreeMap<Ticket, Open>,
+    /// Launches that have ended and left no logs.
+    plain: Vec<LaunchInfo>,
+}
+
+impl Ledger {
+    pub(super) fn new(recording: Recording, window: Window, tables: Growing, pool: Option<Pool>) -> Self {
+        let memory = pool.as_ref().map(Pool::memory_use).unwrap_or_default();
+        Self {
+            recording,
+            window,
+            tables,
+            total: LaunchReport { memory, ..LaunchReport::default() },
+            pool,
+            news: News::default(),
+            launches: 0,
+            recorded_of: Vec::new(),
+            tickets: 0,
+            open: BTreeMap::new(),
+            plain: Vec::new(),
+        }
+    }
+
+    /// Adds kernels and locations; returns the first kernel's index.
+    ///
+    /// # Errors
+    /// If they contradict what is there; nothing is added then.
+    pub(super) fn add_kernels(
+        &mut self,
+        kernels: &[(&str, &str)],
+        locations: Vec<LocationInfo>,
+    ) -> Result<u32, SessionError> {
+        let first = self.tables.metadata().kernels.len() as u32;
+        let kernels = kernels.iter().map(|&kernel| kernel.into()).collect();
+        let additions = Additions { kernels, locations };
+        if !additions.is_empty() {
+            self.tables.add(additions.clone())?;
+            self.news.additions.push(additions);
+        }
+        Ok(first)
+    }
+
+    /// Keeps a text for the file.
+    pub(super) fn keep_text(&mut self, name: &str, text: &str) {
+        self.news.texts.push(SourceText { name: name.to_owned(), text: text.to_owned() });
+    }
+
+    /// Describes a launch for the file, and which of its warps are recorded. Launches `before` it will begin
+    /// with it.
+    ///
+    /// # Errors
+    /// If the file cannot name its warps.
+    pub(super) fn describe(
+        &self,
+        before: &[LaunchInfo],
+        kernel: u32,
+        shape: &LaunchShape,
+    ) -> Result<LaunchInfo, SessionError> {
+        let number = self.launches + before.len() as u32;
+        let info = LaunchInfo::new(number, kernel, shape.grid, shape.block, shape.dynamic_shared)?;
+        let name = self.tables.metadata().kernels.get(kernel as usize).map_or("", |kernel| &kernel.name);
+        let is_alike = |other: &&LaunchInfo| other.kernel() == kernel && other.is_recorded();
+        let launches = self.recorded_of.get(kernel as usize).copied().unwrap_or_default()
+            + before.iter().filter(is_alike).count() as u64;
+        Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
+    }
+
+    /// Gives launches that begin at once numbers and room for their logs.
+    ///
+    /// # Errors
+    /// If there is no room now.
+    pub(super) fn reserve(&mut self, infos: Vec<LaunchInfo>, effort: Effort) -> Result<Reserved, Short> {
+        let recorded: Vec<LaunchInfo> = infos.iter().filter(|info| info.is_recorded()).copied().collect();
+        let (stay, logs) = match &mut self.pool {
+            Some(pool) if !recorded.is_empty() => {
+                let (stay, logs) = pool.reserve(&recorded, effort)?;
+                (Some(stay), logs)
+            }
+            _ => (None, Vec::new()),
+        };
+        let mut logs = logs.into_iter();
+        let logs = infos.iter().map(|info| if info.is_recorded() { logs.next() } else { None }).collect();
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.launches += infos.len() as u32;
+        self.count_recorded(&recorded, 1);
+        self.open.insert(ticket, Open { infos, stay, has_ended: false });
+        Ok(Reserved { ticket, logs })
+    }
+
+    /// Takes back what was reserved: the launches have not begun. Their numbers are used again, unless others
+    /// were given meanwhile.
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
+        let Some(Open { infos, stay, .. }) = self.open.remove(&ticket) else { return };
+        if infos.last().is_some_and(|info| info.number() + 1 == self.launches) {
+            self.launches -= infos.len() as u32;
+        }
+        self.count_recorded(&infos, -1);
+        self.pass_over(stay, &infos);
+    }
+
+    /// Counts launches that are recorded, or are not after all.
+    fn count_recorded(&mut self, infos: &[LaunchInfo], change: i64) {
+        for info in infos.iter().filter(|info| info.is_recorded()) {
+            let kernel = info.kernel() as usize;
+            self.recorded_of.resize(self.recorded_of.len().max(kernel + 1), 0);
+            self.recorded_of[kernel] = self.recorded_of[kernel].saturating_add_signed(change);
+        }
+    }
+
+    /// Passes over the logs of launches that failed; returns the first of them.
+    pub(super) fn failed(&mut self, ticket: Ticket) -> Option<LaunchInfo> {
+        let Open { infos, stay, .. } = self.open.remove(&ticket)?;
+        self.pass_over(stay, &infos);
+        infos.first().copied()
+    }
+
+    fn pass_over(&mut self, stay: Option<Stay>, infos: &[LaunchInfo]) {
+        if let (Some(pool), Some(stay)) = (&mut self.pool, stay) {
+            pool.pass_over(&stay, infos);
+        }
+    }
+
+    /// Notes that launches have ended, which took so long.
+    pub(super) fn ended(&mut self, ticket: Ticket, time: Duration) {
+        let Some(open) = self.open.get_mut(&ticket) else { return };
+        open.has_ended = true;
+        self.total.kernel += time;
+        self.total.launches += open.infos.len() as u64;
+        self.total.recorded_launches += open.infos.iter().filter(|info| info.is_recorded()).count() as u64;
+        if open.stay.is_none()
+            && let Some(open) = self.open.remove(&ticket)
+        {
+            self.plain.extend(open.infos);
+        }
+    }
+
+    /// Counts a launch that was made without being reserved, since its logs are elsewhere.
+    pub(super) fn launched(&mut self, info: &LaunchInfo, time: Duration) {
+        self.launches = self.launches.max(info.number() + 1);
+        self.count_recorded(&[*info], 1);
+        self.total.kernel += time;
+        self.total.launches += 1;
+        self.total.recorded_launches += 1;
+    }
+
+    /// Returns the arenas whose counters of claims are to be read, since launches have ended in them.
+    pub(super) fn unread(&self) -> Vec<(usize, u64)> {
+        let Some(pool) = &self.pool else { return Vec::new() };
+        let ended = self.open.values().filter(|open| open.has_ended);
+        let mut arenas: Vec<usize> = ended.filter_map(|open| open.stay.map(|stay| stay.at)).collect();
+        arenas.sort_unstable();
+        arenas.dedup();
+        arenas.into_iter().map(|at| (at, pool.claims(at))).collect()
+    }
+
+    /// Notes how many entries of an arena were claimed, by launches up to `last`, as far as they have ended.
+    pub(super) fn settle(&mut self, at: usize, claimed: u64, last: Ticket) {
+        let is_it = |ticket: &Ticket, open: &mut Open| {
+            *ticket <= last && open.has_ended && open.stay.is_some_and(|stay| stay.at == at)
+        };
+        let settled = self.open.extract_if(.., is_it);
+        let settled: Vec<_> =
+            settled.filter_map(|(_, open)| open.stay.map(|stay| (stay, open.infos))).collect();
+        if let Some(pool) = &mut self.pool {
+            pool.settle(at, claimed, &settled);
+        }
+    }
+
+    /// Returns the last ticket.
+    pub(super) fn last(&self) -> Ticket {
+        Ticket(self.tickets)
+    }
+
+    /// Tells whether all launches have ended and settled.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Returns how many launches were reserved that have not ended.
+    pub(super) fn running(&self) -> usize {
+        self.open.values().filter(|open| !open.has_ended).map(|open| open.infos.len()).sum()
+    }
+
+    /// Returns the first launch that has not ended.
+    pub(super) fn first_running(&self) -> Option<LaunchInfo> {
+        let mut running = self.open.values().filter(|open| !open.has_ended);
+        running.next().and_then(|open| open.infos.first()).copied()
+    }
+
+    /// Returns what can be brought to the file. With `all` that is all that has ended; else what is worth it.
+    /// One job is done at a time.
+    pub(super) fn next_job(&mut self, all: bool) -> Option<Job> {
+        if all && let Some(pool) = &mut self.pool {
+            pool.close_filling();
+        }
+        let filled = self.pool.as_mut().and_then(Pool::next_filled);
+        let is_worth_it = match all {
+            true => !self.plain.is_empty() || !self.news.additions.is_empty() || !self.news.texts.is_empty(),
+            false => self.plain.len() >= MAX_PENDING,
+        };
+        (filled.is_some() || is_worth_it).then(|| self.job(filled))
+    }
+
+    /// Returns what is to be written besides.
+    pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
+        let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
+        plain.sort_unstable_by_key(LaunchInfo::number);
+        Job { recording: self.recording, news, plain, filled }
+    }
+
+    /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and
+    /// chunks.
+    pub(super) fn drained(&mut self, arena: usize, cost: &super::drain::DrainCost) {
+        self.total.encoding += cost.encoding;
+        self.total.copy += cost.copy;
+        if let Some(pool) = &mut self.pool {
+            pool.emptied(arena, cost.filled);
+            self.total.memory = pool.memory_use();
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Where in an arena launches have their logs.
+//!
+//! ```text
+//! whole:  fixed, claimed | fixed, claimed | ...   reserve: fixed of launches
+//!         launches that began when none ran       that began when others ran
+//! part:   claimed                                 fixed of all launches
+//! ```
+//! What a launch has from its start, heads and first segments, is fixed. What it claims is known when it has
+//! ended: so in an arena that has all of log memory a launch that begins when none runs has its place behind
+//! those before it. Launches that run at the same time claim from the same entries, and what is fixed lies
+//! apart from these.
+
+use warptrace_format::log::{
+    Fixed, LANES, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+};
+
+use super::super::memory::Division;
+use super::arena::Arena;
+
+/// Part of log memory that a launch's first segments take at most: they are as long as fits into that. Long
+/// ones get less, for all of them counts as taken, whatever is written: a program of many small launches
+/// would be drained after a few of them.
+const FIRST_SHARE: u64 = 4;
+const LONG_FIRST_SHARE: u64 = 64;
+/// Entries of a first segment from which on it is long.
+const LONG_FIRST_ENTRIES: u32 = 64;
+/// The same of a part of log memory that launches fill which overlap, wherever they have their place: how much
+/// a launch claims depends on it.
+const PART_SHARE: u64 = 16;
+const LONG_PART_SHARE: u64 = 256;
+/// Each lane may leave this part of its share of log memory unused, in its last segment.
+const SEGMENT_SHARE: u64 = 4;
+
+/// What a launch needs, as far as is known before it runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    /// Its recorded warps, once for each track.
+    pub(super) streams: u64,
+    pub(super) account_bytes: u64,
+    /// Entries that it may claim: twice as many as a launch of its kernel before. (0 if nobody knows.)
+    pub(super) claims: u64,
+}
+
+/// How a launch is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Effort {
+    /// With first segments as long as they would be in an empty arena, and room for what all launches may
+    /// claim.
+    Ample,
+    /// With what there is.
+    Least,
+}
+
+/// An arena has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Short;
+
+/// Where launches have what is fixed.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) places: Vec<(Fixed, u32)>,
+    /// Whether it is among what is fixed of launches that overlap.
+    pub(super) in_reserve: bool,
+    /// Whether the launch has the entries of the reserve, too.
+    pub(super) takes_all: bool,
+}
+
+/// Finds room for launches that begin at once. Changes nothing.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn plan(
+    arena: &Arena,
+    division: &Division,
+    needs: &[Need],
+    effort: Effort,
+) -> Result<Layout, Short> {
+    let is_empty = arena.logged.is_empty();
+    if arena.takes_all && !is_empty {
+        // Beside a launch that has all, there is nothing.
+        return Err(Short);
+    }
+    let takes_all =
+        is_empty && matches!(needs, [need] if is_large(arena, division, need.streams)) && arena.is_whole;
+    let in_reserve = arena.overlaps && !takes_all && (arena.unsettled > 0 || !arena.is_whole);
+    let (mut accounts, mut claimed, mut from) = (arena.accounts_used, arena.ahead, None);
+    let mut places = Vec::with_capacity(needs.len());
+    for need in needs {
+        let claims_end = claims_end(arena, division, need.streams, takes_all);
+        let (start, end) = match in_reserve {
+            true => (u64::from(arena.reserve_next), u64::from(arena.logs.end)),
+            false => (arena.taken(), u64::from(claims_end)),
+        };
+        let from = from.get_or_insert(start);
+        let wanted = wanted_first_entries(arena, division, need.streams);
+        let place = |first| Fixed::place(*from, need.streams, first);
+        let first = match effort {
+            Effort::Ample => wanted,
+            Effort::Least => longest(division, |first| first <= wanted && place(first).end <= end),
+        };
+        let fixed = place(first);
+        (accounts, claimed) = (accounts + need.account_bytes, claimed + need.claims);
+        let claims_from = if in_reserve { arena.taken() } else { fixed.end };
+        let is_ample = takes_all
+            || claims_from + claimed <= u64::from(claims_end)
+                && (!arena.ring || can_merge(arena, division, fixed.end, wanted));
+        if fixed.end > end || accounts > arena.account_bytes() || effort == Effort::Ample && !is_ample {
+            return Err(Short);
+        }
+        *from = fixed.end;
+        places.push((fixed, first));
+    }
+    if arena.logged.len() + needs.len() > division.launches() {
+        return Err(Short);
+    }
+    Ok(Layout { places, in_reserve, takes_all })
+}
+
+/// Index of the entry after the last one that a launch with so many streams may claim.
+pub(super) fn claims_end(arena: &Arena, division: &Division, streams: u64, takes_all: bool) -> u32 {
+    let end = if arena.is_whole { division.logs_end(streams) } else { arena.logs.end };
+    if arena.overlaps && !takes_all { end.min(arena.reserve) } else { end }
+}
+
+/// Entries of the segments that a launch with so many streams claims, where so many entries are free for it.
+pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
+    let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
+    let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;
+    // The largest power of two of at most so many.
+    1 << entries.ilog2()
+}
+
+/// Returns where in a part of log memory the entries begin that are for what is fixed: launches like these
+/// then fill both at the same time.
+pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: &[Need]) -> u32 {
+    let length = u64::from(logs.end - logs.start);
+    let fixed = |need: &Need| Fixed::place(0, need.streams, division.min_first_entries).end;
+    let fixed: u64 = needs.iter().map(fixed).sum();
+    let claims: u64 = needs.iter().map(|need| need.claims).sum();
+    let share = u128::from(length) * u128::from(claims) / u128::from((fixed + claims).max(1));
+    let claimed = (share as u64).clamp(length / 16, length / 4 * 3) as u32;
+    (logs.start + claimed) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
+}
+
+/// Whether a launch with so many streams needs the reserve, too.
+fn is_large(arena: &Arena, division: &Division, streams: u64) -> bool {
+    let least = Fixed::place(RESERVED_ENTRIES.into(), streams, division.min_first_entries);
+    arena.overlaps && least.end > claims_end(arena, division, streams, false).into()
+}
+
+/// Whether behind logs that end there each stream can be merged, whose logs are rings of so many entries or
+/// those of the launches before.
+fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -> bool {
+    let rings = arena.logged.iter().map(|launch| launch.first_entries);
+    let longest = rings.fold(first_entries, u32::max);
+    end + u64::from(LANES * longest) <= u64::from(division.log_entries)
+}
+
+/// Entries of first segments of a launch with so many streams, if all of the place's memory were free.
+fn wanted_first_entries(arena: &Arena, division: &Division, streams: u64) -> u32 {
+    let end = u64::from(division.logs_end(streams));
+    longest(division, |first| {
+        if arena.ring {
+            return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
+        }
+        let (all, [share, long_share]) = if arena.overlaps {
+            let parts = u64::from(division.arenas);
+            (u64::from(division.logs_end(u64::MAX)) / parts, [PART_SHARE, LONG_PART_SHARE])
+        } else {
+            (end, [FIRST_SHARE, LONG_FIRST_SHARE])
+        };
+        let share = if first < LONG_FIRST_ENTRIES { share } else { long_share };
+        streams * u64::from(LANES * first) <= all / share
+    })
+}
+
+/// The longest first segments that fit; the shortest where none do.
+fn longest(division: &Division, fits: impl Fn(u32) -> bool) -> u32 {
+    let mut entries = MAX_FIRST_ENTRIES;
+    while entries > division.min_first_entries && !fits(entries) {
+        entries /= 2;
+    }
+    entries
+}

@@ -1,0 +1,319 @@
+//! A recording apart from its device: launches are made one after the other, and each is waited for.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use warptrace_device::KernelCall;
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
+
+use super::interrupt::{Interrupt, Interrupted};
+use super::ledger::{Ledger, Reserved};
+use super::pool::{Effort, Short};
+use super::stream::Streams;
+use super::worker::{Drained, Worker};
+use super::{LaunchReport, SessionError, drain};
+use crate::writer::Summary;
+use crate::{Choosing, Device, DeviceError, LaunchShape, LaunchTime, Placement, Tracing};
+
+/// Records launches of one program on one device into one file, where the device is lent to each call. A
+/// [`Session`](super::Session) is one with its device.
+///
+/// All calls of a recorder are given the device with which it was started. At its end it is
+/// [finished](Self::finish) or [closed](Self::close); dropped, it leaves its memory to the device.
+pub struct Recorder<W: Write + Send + 'static> {
+    pub(super) ledger: Ledger,
+    /// Logs that the host empties; `None` if those of launches are drained between them.
+    pub(super) streams: Option<Box<Streams>>,
+    /// `None` after the end.
+    pub(super) worker: Option<Worker<W>>,
+    pub(super) placement: Option<Placement>,
+    /// What of the window kernels ask.
+    pub(super) chooses: Choosing,
+    /// The modules of the file's first kernels, where they were given with modules.
+    pub(super) modules: Vec<&'static str>,
+    /// Launches of which a streamed recording has not told the file.
+    pub(super) pending: Vec<LaunchInfo>,
+    pub(super) failed: bool,
+    pub(super) interrupt: Option<Interrupt>,
+}
+
+impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("recording", &self.ledger.recording)
+            .field("total", &self.ledger.total)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Write + Send + 'static> Recorder<W> {
+    /// Lets the recording end in the middle of a kernel whose logs are [streamed](crate::Policy::Stream):
+    /// when `asked` is set, what has come of the kernel is written, the file is ended, and `tell` is called.
+    ///
+    /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the recording waits
+    /// for the kernel, and the launch fails with [`SessionError::Interrupted`].
+    pub fn interrupt_by(&mut self, asked: Arc<AtomicBool>, tell: impl FnMut(&Interrupted) + 'static) {
+        self.interrupt = Some(Interrupt { asked, tell: Box::new(tell) });
+    }
+
+    /// Tells the recorder of kernels, each with its source file or an empty text, and of locations, which it
+    /// can record from now on. If it was started without any kernel, its window may name such.
+    ///
+    /// # Errors
+    /// If an id is 0, taken, or too large for the codec, a location lies in one that is not there, or there
+    /// are more kernels than a file can name: nothing is added then, and the recording goes on.
+    pub fn add_kernels(
+        &mut self,
+        kernels: &[(&str, &str)],
+        locations: Vec<LocationInfo>,
+    ) -> Result<(), SessionError> {
+        self.ledger.add_kernels(kernels, locations).map(drop)
+    }
+
+    /// Keeps a text in the file, for locations whose file is `name`: where nobody else may have it. If name
+    /// or text is longer than the format holds, writing the file fails.
+    pub fn keep_text(&mut self, name: &str, text: &str) {
+        self.ledger.keep_text(name, text);
+    }
+
+    /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
+    ///
+    /// # Safety
+    /// The arguments name memory of the device that is valid for what the kernel does with it.
+    ///
+    /// # Errors
+    /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel
+    /// fails, or the file cannot be written (which may have been found out about an earlier launch).
+    pub unsafe fn record(
+        &mut self,
+        device: &mut dyn Device,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<LaunchTime, SessionError> {
+        self.guarded(|recorder| {
+            // SAFETY: the caller's promise.
+            unsafe { recorder.launch(device, call, shape) }
+        })
+    }
+
+    /// Runs `run`; an error makes the recorder unusable.
+    fn guarded<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        if self.failed {
+            return Err(SessionError::Unusable);
+        }
+        self.failed = true;
+        let value = run(self)?;
+        self.failed = false;
+        Ok(value)
+    }
+
+    unsafe fn launch(
+        &mut self,
+        device: &mut dyn Device,
+        call: &KernelCall,
+        shape: &LaunchShape,
+    ) -> Result<LaunchTime, SessionError> {
+        let kernel = self.kernel(call)?;
+        let info = self.ledger.describe(&[], kernel, shape)?;
+        // SAFETY: the caller's promise.
+        let launched = unsafe {
+            if info.is_recorded() && self.streams.is_some() {
+                self.stream_launch(device, call, shape, info)
+            } else {
+                self.log_launch(device, call, shape, info)
+            }
+        };
+        let time = launched.inspect_err(|error| self.end_failed(device, info, error))?;
+        let drains = match (&mut self.streams, &self.ledger.pool) {
+            _ if info.is_recorded() && self.ledger.window.max_events.is_some() => true,
+            (Some(streams), _) if info.is_recorded() => streams.should_look(device.live()?)?,
+            (None, Some(pool)) if info.is_recorded() => pool.should_drain(),
+            _ => false,
+        };
+        if !drains {
+            // What leaves nothing behind is written when there is much of it.
+            self.drain_all(device, false)?;
+        } else if self.ledger.window.max_events.is_some() {
+            // The next launch asks how many events there are.
+            self.drain_and_count(device)?;
+        } else {
+            self.drain(device)?;
+        }
+        Ok(time)
+    }
+
+    /// Launches a kernel that is not recorded, or whose logs stay until it has ended.
+    unsafe fn log_launch(
+        &mut self,
+        device: &mut dyn Device,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        info: LaunchInfo,
+    ) -> Result<LaunchTime, SessionError> {
+        let Reserved { ticket, logs } = match self.ledger.reserve(vec![info], Effort::Ample) {
+            Ok(reserved) => reserved,
+            Err(Short::Never) => return Err(self.refusal(info)),
+            Err(_) => {
+                self.drain(device)?;
+                self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.refusal(info))?
+            }
+        };
+        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
+        let tracing =
+            logs.first().copied().flatten().map(|logs| Tracing { recording, placement, chooses, logs });
+        // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
+        let time = unsafe { device.launch(call, shape, tracing.as_ref()) };
+        match &time {
+            Ok(time) => {
+                self.ledger.ended(ticket, time.kernel);
+                for (arena, _) in self.ledger.unread() {
+                    self.ledger.settle(arena, time.claims.log_entries, ticket);
+                }
+            }
+            Err(DeviceError::NotLaunched { .. }) => self.ledger.cancel(ticket),
+            Err(_) => {
+                self.ledger.failed(ticket);
+                // What came before may still be there: on the simulator it is, on a GPU mostly not.
+                let _ = self.drain(device);
+            }
+        }
+        if self.streams.is_some() {
+            self.pending.append(&mut self.ledger.job(None).plain);
+        }
+        Ok(time?)
+    }
+
+    fn refusal(&self, info: LaunchInfo) -> SessionError {
+        self.ledger.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(&[info]))
+    }
+
+    /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
+    ///
+    /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
+    /// ended already.
+    fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
+        if let Some(worker) = self.worker.take() {
+            let begin = match self.streams {
+                Some(_) => std::mem::take(&mut self.pending),
+                None => self.ledger.job(None).plain,
+            };
+            end_early(worker, begin, info, error);
+        }
+        let _ = self.free(device);
+    }
+
+    /// Brings what is on the device to the writer.
+    fn drain(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        self.drain_all(device, true)
+    }
+
+    /// Brings what is worth it to the writer, or all.
+    fn drain_all(&mut self, device: &mut dyn Device, all: bool) -> Result<(), SessionError> {
+        if self.streams.is_some() {
+            return if all || self.pending.len() >= MAX_PENDING {
+                self.drain_streams(device)
+            } else {
+                Ok(())
+            };
+        }
+        let Some(worker) = &mut self.worker else { return Ok(()) };
+        while let Some(job) = self.ledger.next_job(all) {
+            let arena = job.filled.as_ref().map(|filled| filled.arena);
+            let cost = drain::run(job, device, worker)?;
+            if let Some(arena) = arena {
+                self.ledger.drained(arena, &cost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of
+    /// it.
+    ///
+    /// # Errors
+    /// If the device or the file fails.
+    pub fn flush(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        self.guarded(|recorder| recorder.drain_and_count(device))
+    }
+
+    fn drain_and_count(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        self.drain(device)?;
+        if let Some(worker) = &mut self.worker {
+            let written = worker.flush()?;
+            self.ledger.total.written(&written);
+        }
+        Ok(())
+    }
+
+    /// Sums over all launches: the times of kernels and copies up to now, the rest up to the last
+    /// [`flush`](Self::flush).
+    pub fn total(&self) -> &LaunchReport {
+        &self.ledger.total
+    }
+
+    /// Writes what is left and the index, and ends the file.
+    ///
+    /// # Errors
+    /// If the device fails, the file cannot be written, or an earlier call failed.
+    pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
+        self.guarded(|recorder| recorder.drain(device))?;
+        let worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        // Before the thread's answer, so that no error of the file leaves memory behind.
+        self.free(device)?;
+        end(worker, &mut self.ledger.total)
+    }
+
+    /// Writes what is left, but no index, and gives the memory back. Errors have nowhere to go here; after
+    /// [`finish`](Self::finish) there is nothing to do.
+    pub fn close(&mut self, device: &mut dyn Device) {
+        if self.worker.is_some() {
+            if !self.failed {
+                let _ = self.drain(device);
+            }
+            self.worker = None;
+            let _ = self.free(device);
+        }
+    }
+
+    fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        match (&mut self.streams, &mut self.ledger.pool) {
+            (Some(streams), _) => streams.free(device),
+            (None, Some(pool)) => pool.free(device),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Launches that a streamed recording tells the file of at once.
+const MAX_PENDING: usize = 1 << 12;
+
+/// Ends a file with its index.
+pub(super) fn end<W: Write + Send + 'static>(
+    worker: Worker<W>,
+    total: &mut LaunchReport,
+) -> Result<(W, Summary, LaunchReport), SessionError> {
+    let (writer, written) = worker.finish()?;
+    total.written(&written);
+    let started = Instant::now();
+    let (output, summary) = writer.finish()?;
+    total.write += started.elapsed();
+    Ok((output, summary, *total))
+}
+
+/// Writes why a launch did not run to its end, and ends the file.
+pub(super) fn end_early<W: Write + Send + 'static>(
+    mut worker: Worker<W>,
+    begin: Vec<LaunchInfo>,
+    info: LaunchInfo,
+    error: &SessionError,
+) {
+    let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
+    let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+    // Dropped, the output is written as far as the system is concerned.
+    let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
+}

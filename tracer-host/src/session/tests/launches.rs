@@ -1,0 +1,357 @@
+//! Launches that nobody waits for: made on the simulator by one device, and drained by another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::log::LaunchLogs;
+use warptrace_sim::{Launch, Simulator};
+
+use super::output::Shared;
+use super::{PROGRAM, options};
+use crate::session::{
+    Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Reserved, SessionError, TracedProgram,
+};
+use crate::{DeviceError, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
+
+warptrace_device::trace_points! {
+    /// Decisions of the kernels.
+    mod at in "launches.rs" {
+        EVEN = 1: "one more step",
+        ODD = 2: "and another one",
+    }
+}
+
+warptrace_device::kernel! {
+    /// Makes as many steps as are asked for: each is a run of its own.
+    fn k(steps: u32) {
+        for step in 0..steps {
+            if step % 2 == 0 {
+                warptrace_device::trace_loc(at::EVEN);
+            } else {
+                warptrace_device::trace_loc(at::ODD);
+            }
+        }
+    }
+}
+
+/// A launch that ends when the test says so.
+#[derive(Clone, Debug, Default)]
+struct Fake {
+    /// 0 while it runs, 1 when it has ended, 2 when it has failed.
+    state: Arc<AtomicU32>,
+}
+
+impl Ending for Fake {
+    fn ended(&mut self) -> Result<Option<Duration>, DeviceError> {
+        match self.state.load(Ordering::Relaxed) {
+            0 => Ok(None),
+            1 => Ok(Some(Duration::from_micros(1))),
+            _ => Err(DeviceError::Unsupported { problem: "it failed".to_owned() }),
+        }
+    }
+}
+
+type Drains = Drainer<SimDevice, Shared, Fake>;
+
+/// A program that launches kernels,
+struct Program {
+    launches: Launches<Fake>,
+    recording: Recording,
+    kernel: u32,
+}
+
+/// and what records them.
+struct Recorded {
+    program: Program,
+    drainer: Option<Drains>,
+    file: Shared,
+}
+
+impl std::ops::Deref for Recorded {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+const PATIENCE: Patience = Patience { short: Duration::ZERO, unknown: Duration::ZERO };
+/// Longer than any test takes.
+const LONG: Patience = Patience { short: Duration::from_secs(600), unknown: Duration::from_secs(600) };
+
+impl Program {
+    fn reserve(&self, warps: u64, patience: Patience) -> Result<Reserved, SessionError> {
+        self.launches.reserve(&[(self.kernel, LaunchShape::linear(32 * warps, 32))], patience)
+    }
+
+    /// Makes a launch that was reserved: it leaves its logs at once, and ends when the test says so.
+    fn run(&self, Reserved { ticket, logs }: Reserved, warps: u64, steps: u32) -> Fake {
+        let fake = Fake::default();
+        for logs in logs.into_iter().flatten() {
+            let launch = Launch::new([warps as u32, 1, 1], [32, 1, 1]).threads(1);
+            // SAFETY: the logs are those of the recording, whose memory is the host's; the kernel uses no other.
+            unsafe {
+                let launch = launch.traced(logs, self.recording);
+                let (call, simulator) = (k(steps), Simulator::default());
+                let thread = call.thread();
+                simulator.launch(&launch, &|| thread()).unwrap();
+            }
+        }
+        self.launches.launched(ticket, fake.clone());
+        fake
+    }
+
+    /// Makes a launch that has ended.
+    fn launch(&self, warps: u64, steps: u32) -> Result<(), SessionError> {
+        let fake = self.run(self.reserve(warps, PATIENCE)?, warps, steps);
+        fake.state.store(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Recorded {
+    fn new(options: &RecordingSpec) -> Self {
+        let device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
+        let file = Shared::default();
+        let (launches, drainer) =
+            Launches::start(device, options, file.clone()).map_err(|(error, _)| error).unwrap();
+        let locations = TracedProgram { points: &[at::POINTS], ..PROGRAM }.locations();
+        let first = launches.add_kernels(PROGRAM.kernels, locations).unwrap();
+        let recording = Recording { codec: options.codec, dual: options.dual, counting: options.counting };
+        let program = Program { launches, recording, kernel: first };
+        Self { program, drainer: Some(drainer), file }
+    }
+
+    fn step(&mut self) -> Next {
+        self.drainer.as_mut().unwrap().step(Instant::now()).unwrap()
+    }
+
+    /// Drains all that has ended.
+    fn drain(&mut self) {
+        let later = Instant::now() + Duration::from_secs(3600);
+        self.drainer.as_mut().unwrap().step(later).unwrap();
+    }
+
+    fn finish(&mut self) -> Result<LaunchReport, SessionError> {
+        self.launches.end(Duration::ZERO);
+        let Ended { outcome, .. } = self.drainer.take().unwrap().run(|_, _| {});
+        outcome.map(|(_, _, report)| report)
+    }
+}
+
+/// Events of a launch of so many warps and steps.
+fn events(warps: u64, steps: u32) -> u64 {
+    warps * u64::from(steps)
+}
+
+#[test]
+fn launches_go_on_while_others_are_drained_and_nothing_is_lost() {
+    let mut recorded = Recorded::new(&options(16 << 10));
+    // Of the first launch nobody knows what it needs: it has all there is, and the second one waits for it.
+    recorded.launch(4, 40).unwrap();
+    recorded.step();
+    let mut expected = events(4, 40);
+    for round in 0..400 {
+        match recorded.launch(4, 40) {
+            Ok(()) => expected += events(4, 40),
+            Err(error) => {
+                assert!(matches!(error, SessionError::Busy { .. }), "{error}");
+                assert!(round > 20, "four arenas have room for some");
+                recorded.step();
+                recorded.launch(4, 40).unwrap();
+                expected += events(4, 40);
+            }
+        }
+    }
+    let report = recorded.finish().unwrap();
+    assert_eq!((report.recorded, report.lost, report.launches), (expected, 0, 401));
+    let launches: Vec<u32> = recorded.file.launches().iter().map(LaunchInfo::number).collect();
+    assert!(launches.is_sorted() && launches.len() == 401, "{launches:?}");
+    let (chunks, accounts) = recorded.file.contents();
+    assert_eq!(accounts, 401);
+    // Each launch leaves what each other one does.
+    let of = |number| chunks.iter().filter(move |chunk| chunk.0 == number).map(|chunk| (chunk.1, &chunk.3));
+    let first: Vec<_> = of(0).collect();
+    assert!((1..401).all(|number| of(number).eq(first.iter().copied())));
+}
+
+#[test]
+fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
+    let mut recorded = Recorded::new(&options(2 << 10));
+    recorded.launch(4, 8).unwrap();
+    recorded.step();
+    let mut made = 1;
+    let full = loop {
+        match recorded.reserve(4, PATIENCE) {
+            Ok(reserved) => recorded.run(reserved, 4, 8).state.store(1, Ordering::Relaxed),
+            Err(error) => break error,
+        }
+        made += 1;
+    };
+    assert!(matches!(full, SessionError::Busy { running, .. } if running + 2 >= made), "{full} {made}");
+    assert_eq!(recorded.launches.total().waits.for_room, 0, "nobody has waited");
+    let drainer = recorded.drainer.take().unwrap();
+    let program = &recorded.program;
+    let ended = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let reserved = program.reserve(4, LONG).unwrap();
+            program.run(reserved, 4, 8).state.store(1, Ordering::Relaxed);
+            program.launches.end(Duration::from_secs(600));
+        });
+        while program.launches.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        let ended = drainer.run(|_, _| {});
+        waits.join().unwrap();
+        ended
+    });
+    let (_, _, report) = ended.outcome.unwrap();
+    assert_eq!((report.launches, report.lost), (made as u64 + 1, 0));
+    assert_eq!((report.waits.for_room, report.waits.for_first), (1, 0));
+    assert_eq!(report.recorded, events(4, 8) * (made as u64 + 1));
+}
+
+#[test]
+fn a_launch_behind_the_first_of_its_kernel_waits_for_it_but_not_in_vain_twice() {
+    let mut recorded = Recorded::new(&options(16 << 10));
+    let first = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
+    recorded.step();
+    // With no patience it is made beside the first, in what is kept free for that.
+    let beside = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
+    let drainer = recorded.drainer.take().unwrap();
+    let ended = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| drainer.run(|_, _| {}));
+        first.state.store(1, Ordering::Relaxed);
+        beside.state.store(1, Ordering::Relaxed);
+        let reserved = recorded.reserve(2, LONG).unwrap();
+        recorded.run(reserved, 2, 8).state.store(1, Ordering::Relaxed);
+        recorded.launches.end(Duration::from_secs(600));
+        thread.join().unwrap()
+    });
+    let (_, _, report) = ended.outcome.unwrap();
+    assert_eq!((report.recorded, report.lost), (3 * events(2, 8), 0));
+}
+
+#[test]
+fn a_kernel_that_needs_more_than_an_arena_has_all_of_them() {
+    let mut recorded = Recorded::new(&options(4 << 10));
+    let claims_end = |program: &Program, warps| {
+        let reserved = program.reserve(warps, PATIENCE).unwrap();
+        let end = reserved.logs[0].unwrap().claims_end;
+        program.run(reserved, warps, 3000).state.store(1, Ordering::Relaxed);
+        end
+    };
+    let whole = claims_end(&recorded, 10);
+    // Twice what it has claimed is more than a quarter: it does not run in a part.
+    recorded.step();
+    recorded.drain();
+    assert_eq!(claims_end(&recorded, 10), whole);
+    recorded.step();
+    recorded.drain();
+    // A launch of a kernel that was never much smaller has all, too.
+    assert_eq!(claims_end(&recorded, 40), whole);
+    assert_eq!(recorded.finish().unwrap().launches, 3);
+}
+
+#[test]
+fn a_launch_for_which_there_never_is_room_is_refused_and_others_go_on() {
+    let mut recorded = Recorded::new(&options(2 << 10));
+    let error = recorded.reserve(4000, PATIENCE).unwrap_err();
+    assert!(matches!(error, SessionError::Memory { .. }) && error.is_refusal(), "{error}");
+    recorded.launch(2, 8).unwrap();
+    let report = recorded.finish().unwrap();
+    assert_eq!((report.launches, report.recorded), (1, events(2, 8)));
+    assert_eq!(recorded.file.launches()[0].number(), 0, "a launch that was not made has no number");
+}
+
+#[test]
+fn what_is_cancelled_leaves_nothing() {
+    let mut recorded = Recorded::new(&options(16 << 10));
+    recorded.launch(2, 8).unwrap();
+    recorded.step();
+    let cancelled = recorded.reserve(2, PATIENCE).unwrap();
+    let kept = recorded.reserve(3, PATIENCE).unwrap();
+    recorded.launches.cancel(cancelled.ticket);
+    recorded.run(kept, 3, 8).state.store(1, Ordering::Relaxed);
+    recorded.launch(2, 8).unwrap();
+    let report = recorded.finish().unwrap();
+    assert_eq!((report.launches, report.recorded, report.lost), (3, events(7, 8), 0));
+    let numbers: Vec<u32> = recorded.file.launches().iter().map(LaunchInfo::number).collect();
+    assert_eq!(numbers, [0, 2, 3]);
+}
+
+#[test]
+fn a_launch_that_fails_ends_the_file_with_what_came_before() {
+    let mut recorded = Recorded::new(&options(16 << 10));
+    recorded.launch(2, 8).unwrap();
+    recorded.step();
+    recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8).state.store(2, Ordering::Relaxed);
+    let mut told = None;
+    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(|error, report| {
+        told = Some((error.to_string(), report.launches));
+    });
+    assert!(outcome.unwrap_err().to_string().contains("it failed") && device.is_some());
+    assert_eq!(told.map(|(error, launches)| (error.contains("it failed"), launches)), Some((true, 1)));
+    let error = recorded.launch(2, 8).unwrap_err();
+    assert!(matches!(&error, SessionError::Ended { reason } if reason.contains("it failed")), "{error}");
+    assert_eq!(recorded.file.launches().len(), 2, "the one that failed is named");
+    assert_eq!(recorded.file.contents().1, 1);
+}
+
+#[test]
+fn a_recording_that_ends_before_its_launches_says_so_and_leaves_them_their_memory() {
+    let mut recorded = Recorded::new(&options(16 << 10));
+    recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
+    recorded.launches.end(Duration::ZERO);
+    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(|_, _| {});
+    assert!(matches!(outcome, Err(SessionError::Running { running: 1 })) && device.is_none());
+    assert_eq!(recorded.file.launches().len(), 1);
+}
+
+#[test]
+fn a_flush_writes_all_and_max_events_are_counted() {
+    let window = Window { max_events: Some(20), ..Window::default() };
+    let mut recorded = Recorded::new(&RecordingSpec { window, ..options(16 << 10) });
+    let drainer = recorded.drainer.take().unwrap();
+    let ended = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| drainer.run(|_, _| {}));
+        for _ in 0..3 {
+            let reserved = recorded.reserve(2, LONG).unwrap();
+            recorded.run(reserved, 2, 8).state.store(1, Ordering::Relaxed);
+        }
+        recorded.launches.flush().unwrap();
+        assert_eq!(recorded.launches.total().recorded, 2 * events(2, 8), "the third one is not recorded");
+        recorded.launches.end(Duration::from_secs(600));
+        thread.join().unwrap()
+    });
+    let (_, _, report) = ended.outcome.unwrap();
+    assert_eq!((report.launches, report.recorded_launches), (3, 2));
+}
+
+#[test]
+fn rings_overlap_and_keep_their_length() {
+    let mut recorded = Recorded::new(&RecordingSpec { policy: Policy::Ring, ..options(32 << 10) });
+    let reserved: Vec<Reserved> = (0..2).map(|_| recorded.reserve(1, PATIENCE).unwrap()).collect();
+    let logs: Vec<LaunchLogs> = reserved.iter().filter_map(|reserved| reserved.logs[0]).collect();
+    assert!(logs[0].first_entries == logs[1].first_entries && logs[0].heads < logs[1].heads, "{logs:?}");
+    for reserved in reserved {
+        recorded.run(reserved, 1, 100).state.store(1, Ordering::Relaxed);
+    }
+    let report = recorded.finish().unwrap();
+    assert_eq!((report.launches, report.recorded), (2, 2 * events(1, 100)));
+}
+
+#[test]
+fn logs_are_not_streamed_without_waiting() {
+    let started = Launches::<Fake>::start(
+        SimDevice::new(SimOptions::default()),
+        &RecordingSpec { policy: Policy::Stream, ..options(16 << 10) },
+        Shared::default(),
+    );
+    let (error, _) = started.err().unwrap();
+    assert!(matches!(error, SessionError::NoOverlap), "{error}");
+}
+
+mod model;
