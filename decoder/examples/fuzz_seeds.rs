@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::raw::encode_event;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::IndexEntry;
-use warptrace_format::pool::WarpAccount;
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;

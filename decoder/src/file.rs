@@ -7,11 +7,11 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::OnceLock;
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{
     AccountsHeader, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
     SectionHeader, SourceText, Tag, check_body, decode_accounts,
 };
-use warptrace_format::pool::WarpAccount;
 
 use crate::error::{DecodeError, OpenError};
 use crate::open;

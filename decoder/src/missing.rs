@@ -2,8 +2,8 @@
 
 use std::ops::{ControlFlow, Range};
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
-use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::all::{EventBlock, WarpFilter};

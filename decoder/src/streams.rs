@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, StreamId};
-use warptrace_format::pool::WarpAccount;
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::count::count;

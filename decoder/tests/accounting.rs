@@ -5,12 +5,12 @@ mod support;
 
 use support::{Recorder, Streams, event};
 use warptrace_decoder::{Completeness, Problem, TraceFile, VerifyReport};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     AccountsHeader, Compression, FrameHeader, IndexEntry, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
     SectionHeader, SectionKind, TRAILER_BYTES, Trailer, encode_accounts, encode_index, encode_section,
 };
-use warptrace_format::pool::WarpAccount;
 
 /// A trace of eight warps with ten events each.
 fn trace() -> Vec<u8> {

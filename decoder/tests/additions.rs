@@ -5,9 +5,9 @@ mod support;
 
 use support::metadata;
 use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Additions, LaunchInfo, LocationInfo, SourceText};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
 const SOUND: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };

@@ -5,13 +5,13 @@ mod support;
 
 use support::{Recorder, Streams, decode, event};
 use warptrace_decoder::{Problem, TraceFile};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::{
     ChunkRef, Compression, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
     decode_accounts, encode_accounts, encode_frame, encode_section,
 };
-use warptrace_format::pool::WarpAccount;
 
 const NONE: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
 const ONE: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 
 use support::{Recorder, Streams, event};
 use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Piece, Problem, TraceFile, WarpFilter};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::MAX_EARLY_ENDS;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind, encode_section};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 /// Eight warps: 1, 4 and 6 with three events.

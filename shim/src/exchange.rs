@@ -6,10 +6,10 @@ use std::ffi::CString;
 use std::mem::offset_of;
 use std::time::Duration;
 
+use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::LocationInfo;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::location::LocationKind;
-use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, TracedKernel, splice};

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS as NodeParameters};
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
 
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::Kernel;

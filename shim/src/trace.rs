@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
 use warptrace_host::{LaunchShape, SessionError};
 
 use self::recorder::{ForeignDevice, Recorder, reason_of};

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use warptrace_abi::log::LaunchLogs;
+use warptrace_abi::stream::StreamLogs;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::LaunchLogs;
-use warptrace_format::stream::StreamLogs;
 
 use crate::error::SimError;
 
@@ -127,7 +127,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_format::stream`
+    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_abi::stream`
     /// says: the warps that are chosen there, or all. A launch of another shape than `logs` was made for
     /// records only the warps that `logs` has.
     ///

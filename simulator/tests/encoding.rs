@@ -1,11 +1,12 @@
 //! Stretches encoded by several lanes each, compared with what the encoder of one thread writes.
 
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::{PREDICT_THREADS, encode_predict_call};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::predict::stack::DEPTH;
 use warptrace_format::codec::{PredictParams, PredictState};
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::{PoolDescriptor, WarpAccount};
 use warptrace_format::{Event, SliceMemory};
 use warptrace_sim::{Launch, Simulator};
 

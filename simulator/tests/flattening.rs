@@ -1,9 +1,10 @@
 //! Flat logs of streamed ones, made of segments by hand: natively, and by the kernels on simulated lanes.
 
 use proptest::prelude::*;
+use warptrace_abi::log::{Entry, HEADS_ENTRIES, RESERVED_ENTRIES};
+use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP, header_words, tagged, tagged_open};
 use warptrace_encode::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, flatten_call, link_call, native};
-use warptrace_format::log::{Entry, HEADS_ENTRIES, LANES, RESERVED_ENTRIES};
-use warptrace_format::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP, header_words, tagged, tagged_open};
+use warptrace_format::LANES;
 use warptrace_sim::{Launch, Simulator};
 
 const LAUNCH: u32 = 0;

@@ -3,10 +3,10 @@
 mod device_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{ENTRY_BYTES, Entry, MAX_KEY_COUNT};
 
 const LANES: usize = 32;
 const CHUNK_BYTES: u32 = 1024;

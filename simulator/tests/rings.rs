@@ -3,10 +3,10 @@
 mod device_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_encode::native::Schedule;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_format::log::MAX_KEY_COUNT;
 
 const LANES: usize = 32;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use device_memory::{AMPLE, DeviceMemory};
 use streamed_memory::{Host, Room, Runs};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
 use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.

@@ -3,12 +3,12 @@
 mod device_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
+use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
 use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
 use warptrace_encode::native::Schedule;
 use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
 use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.

@@ -6,7 +6,7 @@
 
 use core::num::NonZeroU32;
 
-use crate::log::LANES;
+use crate::LANES;
 
 /// From where on the lanes of a launch are recorded.
 ///

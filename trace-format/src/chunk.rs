@@ -1,6 +1,6 @@
 //! Chunks: the pieces in which a warp hands over its stream.
 //!
-//! In device memory a chunk is [`PoolDescriptor::chunk_bytes`](crate::pool::PoolDescriptor) long:
+//! In device memory a chunk is `PoolDescriptor::chunk_bytes` long:
 //!
 //! ```text
 //! offset  size  field
@@ -64,3 +64,5 @@ impl ChunkHeader {
         })
     }
 }
+
+const _: () = assert!(size_of::<ChunkHeader>() == CHUNK_HEADER_BYTES as usize);

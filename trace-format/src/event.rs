@@ -5,6 +5,9 @@
 /// `raw` takes more: [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
 pub const RAW_EVENT_BYTES: u32 = 5;
 
+/// Lanes of a warp.
+pub const LANES: u32 = 32;
+
 /// A location together with the lanes that executed it as one group.
 ///
 /// ```

@@ -71,7 +71,7 @@ impl<L: Location> LoopTrace<L> {
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
         // SAFETY: a comment; see `trace_loc`.
         unsafe {
-            core::arch::asm!("// warptrace.loop.enter {}", const L::ID, options(nomem, nostack, preserves_flags));
+            core::arch::asm!(warptrace_abi::marker!(enter), const L::ID, options(nomem, nostack, preserves_flags));
         }
         Self {
             location: PhantomData,
@@ -96,7 +96,7 @@ impl<L: Location> LoopTrace<L> {
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
         // SAFETY: a comment; see `trace_loc`.
         unsafe {
-            core::arch::asm!("// warptrace.loop.tick {} {}", const L::ID, const N,
+            core::arch::asm!(warptrace_abi::marker!(tick), const L::ID, const N,
                 options(nomem, nostack, preserves_flags));
         }
         #[cfg(not(target_arch = "nvptx64"))]
@@ -111,7 +111,7 @@ impl<L: Location> Drop for LoopTrace<L> {
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
         // SAFETY: a comment; see `trace_loc`.
         unsafe {
-            core::arch::asm!("// warptrace.loop.leave {}", const L::ID, options(nomem, nostack, preserves_flags));
+            core::arch::asm!(warptrace_abi::marker!(leave), const L::ID, options(nomem, nostack, preserves_flags));
         }
         #[cfg(not(target_arch = "nvptx64"))]
         self.iterations.leave(L::ID);

@@ -33,7 +33,7 @@ pub(crate) fn marker<L: Location>() {
     #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
     // SAFETY: a comment. With a side effect, as far as the compiler knows, so that it stays where it is.
     unsafe {
-        core::arch::asm!("// warptrace.loc {}", const L::ID, options(nomem, nostack, preserves_flags));
+        core::arch::asm!(warptrace_abi::marker!(loc), const L::ID, options(nomem, nostack, preserves_flags));
     }
 }
 

@@ -1,11 +1,11 @@
 //! The kernels as the host launches them, on a GPU or on simulated lanes.
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::{KernelCall, simt};
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_format::pool::PoolDescriptor;
 
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
@@ -57,7 +57,7 @@ fn job_bytes(job: &FlattenJob) -> Vec<u8> {
 }
 
 /// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the
-/// table of [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es at the address `table`, whose traces are
+/// table of [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es at the address `table`, whose traces are
 /// to be encoded with `codec`. To be launched as a grid of any size along x, in blocks of whole warps, up to
 /// [`MERGE_THREADS`].
 pub fn merge_call(

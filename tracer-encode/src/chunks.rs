@@ -3,10 +3,11 @@
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance_mut;
 
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::atomic;
 use warptrace_format::Memory;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use crate::memory::GlobalMemory;
 use crate::warp::NEVER;

@@ -12,12 +12,13 @@
 
 use core::ptr::with_exposed_provenance_mut;
 
-use warptrace_device::{atomic, simt};
-use warptrace_format::Memory;
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEADS_ENTRIES, LANES};
-use warptrace_format::stream::{
+use warptrace_abi::log::{ENTRY_BYTES, Entry, HEADS_ENTRIES};
+use warptrace_abi::stream::{
     LOST_BEFORE, NONE_BEFORE, TAG_STEP, has_tag, is_open, is_original, lane_and_before, untagged,
 };
+use warptrace_device::{atomic, simt};
+use warptrace_format::LANES;
+use warptrace_format::Memory;
 
 use crate::memory::{GlobalMemory, at_entry};
 use crate::warp::{self, NEVER, by_first, sum};

@@ -1,12 +1,12 @@
 //! The kernels. Each is given the pool, with device addresses, and the address of a table of
-//! [`LoggedLaunch`](warptrace_format::log::LoggedLaunch)es.
+//! [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es.
 #![expect(unreachable_pub, reason = "the host finds them by their names in the PTX")]
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
-use warptrace_format::pool::PoolDescriptor;
 
 use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::encode::cooperative::encode_cooperatively;

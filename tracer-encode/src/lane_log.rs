@@ -1,6 +1,7 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_format::log::{Entry, FLAT, LANES, LoggedLaunch, RESERVED_ENTRIES, first_segment};
+use warptrace_abi::log::{Entry, FLAT, LoggedLaunch, RESERVED_ENTRIES, first_segment};
+use warptrace_format::LANES;
 
 use crate::memory::at_entry;
 use warptrace_format::Memory;

@@ -2,9 +2,9 @@
 
 use core::mem::offset_of;
 
+use warptrace_abi::log::LoggedLaunch;
 use warptrace_format::Memory;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::WarpAccount;
+use warptrace_format::account::WarpAccount;
 
 use crate::memory::GlobalMemory;
 

@@ -1,6 +1,6 @@
 //! Merges the logs of traced kernels and encodes them into chunks.
 //!
-//! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_format::log`).
+//! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_abi::log`).
 //! Before the host takes chunks out of the pool, the logs of all launches since the last time go through two
 //! steps:
 //!
@@ -11,7 +11,7 @@
 //!    serially, one thread a stretch, with the other codecs, and where an event is repeated too often for
 //!    that.
 //!
-//! Of streamed logs (`warptrace_format::stream`), those of warps that have left their kernel can go through the
+//! Of streamed logs (`warptrace_abi::stream`), those of warps that have left their kernel can go through the
 //! same steps while other warps still run, when `flatten` has gathered them.
 //!
 //! On a GPU both are kernels of one module, for all codecs; [`merge_call`], [`encode_predict_call`] and

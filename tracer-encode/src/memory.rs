@@ -1,6 +1,6 @@
 //! [`Memory`] in the address spaces of the device.
 
-use warptrace_format::log::ENTRY_BYTES;
+use warptrace_abi::log::ENTRY_BYTES;
 
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use device::{GlobalMemory, SharedMemory};

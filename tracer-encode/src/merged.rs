@@ -1,7 +1,7 @@
 //! Merged runs, and which of them fit into a chunk.
 
+use warptrace_abi::log::{ENTRY_BYTES, Entry};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::log::{ENTRY_BYTES, Entry};
 
 use crate::codec::Codec;
 

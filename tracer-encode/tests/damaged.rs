@@ -4,10 +4,10 @@
 mod memory;
 
 use memory::{FIRST, Memory};
+use warptrace_abi::log::LoggedLaunch;
 use warptrace_encode::native::{Schedule, encode};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::LoggedLaunch;
 
 /// Kinds of damage, each for all codecs. Miri takes a second for what otherwise takes a millisecond.
 const SEEDS: u32 = if cfg!(miri) { 2 } else { 500 };

@@ -3,10 +3,10 @@
 mod memory;
 
 use memory::{FIRST, Memory, WARPS};
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_encode::native::{EncodeError, Schedule, encode};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::{Claims, PoolDescriptor};
 
 /// Encodes with descriptors that were changed.
 fn encode_changed(

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use warptrace_abi::log::{LaunchLogs, LoggedLaunch};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_device::simt::host::Recording;
 use warptrace_encode::FlattenJob;
 use warptrace_format::chosen::After;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::{LaunchLogs, LoggedLaunch};
-use warptrace_format::pool::{Claims, PoolDescriptor};
 pub use warptrace_ptx::splice::Placement;
 
 use crate::{DeviceError, LiveMemory, Serve, Streaming};
@@ -252,7 +252,7 @@ pub trait Device {
     ) -> Result<(), DeviceError>;
 
     /// As [`prepare`](Self::prepare), for launches whose logs are rings
-    /// ([`LaunchLogs::ring`](warptrace_format::log::LaunchLogs::ring)): each lane keeps its latest runs.
+    /// ([`LaunchLogs::ring`](warptrace_abi::log::LaunchLogs::ring)): each lane keeps its latest runs.
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
@@ -350,7 +350,7 @@ pub trait Device {
     ///
     /// # Safety
     /// The call's arguments name memory of this device that is valid for what the kernel does with it, and
-    /// the addresses of the launch's logs are as [`StreamLogs`](warptrace_format::stream::StreamLogs) says.
+    /// the addresses of the launch's logs are as [`StreamLogs`](warptrace_abi::stream::StreamLogs) says.
     ///
     /// # Errors
     /// If the device has no code for it, the kernel fails, or `serve` does.

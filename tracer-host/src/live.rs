@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
+use warptrace_abi::stream::StreamLogs;
 use warptrace_device::simt::host::Recording;
-use warptrace_format::stream::StreamLogs;
 
 use crate::{Choosing, DeviceError, Placement};
 
@@ -55,7 +55,7 @@ pub struct Streaming {
     pub placement: Option<Placement>,
     /// What the kernel asks.
     pub chooses: Choosing,
-    /// Whether runs are written when they begin, too (`warptrace_format::stream`).
+    /// Whether runs are written when they begin, too (`warptrace_abi::stream`).
     pub open_runs: bool,
     /// The launch's logs.
     pub logs: StreamLogs,

@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
@@ -36,7 +37,6 @@ use warptrace_format::file::{
     EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
     encode_index, encode_preamble, encode_section,
 };
-use warptrace_format::pool::WarpAccount;
 
 use batch::Part;
 pub(crate) use batch::{Batch, Found};
@@ -76,7 +76,7 @@ pub struct Summary {
 /// ```
 /// use warptrace_format::codec::CodecSpec;
 /// use warptrace_format::file::DeviceInfo;
-/// use warptrace_format::pool::WarpAccount;
+/// use warptrace_format::account::WarpAccount;
 /// use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 ///
 /// let metadata = Metadata::new("example", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_decoder::TraceFile;
 use warptrace_device::KernelCall;
 use warptrace_format::Counting as Loops;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::PoolDescriptor;
 use warptrace_host::{
     Allocation, Choosing, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, DeviceMemory, Encoded, FlattenJob,
     LaunchShape, LaunchTime, Launcher, LiveMemory, MemorySize, Placement, Policy, Recording, RecordingSpec,

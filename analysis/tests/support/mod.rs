@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, TracedProgram};
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, text};

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, WARPS, run, text, tool};

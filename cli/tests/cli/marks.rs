@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, EarlyEnd, POLICY_RING, POLICY_STOP, POLICY_STREAM};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use serde_json::Value;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};

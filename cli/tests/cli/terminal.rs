@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};

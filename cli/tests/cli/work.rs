@@ -7,12 +7,12 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{
     ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata, SectionKind, encode_accounts, encode_preamble,
     encode_section,
 };
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};

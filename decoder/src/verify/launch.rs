@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::Decoder;
 use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_RING, POLICY_STREAM};
-use warptrace_format::pool::WarpAccount;
 
 use super::overlaps::check_overlaps;
 use super::problem::{EventPosition, Problem};

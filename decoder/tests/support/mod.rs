@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 
 use warptrace_decoder::{DecodeError, TraceFile, WarpFilter};
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
-use warptrace_format::pool::WarpAccount;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 /// What each warp of a launch recorded.

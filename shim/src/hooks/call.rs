@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{CUlaunchAttributeID, CUlaunchConfig};
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
 
 use super::{Handle, List};
 use crate::driver::{Answer, INVALID};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
 use warptrace_host::LaunchShape;
 
 use super::Handle;

@@ -4,7 +4,8 @@ use std::ffi::c_uint;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::CUlaunchConfig;
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
+use warptrace_abi::shared::dynamic_shared;
 use warptrace_host::{Blocks, LaunchShape};
 
 use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
@@ -95,11 +96,7 @@ pub(super) fn shape_of(
     if threads == 0 || threads > 1024 || shape.block_count() == 0 {
         return Err("the driver refuses its grid or block".to_owned());
     }
-    let own = u64::from(shared);
-    let shared = match kernel.shared_bytes {
-        0 => own,
-        each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
-    };
+    let shared = dynamic_shared(shared, shape.warps_per_block(), kernel.shared_bytes);
     if shared > ASKED_FOR_ABOVE && !driver::allow_shared(traced, shared) {
         return Err(format!(
             "with its records a block needs {shared} bytes of shared memory, more than it can have"

@@ -140,7 +140,7 @@ impl Recorder {
     /// Why it was not made so; or, once it was made, why the trace has ended.
     pub(super) fn record<L>(&self, request: Request<'_, L>, settings: &Settings) -> Result<(), SessionError>
     where
-        L: FnOnce(&[Option<warptrace_format::log::LaunchLogs>]) -> driver::Answer,
+        L: FnOnce(&[Option<warptrace_abi::log::LaunchLogs>]) -> driver::Answer,
     {
         let Request { stream, items, launch, .. } = request;
         let Some(first) = items.first().map(|item| item.kernel.readable) else { return Ok(()) };

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex};
 
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::native::{self, Schedule as Order};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::PoolDescriptor;
 use warptrace_ptx::interpret::{Launch, Memory, Schedule, run};
 
 use crate::memory;

@@ -3,8 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
-use warptrace_format::pool::{Claims, WarpAccount};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
+use warptrace_abi::pool::Claims;
+use warptrace_format::account::WarpAccount;
 
 use super::track::Track;
 use crate::context::LANES;

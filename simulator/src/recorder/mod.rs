@@ -7,7 +7,7 @@
 //! of its mask, by the keeper. So no lane writes what another lane reads, whichever groups of the warp run in
 //! between.
 //!
-//! Streamed logs may have the runs that lanes are in, too (`warptrace_format::stream`, "Open runs").
+//! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").
 //!
 //! The time is a counter of the warp's events.
 
@@ -18,11 +18,11 @@ mod ring;
 mod stream;
 mod track;
 
+use warptrace_abi::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
+use warptrace_abi::stream::passes_power;
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::Recording;
 use warptrace_format::chosen::After;
-use warptrace_format::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
-use warptrace_format::stream::passes_power;
 
 use self::after::Awaited;
 use self::track::Track;

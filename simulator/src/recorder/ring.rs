@@ -1,6 +1,6 @@
-//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_format::log`, "Rings").
+//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_abi::log`, "Rings").
 
-use warptrace_format::log::{Entry, LaunchLogs};
+use warptrace_abi::log::{Entry, LaunchLogs};
 
 use super::kept::TrackMemory;
 use super::track::Track;

@@ -1,5 +1,5 @@
 //! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them
-//! meanwhile (`warptrace_format::stream`).
+//! meanwhile (`warptrace_abi::stream`).
 
 #[cfg(test)]
 mod model;
@@ -8,8 +8,8 @@ use std::mem::offset_of;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use warptrace_format::log::{ENTRY_BYTES, Entry};
-use warptrace_format::stream::{
+use warptrace_abi::log::{ENTRY_BYTES, Entry};
+use warptrace_abi::stream::{
     LAP_SHIFT, LOST_BEFORE, NONE_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, StreamLogs, StreamState, header_words,
     is_late, lap, tagged, tagged_open,
 };

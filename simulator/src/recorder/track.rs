@@ -1,6 +1,6 @@
 //! The logs of one track of a warp, however the host reads them.
 
-use warptrace_format::log::{Entry, MAX_KEY_COUNT};
+use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 
 use super::kept::KeptTrack;
 use super::ring::RingTrack;

@@ -2,14 +2,15 @@
 //! on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use warptrace_format::codec::{CodecSpec, Decoder};
-use warptrace_format::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Launch, Recording, Simulator};
 
 use warptrace_device::KernelCall;

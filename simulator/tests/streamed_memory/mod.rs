@@ -1,16 +1,16 @@
-//! Memory of a streamed launch, and a host that empties it: written from `warptrace_format::stream` alone.
+//! Memory of a streamed launch, and a host that empties it: written from `warptrace_abi::stream` alone.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::log::{ENTRY_BYTES, Entry};
-use warptrace_format::stream::{
+use warptrace_abi::log::{ENTRY_BYTES, Entry};
+use warptrace_abi::stream::{
     StreamLogs, TAG_STEP, has_tag, header_words, is_open, is_original, is_sole, lane_and_before, lap,
     slot_words, tagged, untagged,
 };
+use warptrace_format::chosen::ChosenWarps;
 
 /// Number of the launch.
 pub(crate) const LAUNCH: u32 = 9;

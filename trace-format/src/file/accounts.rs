@@ -29,7 +29,7 @@ use super::error::FormatError;
 use super::fields::{Fields, push_crc, push_varint, unzigzag, zigzag};
 use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_ACCOUNTS;
-use crate::pool::WarpAccount;
+use crate::account::WarpAccount;
 
 /// Bytes of the fixed part of an accounting section's body.
 pub const ACCOUNTS_HEADER_BYTES: usize = 24;

@@ -16,10 +16,10 @@ use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
 use super::metadata_error::MetadataError;
+use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
 use crate::location::{LocationKind, SourceLocation};
-use crate::pool::MAX_TRACKS;
 
 const SECTION: &str = "META";
 

@@ -1,7 +1,7 @@
 //! What can be wrong with metadata.
 
+use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
-use crate::pool::MAX_TRACKS;
 
 /// Metadata that contradicts itself or the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Encoding by one thread a stretch.
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::Memory;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
-use warptrace_format::pool::PoolDescriptor;
 
 use super::Encoder;
 use super::stream::{HEADER_BYTES, StreamWriter, Stretch};

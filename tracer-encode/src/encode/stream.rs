@@ -12,8 +12,8 @@
 //!     32     …  the codec's words
 //! ```
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::PoolDescriptor;
 use warptrace_format::{Event, Memory};
 
 use super::Encoder;

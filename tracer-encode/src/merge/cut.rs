@@ -1,8 +1,8 @@
 //! Cutting merged runs into stretches, each of which is sure to fit into a chunk.
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
-use warptrace_format::pool::PoolDescriptor;
 
 use super::shared::{MergedRuns, Stream};
 use crate::chunks::{self, Waiting};

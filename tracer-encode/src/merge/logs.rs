@@ -5,10 +5,10 @@
 //! that has one, and so on; a long segment in pieces. Of each such row of pieces the lanes read neighbouring
 //! entries, four of each lane on their way at a time, and the links to the next row with them.
 
+use warptrace_abi::log::{Entry, MAX_SEGMENT_ENTRIES};
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt;
 use warptrace_format::Memory;
-use warptrace_format::log::{Entry, MAX_SEGMENT_ENTRIES};
-use warptrace_format::pool::PoolDescriptor;
 
 use crate::lane_log::{Cursor, DeviceLogs, LogMemory, StreamLogs, follow};
 use crate::memory::SharedMemory;

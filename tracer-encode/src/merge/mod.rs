@@ -25,10 +25,10 @@ pub(crate) mod serial;
 mod shared;
 mod sort;
 
+use warptrace_abi::log::Entry;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
-use warptrace_format::log::Entry;
-use warptrace_format::pool::PoolDescriptor;
 
 use self::cut::{Cut, cut};
 use self::logs::Logs;

@@ -4,8 +4,9 @@
 //! before all others', it is taken without another look. Times are compared from the last run taken on, so
 //! that they may wrap again and again.
 
+use warptrace_abi::log::Entry;
+use warptrace_format::LANES;
 use warptrace_format::Memory;
-use warptrace_format::log::{Entry, LANES};
 
 use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs, is_later};
 use crate::warp::NEVER;

@@ -20,9 +20,9 @@
 //! ```
 //! Behind all that, the warps' keys.
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt::WARP_LANES;
 use warptrace_format::Memory;
-use warptrace_format::pool::PoolDescriptor;
 
 use super::serial::HEADS_BYTES;
 use super::sort::KEY_BYTES;

@@ -11,10 +11,10 @@
 //! In the end the keys are in the second half, and the merged runs are written from the start on: a run
 //! overwrites no key but those of runs before it and its own.
 
+use warptrace_abi::log::Entry;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt;
 use warptrace_format::Memory;
-use warptrace_format::log::Entry;
-use warptrace_format::pool::PoolDescriptor;
 
 use super::shared::{MAX_SHARED_KEYS, MergedRuns, WarpShared};
 use crate::memory::{GlobalMemory, SharedMemory, at_entry};

@@ -1,7 +1,7 @@
 //! Merged runs, cut into stretches and encoded into chunks: what the encoding kernels make of them.
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::pool::WarpAccount;
 use warptrace_format::{Event, Memory};
 
 use super::memory::{DeviceMemory, Owned, Words};

@@ -4,8 +4,9 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Acquire;
 
-use warptrace_format::log::{ENTRY_BYTES, HEADS_ENTRIES, LANES};
-use warptrace_format::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP};
+use warptrace_abi::log::{ENTRY_BYTES, HEADS_ENTRIES};
+use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP};
+use warptrace_format::LANES;
 
 use crate::flatten::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, Place};
 

@@ -4,9 +4,11 @@ use std::marker::PhantomData;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use warptrace_abi::log::{FLAT, HEADS_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::LANES;
+use warptrace_format::account::{MAX_TRACKS, WarpAccount};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
-use warptrace_format::log::{FLAT, HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
-use warptrace_format::pool::{Claims, MAX_TRACKS, PoolDescriptor, WarpAccount};
 
 use super::EncodeError;
 use crate::lane_log::LogMemory;

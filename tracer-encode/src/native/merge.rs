@@ -1,7 +1,8 @@
 //! The logs of a stream, merged into one sequence: what the merging kernel makes of them.
 
+use warptrace_abi::log::Entry;
+use warptrace_format::LANES;
 use warptrace_format::SliceMemory;
-use warptrace_format::log::{Entry, LANES};
 
 use super::memory::{DeviceMemory, StreamName, Words};
 use crate::codec::Codec;

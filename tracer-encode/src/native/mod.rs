@@ -10,12 +10,12 @@ mod flatten;
 mod memory;
 mod merge;
 
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::{Claims, PoolDescriptor};
 
 pub use self::encode::Filled;
 pub use self::error::EncodeError;

@@ -1,7 +1,8 @@
 //! Memory as a device has it: log memory, a pool of chunks, accounts.
 
-use warptrace_format::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+use warptrace_abi::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::account::WarpAccount;
 
 pub(crate) const WARPS: u32 = 3;
 pub(crate) const FIRST: u32 = 8;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 
 use cudarc::driver::{result, sys};
+use warptrace_abi::shared::dynamic_shared;
 use warptrace_device::KernelCall;
 use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
 
@@ -70,11 +71,7 @@ pub(super) struct Traced {
 impl Traced {
     /// Bytes of dynamic shared memory that a launch needs, the kernel's own included.
     pub(super) fn dynamic_shared(self, shape: &LaunchShape) -> u64 {
-        let own = u64::from(shape.dynamic_shared);
-        match self.shared_bytes {
-            0 => own,
-            each => own.next_multiple_of(16) + shape.warps_per_block() * u64::from(each),
-        }
+        dynamic_shared(shape.dynamic_shared, shape.warps_per_block(), self.shared_bytes)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 
 use cudarc::driver::result;
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::KernelCall;
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::PoolDescriptor;
 
 use super::CudaDevice;
 use super::code::Way;

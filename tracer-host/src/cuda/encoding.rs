@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cudarc::driver::{result, sys};
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_encode::{
     Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
     encode_serial_call, flatten_call, link_call, merge_call, serial_shared_bytes,
 };
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::LoggedLaunch;
-use warptrace_format::pool::{Claims, PoolDescriptor};
 
 use super::driver::Called;
 use super::launch::{Launched, pointers};

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
+use warptrace_abi::pool::Claims;
 use warptrace_device::KernelCall;
-use warptrace_format::pool::Claims;
 
 use super::CudaDevice;
 use super::driver::Called;

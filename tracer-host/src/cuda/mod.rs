@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
+use warptrace_abi::pool::Claims;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::pool::Claims;
 
 use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, traced_registers};

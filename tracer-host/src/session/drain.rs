@@ -4,9 +4,9 @@ use std::io::Write;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
+use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
-use warptrace_format::pool::{Claims, PoolDescriptor};
 
 use super::SessionError;
 use super::ledger::{Job, News};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SourceText};
-use warptrace_format::log::LaunchLogs;
 
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};

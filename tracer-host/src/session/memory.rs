@@ -18,10 +18,11 @@
 //! the start. So most launches are drained before the next one; of small ones, whose rings are as long as
 //! they can be, several fit.
 
-use warptrace_format::log::{
+use warptrace_abi::log::{
     ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
 };
-use warptrace_format::pool::{Claims, WarpAccount};
+use warptrace_abi::pool::Claims;
+use warptrace_format::account::WarpAccount;
 
 use super::SessionError;
 use crate::{Allocation, Device, MemorySize};

@@ -9,9 +9,10 @@ mod plan;
 
 use std::ops::Range;
 
+use warptrace_abi::log::{LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::{LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 
 use self::arena::{Arena, Stage};
 pub(super) use self::plan::Effort;

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
 use warptrace_format::file::{Growing, LocationInfo};
-use warptrace_format::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 
 use super::ledger::Ledger;
 use super::memory::Division;

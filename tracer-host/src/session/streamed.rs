@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::time::Instant;
 
+use warptrace_abi::stream::StreamLogs;
 use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo};
-use warptrace_format::stream::StreamLogs;
 
 use super::interrupt::{Interrupt, Interrupted};
 use super::stream::{Look, Streams};

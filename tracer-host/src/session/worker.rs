@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
-use warptrace_format::pool::WarpAccount;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_encode::FlattenJob;
 use warptrace_encode::native::{self, Schedule};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::{ENTRY_BYTES, LoggedLaunch};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
 use self::memory::Memory;

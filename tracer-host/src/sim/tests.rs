@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use warptrace_abi::log::ENTRY_BYTES;
+use warptrace_abi::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_words, untagged};
 use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_words, untagged};
 
 use super::*;
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_ACCOUNTS;
 use warptrace_format::file::{
     Compression, FormatError, LaunchInfo, SectionKind, encode_accounts, encode_section,
 };
-use warptrace_format::pool::WarpAccount;
 
 use super::state::Launches;
 

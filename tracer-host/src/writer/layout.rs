@@ -1,11 +1,11 @@
 //! How a file is laid out in frames.
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::MAX_FRAME_CHUNKS;
 use warptrace_format::file::{
     CHUNK_ENTRY_BYTES, ChunkRef, Compression, RAW_LEVEL, encode_accounts, encode_frame_of,
 };
-use warptrace_format::pool::WarpAccount;
 
 use crate::threads;
 

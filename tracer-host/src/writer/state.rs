@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_EARLY_ENDS;
 use warptrace_format::file::{
     Additions, Growing, IndexEntry, LaunchInfo, Metadata, MetadataError, SectionKind,
 };
-use warptrace_format::pool::WarpAccount;
 
 use super::TrackEnd;
 use super::batch::{Found, Part};

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use warptrace_abi::marker::Marker;
+
 use super::blocks::Blocks;
 use super::choose::choose;
 use super::counted::Counted;
@@ -41,13 +43,13 @@ pub(super) enum SiteMarker {
 }
 
 impl SiteMarker {
-    /// Returns the marker's comment.
-    pub(super) fn text(self, id: impl Fn(usize) -> u16) -> String {
+    /// Returns the marker with the site's id.
+    pub(super) fn marker(self, id: impl Fn(usize) -> u16) -> Marker {
         match self {
-            Self::Leave(site) => format!("// warptrace.loop.leave {}", id(site)),
-            Self::Enter(site) => format!("// warptrace.loop.enter {}", id(site)),
-            Self::Tick(site) => format!("// warptrace.loop.tick {} 1", id(site)),
-            Self::Event(site) => format!("// warptrace.loc {}", id(site)),
+            Self::Leave(site) => Marker::Leave(id(site)),
+            Self::Enter(site) => Marker::Enter(id(site)),
+            Self::Tick(site) => Marker::Tick(id(site), 1),
+            Self::Event(site) => Marker::Event(id(site)),
         }
     }
 }
@@ -154,12 +156,12 @@ impl Plan {
                 let indent = &text[before.len()..*at];
                 for marker in markers {
                     let pad = if lines.is_empty() && !indent.is_empty() { "" } else { "\t" };
-                    lines.push_str(&format!("{pad}{}\n", marker.text(&id)));
+                    lines.push_str(&format!("{pad}{}\n", marker.marker(&id)));
                 }
                 lines.push_str(indent);
             } else {
                 for marker in markers {
-                    lines.push_str(&format!("\n\t{}", marker.text(&id)));
+                    lines.push_str(&format!("\n\t{}", marker.marker(&id)));
                 }
                 if !text[*at..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
                     lines.push_str("\n\t");

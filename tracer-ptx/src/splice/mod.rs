@@ -3,7 +3,7 @@
 //! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that
 //! text: comments are nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named
 //! [`TRACED_SUFFIX`] behind its own name, with
-//! - a parameter more, the launch's logs (`warptrace_format::log::LaunchLogs`),
+//! - a parameter more, the launch's logs (`warptrace_abi::log::LaunchLogs`),
 //! - a prologue, which finds the lane's logs,
 //! - a recording sequence at each marker,
 //! - an epilogue before each `ret` and `exit`.
@@ -18,7 +18,6 @@
 //! unrolled), and a branch that became a select is no branch.
 
 mod emit;
-mod marker;
 mod parallel;
 mod plan;
 mod proof;
@@ -32,7 +31,6 @@ use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
-pub use self::marker::Marker;
 pub(crate) use self::plan::PARTING;
 use self::plan::{Plan, led_to_copies, named, recording_functions};
 pub use self::state::Placement;
@@ -42,6 +40,7 @@ use crate::lexer::{Lexer, TokenKind};
 use crate::{
     Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
 };
+pub use warptrace_abi::marker::Marker;
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
@@ -70,7 +69,7 @@ pub struct Options<'a> {
     /// none, whatever this says.
     pub ring: bool,
     /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
-    /// `warptrace_format::stream::StreamLogs`.
+    /// `warptrace_abi::stream::StreamLogs`.
     pub streamed: bool,
     /// Whether runs are in streamed logs as soon as they begin: what lanes are in when a kernel hangs is
     /// known then. Each run costs a store more, and a repetition some instructions.

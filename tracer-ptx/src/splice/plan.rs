@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_format::Counting;
-use warptrace_format::log::MAX_KEY_COUNT;
 
-use super::marker::Marker;
 use super::{SpliceError, proof};
 use crate::{Body, Cfg, Directive, Function, Instruction, Module, Operand, StatementKind, Terminator};
+use warptrace_abi::marker::Marker;
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
 pub(crate) const PARTING: [&str; 16] = [
@@ -92,9 +92,13 @@ impl Plan {
                 }
                 StatementKind::Comment(text) => {
                     let Some(marker) = Marker::parse(text) else { continue };
-                    let marker = marker.map_err(|problem| {
+                    let marker = marker.map_err(|error| {
                         let position = module.position(statement.span.start);
-                        SpliceError::Marker { line: position.line, column: position.column, problem }
+                        SpliceError::Marker {
+                            line: position.line,
+                            column: position.column,
+                            problem: error.to_string(),
+                        }
                     })?;
                     let in_loop = flow.loop_of(flow.block_of(index)).is_some();
                     let mut place = Place { statement: index, marker, count: 0, in_loop };

@@ -19,7 +19,7 @@
 
 use std::mem::offset_of;
 
-use warptrace_format::log::LaunchLogs;
+use warptrace_abi::log::LaunchLogs;
 
 /// Where a traced kernel keeps each lane's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -27,9 +27,9 @@ pub(super) struct Style {
     pub(super) placement: Placement,
     /// Whether each event is recorded on the twin's track too.
     pub(super) dual: bool,
-    /// Whether logs are rings (`warptrace_format::log`).
+    /// Whether logs are rings (`warptrace_abi::log`).
     pub(super) ring: bool,
-    /// Whether logs are streamed (`warptrace_format::stream`).
+    /// Whether logs are streamed (`warptrace_abi::stream`).
     pub(super) streamed: bool,
     /// Whether runs are written to streamed logs when they begin, too.
     pub(super) open_runs: bool,

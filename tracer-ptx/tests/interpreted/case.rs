@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 use warptrace_format::Counting;
+use warptrace_format::LANES;
 use warptrace_format::chosen::{After, ChosenWarps};
-use warptrace_format::log::{Entry, LANES, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 

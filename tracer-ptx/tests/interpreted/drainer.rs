@@ -1,11 +1,12 @@
-//! A host that empties streamed logs while lanes write them, by the protocol of `warptrace_format::stream`.
+//! A host that empties streamed logs while lanes write them, by the protocol of `warptrace_abi::stream`.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use warptrace_format::log::{ENTRY_BYTES, LANES};
-use warptrace_format::stream::{
+use warptrace_abi::log::ENTRY_BYTES;
+use warptrace_abi::stream::{
     LOST_BEFORE, MIN_STREAM_ENTRIES, NONE_BEFORE, SLOT_BYTES, StreamLogs, TAG_STEP, slot_words,
 };
+use warptrace_format::LANES;
 use warptrace_ptx::interpret::Memory;
 
 use crate::model::lanes as of_mask;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_format::Counting;
-use warptrace_format::log::LANES;
+use warptrace_format::LANES;
 use warptrace_ptx::Module;
 use warptrace_ptx::interpret::{Executions, Launch, Memory, Observed, Program, Schedule, run};
 use warptrace_ptx::points::{Marked, PointOptions, Points, mark};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::log::{
-    ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LANES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
+use warptrace_abi::log::{
+    ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
     RESERVED_ENTRIES,
 };
+use warptrace_format::LANES;
+use warptrace_format::chosen::ChosenWarps;
 
 /// Where log memory, claims and accounts are. A multiple of 4 GiB lies among the logs.
 pub(crate) const LOGS: u64 = 0x7f12_ffff_0000;

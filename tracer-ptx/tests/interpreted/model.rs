@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 use warptrace_format::chosen::After;
-use warptrace_format::log::{Entry, MAX_KEY_COUNT};
 use warptrace_ptx::interpret::MarkerEvent;
 use warptrace_ptx::splice::Marker;
 

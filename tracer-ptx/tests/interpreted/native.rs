@@ -1,10 +1,10 @@
 //! The recorder of the simulator, given the same events of the same groups in the same order.
 
+use warptrace_abi::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_device::simt;
 use warptrace_device::simt::host::with_lane;
 use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_ptx::splice::Placement;
 use warptrace_sim::{Launch, Recording, Simulator};
 

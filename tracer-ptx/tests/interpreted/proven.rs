@@ -5,7 +5,7 @@ mod generated;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::Counting;
-use warptrace_format::log::LANES;
+use warptrace_format::LANES;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
 use warptrace_ptx::splice::{Marker, Options, Placement, Recording, Spliced, splice};
 use warptrace_ptx::{Flaw, with_flaw};

@@ -1,7 +1,8 @@
 //! Logs that are rings: each lane keeps its latest runs.
 
+use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES};
+use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LANES};
 use warptrace_ptx::splice::Placement;
 
 use crate::case::{Outcome, Shape, Splicing, Traced};

@@ -2,8 +2,8 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
-use warptrace_format::log::Entry;
-use warptrace_format::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, lane_and_before, untagged};
+use warptrace_abi::log::Entry;
+use warptrace_abi::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, lane_and_before, untagged};
 
 use crate::program::below;
 

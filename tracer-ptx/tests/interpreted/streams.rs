@@ -2,7 +2,8 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use warptrace_format::log::{Entry, LANES};
+use warptrace_abi::log::Entry;
+use warptrace_format::LANES;
 use warptrace_ptx::interpret::{Observed, Schedule};
 
 use crate::case::{Shape, Traced, check_track, inputs, time};

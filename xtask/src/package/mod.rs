@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
+use warptrace_abi::marker::Marker;
 
 use anyhow::{Context, bail, ensure};
 use warptrace_build::Compiler;
@@ -204,9 +205,10 @@ fn check_device_code(folders: &Folders, name: &str) -> anyhow::Result<()> {
 
 /// The location that a line of PTX stands for.
 fn location(line: &str) -> Option<u32> {
-    let marker = line.trim_start().strip_prefix("// warptrace.")?;
-    let id = marker.strip_prefix("loc ").or_else(|| marker.strip_prefix("loop.tick "))?;
-    id.split(' ').next()?.parse().ok()
+    match Marker::parse(line.trim())? {
+        Ok(Marker::Event(id) | Marker::Tick(id, _)) => Some(id.into()),
+        _ => None,
+    }
 }
 
 /// An example's manifest that takes warptrace from a registry.

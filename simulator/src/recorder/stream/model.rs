@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::sync::atomic::AtomicU64;
-use warptrace_format::stream::{TAG_STEP, has_tag, is_open, lane_and_before, slot_words, untagged};
+use warptrace_abi::stream::{TAG_STEP, has_tag, is_open, lane_and_before, slot_words, untagged};
 
 use super::*;
 

@@ -24,12 +24,12 @@ mod bits;
 mod masks;
 mod slots;
 
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::Memory;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::PredictParams;
 use warptrace_format::codec::predict::code::{self, Code};
 use warptrace_format::codec::predict::encoder::NOWHERE;
-use warptrace_format::pool::PoolDescriptor;
 
 use warptrace_device::simt::{self, WARP_LANES};
 

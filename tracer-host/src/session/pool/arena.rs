@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch};
-use warptrace_format::pool::WarpAccount;
 
 use super::super::memory::Division;
 use super::Stay;

@@ -10,9 +10,8 @@
 //! those before it. Launches that run at the same time claim from the same entries, and what is fixed lies
 //! apart from these.
 
-use warptrace_format::log::{
-    Fixed, LANES, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
-};
+use warptrace_abi::log::{Fixed, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE};
+use warptrace_format::LANES;
 
 use super::super::memory::Division;
 use super::arena::Arena;

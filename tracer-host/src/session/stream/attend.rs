@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use warptrace_abi::stream::StreamLogs;
 use warptrace_encode::{FLATTENED, NO_ROOM};
-use warptrace_format::stream::StreamLogs;
 
 use super::launch::{Launch, Taker};
 use super::look::{ADOPTED_PARTS, Adopts, Manner};

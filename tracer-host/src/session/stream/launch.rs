@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use warptrace_abi::log::Entry;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::Entry;
-use warptrace_format::pool::WarpAccount;
 
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;

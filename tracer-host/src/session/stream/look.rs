@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use warptrace_abi::log::ENTRY_BYTES;
 use warptrace_encode::native::ChunkEncoder;
-use warptrace_format::log::ENTRY_BYTES;
 
 use super::launch::Launch;
 use super::partition::Partition;

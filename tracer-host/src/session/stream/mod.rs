@@ -1,4 +1,4 @@
-//! Streamed logs: the host empties them while kernels run (`warptrace_format::stream`).
+//! Streamed logs: the host empties them while kernels run (`warptrace_abi::stream`).
 //!
 //! ```text
 //!   lanes ──▶ segments ──▶ look ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
@@ -23,10 +23,10 @@ mod supply;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use warptrace_abi::log::ENTRY_BYTES;
+use warptrace_abi::stream::{StreamLogs, StreamState};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{StreamLogs, StreamState};
 
 use self::launch::Launch;
 use self::partition::{Needs, Partition};

@@ -2,12 +2,13 @@
 //!
 //! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come
 //! later, and some more than once. But what has come by one look has all its predecessors by the next one:
-//! runs that began before it and share a lane with it (`warptrace_format::stream`). So after each look all
+//! runs that began before it and share a lane with it (`warptrace_abi::stream`). So after each look all
 //! runs of the look before can go on, and with them those of this look that precede one of them. Runs without
 //! a common lane have no order.
 
+use warptrace_abi::log::Entry;
 use warptrace_encode::native::{Run, run};
-use warptrace_format::log::{Entry, LANES};
+use warptrace_format::LANES;
 
 /// A run that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! How a session's device memory is divided where logs are streamed.
 
+use warptrace_abi::log::ENTRY_BYTES;
+use warptrace_abi::stream::{MAX_SEGMENTS, MAX_STREAM_ENTRIES, MIN_STREAM_ENTRIES, SLOT_BYTES, StreamState};
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{
-    MAX_SEGMENTS, MAX_STREAM_ENTRIES, MIN_STREAM_ENTRIES, SLOT_BYTES, StreamState,
-};
 
 use crate::session::SessionError;
 

@@ -12,10 +12,12 @@
 //! logs                       heads, flat logs, and as much for merged runs
 //! ```
 
+use warptrace_abi::log::{ENTRY_BYTES, FLAT, HEADS_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_abi::stream::StreamLogs;
 use warptrace_encode::FlattenJob;
-use warptrace_format::log::{ENTRY_BYTES, FLAT, HEADS_ENTRIES, LANES, LoggedLaunch, RESERVED_ENTRIES};
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
-use warptrace_format::stream::StreamLogs;
+use warptrace_format::LANES;
+use warptrace_format::account::WarpAccount;
 
 use crate::Allocation;
 

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use warptrace_abi::pool::Claims;
 use warptrace_encode::FlattenJob;
-use warptrace_format::pool::Claims;
 
 use super::plan::Plan;
 use crate::session::SessionError;

@@ -1,9 +1,9 @@
 //! One stream: its runs in order, and encoded into chunks.
 
+use warptrace_abi::log::Entry;
+use warptrace_abi::stream::{is_original, is_sole, untagged};
 use warptrace_encode::native::{ChunkEncoder, Filled, Run};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
-use warptrace_format::log::Entry;
-use warptrace_format::stream::{is_original, is_sole, untagged};
 
 use super::order::Order;
 use crate::packed;

@@ -1,7 +1,7 @@
 //! Segments in use, and how they are copied.
 
-use warptrace_format::log::ENTRY_BYTES;
-use warptrace_format::stream::{has_tag, is_open, lane_and_before};
+use warptrace_abi::log::ENTRY_BYTES;
+use warptrace_abi::stream::{has_tag, is_open, lane_and_before};
 
 use super::supply::Given;
 use crate::MAX_READ;
@@ -204,7 +204,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_format::stream::{OPEN, TAG_STEP, header_words};
+    use warptrace_abi::stream::{OPEN, TAG_STEP, header_words};
 
     use super::*;
 

@@ -1,8 +1,8 @@
-//! Which segment is whose: the host's side of the queue (`warptrace_format::stream`).
+//! Which segment is whose: the host's side of the queue (`warptrace_abi::stream`).
 
 use std::collections::VecDeque;
 
-use warptrace_format::stream::{SLOT_BYTES, TAG_STEP, slot_words};
+use warptrace_abi::stream::{SLOT_BYTES, TAG_STEP, slot_words};
 
 /// A segment that a lane has been given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

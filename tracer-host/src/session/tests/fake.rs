@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use warptrace_device::KernelCall;
-use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
-use warptrace_format::file::DeviceInfo;
-use warptrace_format::log::{
+use warptrace_abi::log::{
     ENTRY_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES,
     MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
 };
-use warptrace_format::pool::{Claims, PoolDescriptor, WarpAccount};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_device::KernelCall;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
+use warptrace_format::file::DeviceInfo;
 
 use crate::{
     Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,

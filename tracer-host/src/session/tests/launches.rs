@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::LaunchInfo;
-use warptrace_format::log::LaunchLogs;
 use warptrace_sim::{Launch, Simulator};
 
 use super::output::Shared;

@@ -1,6 +1,7 @@
 //! How launches share log memory.
 
-use warptrace_format::log::{LANES, LaunchLogs, MAX_FIRST_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE};
+use warptrace_abi::log::{LaunchLogs, MAX_FIRST_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE};
+use warptrace_format::LANES;
 
 use super::fake::{FakeDevice, Script, script};
 use super::output::Shared;

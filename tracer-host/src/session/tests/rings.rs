@@ -1,8 +1,7 @@
 //! How launches share log memory where each lane keeps its latest events.
 
-use warptrace_format::log::{
-    Fixed, LANES, LaunchLogs, MAX_FIRST_ENTRIES, MIN_RING_ENTRIES, RESERVED_ENTRIES,
-};
+use warptrace_abi::log::{Fixed, LaunchLogs, MAX_FIRST_ENTRIES, MIN_RING_ENTRIES, RESERVED_ENTRIES};
+use warptrace_format::LANES;
 
 use super::fake::{FakeDevice, script};
 use super::output::Shared;

@@ -34,8 +34,9 @@ mod streamed;
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use warptrace_format::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, LANES, MAX_KEY_COUNT, TIME_SHIFT};
-use warptrace_format::pool::WarpAccount;
+use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::LANES;
+use warptrace_format::account::WarpAccount;
 
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
@@ -44,7 +45,7 @@ use super::style::Style;
 mod field {
     use std::mem::offset_of;
 
-    use warptrace_format::log::LaunchLogs;
+    use warptrace_abi::log::LaunchLogs;
 
     pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
     pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;

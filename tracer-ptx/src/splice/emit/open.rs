@@ -1,8 +1,8 @@
-//! Runs that have not ended, in streamed logs (`warptrace_format::stream`).
+//! Runs that have not ended, in streamed logs (`warptrace_abi::stream`).
 
 use std::fmt::Write;
 
-use warptrace_format::stream::{CLOCK_MASK, OPEN};
+use warptrace_abi::stream::{CLOCK_MASK, OPEN};
 
 use super::{Emitter, HOT_KEY, MAX_KEY_COUNT, TRACE};
 use crate::splice::state::Pair;

@@ -1,5 +1,5 @@
 //! Logs that are rings: each lane fills the two halves of its first segment in turn
-//! (`warptrace_format::log`, "Rings").
+//! (`warptrace_abi::log`, "Rings").
 //!
 //! The halves are equally long, and the first one begins at a multiple of the length of both: where a lane
 //! writes, one bit of the address tells the half, and turning it leads to the other one.
@@ -11,7 +11,7 @@ use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, field};
 /// Entries that are read at once where what they hold is counted. A half is a multiple of it. More would take
 /// registers that some programs do not have.
 const AT_ONCE: u32 = 4;
-const _: () = assert!(warptrace_format::log::MIN_RING_ENTRIES.is_multiple_of(2 * AT_ONCE));
+const _: () = assert!(warptrace_abi::log::MIN_RING_ENTRIES.is_multiple_of(2 * AT_ONCE));
 /// Offset of the key in an entry.
 const KEY: u32 = 4;
 

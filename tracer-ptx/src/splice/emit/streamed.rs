@@ -1,5 +1,5 @@
 //! Streamed logs: segments that a lane takes from a queue, and that the host empties meanwhile
-//! (`warptrace_format::stream`).
+//! (`warptrace_abi::stream`).
 //!
 //! A lane's registers say how its log stands:
 //!
@@ -22,7 +22,7 @@ use crate::splice::style::Claim;
 mod field {
     use std::mem::offset_of;
 
-    use warptrace_format::stream::{StreamLogs, StreamState};
+    use warptrace_abi::stream::{StreamLogs, StreamState};
 
     pub(super) const SEGMENTS: u32 = offset_of!(StreamLogs, segments) as u32;
     pub(super) const QUEUE: u32 = offset_of!(StreamLogs, queue) as u32;
@@ -44,7 +44,7 @@ mod field {
     };
 }
 
-use warptrace_format::stream::{
+use warptrace_abi::stream::{
     BEFORE_SHIFT, CLOCK_MASK, LAP_MASK, LAP_SHIFT, LOST_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, SOLE,
 };
 

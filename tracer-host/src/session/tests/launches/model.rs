@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
+use warptrace_abi::log::LaunchLogs;
 use warptrace_format::Counting;
+use warptrace_format::LANES;
 use warptrace_format::file::{DeviceInfo, Growing, LaunchInfo, Metadata};
-use warptrace_format::log::{LANES, LaunchLogs};
 
 use super::super::fake::FakeDevice;
 use crate::session::Ticket;

@@ -1,11 +1,7 @@
-//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters,
-//! accounts.
+//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters.
 //!
 //! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
 //! [`log`](crate::log).
-
-/// Tracks a launch can record at once: the trace, and its raw twin in a dual recording.
-pub const MAX_TRACKS: usize = 2;
 
 /// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment
 /// 8.
@@ -50,27 +46,7 @@ pub struct Claims {
     pub reserved: u32,
 }
 
-/// One warp's accounting for one launch and track: every event is either recorded or lost.
-/// Size 32 bytes, alignment 8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct WarpAccount {
-    /// Events that reached a trace point, counted separately from the two below.
-    pub attempted: u64,
-    /// Events that are in a chunk.
-    pub recorded: u64,
-    /// Events that found no room.
-    pub lost: u64,
-    /// Chunks written.
-    pub chunks: u32,
-    /// 1 when the warp's logs were merged and encoded after the launch had ended; 0 if something of them is
-    /// left.
-    pub finished: u32,
-}
-
 const _: () = {
     assert!(size_of::<PoolDescriptor>() == 40 && align_of::<PoolDescriptor>() == 8);
     assert!(size_of::<Claims>() == 32);
-    assert!(size_of::<WarpAccount>() == 32);
-    assert!(size_of::<crate::chunk::ChunkHeader>() == crate::chunk::CHUNK_HEADER_BYTES as usize);
 };

@@ -79,8 +79,8 @@
 //! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and
 //! the number there make up all events that there were; those that no original and no copy tells of are lost.
 
-use crate::chosen::ChosenWarps;
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_format::chosen::ChosenWarps;
 
 /// Entries of the shortest segments, header included.
 pub const MIN_STREAM_ENTRIES: u32 = 4;

@@ -74,12 +74,11 @@
 //! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them runs.
 //! The lane's head has the index of its first entry, and how many there are.
 
-use crate::chosen::ChosenWarps;
+use warptrace_format::LANES;
+use warptrace_format::chosen::ChosenWarps;
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
-/// Lanes of a warp.
-pub const LANES: u32 = 32;
 /// Bytes of a lane's head.
 pub const HEAD_BYTES: u32 = 8;
 /// Entries that the heads of a stream take.
@@ -115,7 +114,7 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Array of [`WarpAccount`](crate::pool::WarpAccount), one for each warp and track: `accounts[track *
+    /// Array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and track: `accounts[track *
     /// warps + warp]`.
     pub accounts: u64,
     /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
