@@ -5,7 +5,7 @@ import sys
 
 import cupy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/src"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tracer-host/python/src"))
 import warptrace
 
 values = cupy.arange(100_000, dtype=cupy.float32)

@@ -1,6 +1,6 @@
 // Places with names: `warptrace run --points functions` shows how often lanes came to them.
 
-#include "../../include/warptrace.cuh"
+#include "../../tracer-host/include/warptrace.cuh"
 #include "example.cuh"
 
 __global__ void collatz(const unsigned *starts, unsigned *steps, unsigned count)

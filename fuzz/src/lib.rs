@@ -46,7 +46,7 @@ pub const TARGETS: [Target; 5] = [
 pub fn corpus(target: &str) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = match target {
-        "ptx_parse" => root.join("../tracer-ptx/tests/golden"),
+        "ptx_parse" => root.join("../tracer-device/ptx/tests/golden"),
         // The same files, as both read traces.
         "analyse" => root.join("corpus/open_file"),
         name => root.join("corpus").join(name),

@@ -16,9 +16,9 @@ const OWNERS: [[&str; 3]; 4] = [
 ];
 /// The files.
 const FILES: [&str; 4] = [
-    "decoder/tests/golden",
-    "tracer-ptx/tests/data/foreign/hashes.txt",
-    "workloads/tests/ptx/hashes.txt",
+    "decoder/decode/tests/golden",
+    "tracer-device/ptx/tests/data/foreign/hashes.txt",
+    "workloads/programs/tests/ptx/hashes.txt",
     "results/counted-loops.md",
 ];
 
@@ -29,7 +29,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         process::run(workspace::cargo().args(arguments).env(OVERWRITE, "1"))?;
     }
     println!(
-        "\nGolden files written. A change in decoder/tests/golden is a change of the format: see \"Evolution\" in \
+        "\nGolden files written. A change in decoder/decode/tests/golden is a change of the format: see \"Evolution\" in \
          docs/contributors/format.md. A change in a file hashes.txt is a change of PTX: what was measured on a card was \
          measured with the text as it was."
     );

@@ -9,6 +9,7 @@ mod miri;
 mod package;
 mod process;
 mod query;
+mod rooms;
 mod setup;
 mod steps;
 mod test;

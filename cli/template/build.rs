@@ -1,1 +1,0 @@
-../../examples/spmv/build.rs

@@ -1,1 +1,0 @@
-../../examples/spmv/src/kernels.rs

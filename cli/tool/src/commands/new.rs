@@ -1,0 +1,106 @@
+//! `warptrace new`.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::arguments;
+use crate::output::say;
+
+/// The files of `examples/spmv`, to which `template` links, so that they are in this package. `Cargo.toml` is
+/// changed on the way.
+const MANIFEST: &str = include_str!("../../template/manifest.toml");
+const FILES: [(&str, &str); 4] = [
+    ("build.rs", include_str!("../../template/build.rs")),
+    ("src/kernels.rs", include_str!("../../template/kernels.rs")),
+    ("src/main.rs", include_str!("../../template/main.rs")),
+    (".gitignore", "/target\n*.wtrc\n"),
+];
+
+pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
+    let folder = &command.folder;
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if !is_name {
+        bail!(
+            "`{}` does not end in the name of a package: a letter, then letters, digits, `-` and `_`",
+            folder.display()
+        );
+    }
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) || folder.is_file() {
+        bail!("{} is there already: name a folder that is not", folder.display());
+    }
+    let sources = match &command.sources {
+        Some(sources) => {
+            Some(sources.canonicalize().with_context(|| format!("cannot open {}", sources.display()))?)
+        }
+        // Where this tool was built, if that is this machine.
+        None => Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)
+            .map(Path::to_owned)
+            .filter(|root| holds(root)),
+    };
+    if let Some(sources) = sources.as_deref().filter(|sources| !holds(sources)) {
+        bail!(
+            "{} does not hold warptrace's sources: it has no tracer-host/warptrace/Cargo.toml",
+            sources.display()
+        );
+    }
+    write(folder, "Cargo.toml", &manifest(name, sources.as_deref()))?;
+    for (file, text) in FILES {
+        write(folder, file, text)?;
+    }
+    say!("made {}, which traces a kernel and checks its result", folder.display())?;
+    say!("\ncd {}", folder.display())?;
+    say!("cargo run                            run it on the first GPU, or on the simulator")?;
+    say!("warptrace info spmv.wtrc             what is in the trace")?;
+    say!("\nThe kernel is in src/kernels.rs: put yours there.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether warptrace's sources are there.
+fn holds(root: &Path) -> bool {
+    root.join("tracer-host/warptrace/Cargo.toml").is_file()
+}
+
+/// The manifest of a package `name` that takes warptrace from `sources`, or else from the registry.
+fn manifest(name: &str, sources: Option<&Path>) -> String {
+    let dependency = |folder: &str| match sources {
+        Some(sources) => format!("{{ path = {:?} }}", sources.join(folder).display().to_string()),
+        None => format!("{:?}", env!("CARGO_PKG_VERSION")),
+    };
+    let manifest = MANIFEST
+        .replace("name = \"spmv\"", &format!("name = {name:?}"))
+        .replace("{ path = \"../../tracer-host/warptrace\" }", &dependency("tracer-host/warptrace"))
+        .replace("{ path = \"../../tracer-device/build\" }", &dependency("tracer-device/build"));
+    let own = manifest.find("\n# A package of its own").unwrap_or(manifest.len());
+    manifest[..own].to_owned()
+}
+
+fn write(folder: &Path, file: &str, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(file);
+    let parent = path.parent().unwrap_or(folder);
+    fs::create_dir_all(parent)
+        .and_then(|()| fs::write(&path, text))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_names_the_package_and_where_warptrace_is() {
+        let found = manifest("mine", Some(Path::new("/a \"b\"")));
+        assert!(found.starts_with("[package]\nname = \"mine\"\n"), "{found}");
+        assert!(found.contains(r#"warptrace = { path = "/a \"b\"/warptrace" }"#), "{found}");
+        assert!(found.contains(r#"warptrace-build = { path = "/a \"b\"/tracer-build" }"#), "{found}");
+        assert!(!found.contains("[workspace]") && !found.contains("../"), "{found}");
+        let found = manifest("mine", None);
+        assert!(found.contains(&format!("\nwarptrace = \"{}\"\n", env!("CARGO_PKG_VERSION"))), "{found}");
+    }
+}

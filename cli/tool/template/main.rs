@@ -1,0 +1,1 @@
+../../../examples/spmv/src/main.rs

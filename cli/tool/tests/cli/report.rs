@@ -1,0 +1,222 @@
+//! `warptrace report`: the page has the figures of the other commands.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::answers_figures::json;
+use crate::support::{Folder, run, text};
+
+/// The folder from which kernels are compiled.
+pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Programs whose warps do different things.
+pub(crate) const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("fractal", &["--width", "64", "--depth", "400"]),
+    ("mis", &["--graph", "road:1024"]),
+    ("stress", &["--walks", "200", "--rounds", "4"]),
+];
+
+/// The figures on a page.
+fn figures(html: &str) -> Value {
+    let json = html.split(r#"<script type="application/json" id="figures">"#).nth(1).unwrap();
+    serde_json::from_str(json.split("</script>").next().unwrap()).unwrap()
+}
+
+/// Writes the page of a trace; answers it.
+fn page(trace: &Path, more: &[&str]) -> String {
+    let (code, _, errors) = run(&[&["report", text(trace), "--source", SOURCES], more].concat());
+    let is_other = |line: &str| !line.starts_with("warning: INCOMPLETE trace: ");
+    assert!(code == 0 && !errors.lines().any(is_other), "{errors}");
+    std::fs::read_to_string(trace.with_extension("html")).unwrap()
+}
+
+/// The first rows of `view`, as many as the page has; they have all fields that the page's rows have.
+fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
+    let shown = shown.as_array().unwrap();
+    let rows = json(&[&[view, text(trace)], sort].concat());
+    let rows = rows[view].as_array().unwrap();
+    assert!(!shown.is_empty() && shown.len() <= rows.len(), "{view}");
+    for (shown, row) in shown.iter().zip(rows) {
+        for (field, value) in shown.as_object().unwrap() {
+            assert_eq!(value, &row[field], "{field} of {row} in {view}");
+        }
+    }
+}
+
+/// The runs of a strip are the events that `decode` prints.
+fn check_strip(trace: &Path, strip: &Value) {
+    let name = strip["name"].as_str().unwrap();
+    let words: Vec<&str> = name.split(' ').collect();
+    let [_, launch, _, block, _, warp] = words[..] else { panic!("{name} names a warp") };
+    let (code, decoded, _) = run(&[
+        "decode",
+        text(trace),
+        "--format",
+        "jsonl",
+        "--launch",
+        launch,
+        "--block",
+        block,
+        "--warp",
+        warp,
+    ]);
+    assert_eq!(code, 0);
+    let decoded = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut events = decoded.filter(|event| event["location"].is_u64());
+    for run in strip["runs"].as_array().unwrap() {
+        for _ in 0..run[2].as_u64().unwrap() {
+            let event = events.next().expect("as many events as the strip has");
+            assert_eq!((&event["location"], &event["mask"]), (&run[0], &run[1]), "{name}");
+        }
+    }
+    let shown = strip["runs"].as_array().unwrap().len() as u64;
+    assert_eq!(events.next().is_none(), strip["all_runs"] == shown);
+}
+
+#[test]
+fn figures_are_those_of_the_commands() {
+    let folder = Folder::new();
+    for (program, arguments) in PROGRAMS {
+        let path = folder.record_program(program, &format!("{program}.wtrc"), arguments).0;
+        let figures = figures(&page(&path, &[]));
+        let top = json(&["top", text(&path)]);
+        for field in ["whole", "losses", "launches", "totals", "finding", "standing", "warp_events"] {
+            assert_eq!(figures[field], top[field], "{field} of {program}");
+        }
+        assert_eq!(figures["paths"]["number"], top["paths"]["number"]);
+        let stats = json(&["stats", text(&path)]);
+        assert_eq!((&figures["kernels"], &figures["active"]), (&stats["kernels"], &stats["active"]));
+        check_rows(&path, "lines", &figures["lines"], &[]);
+        check_rows(&path, "loops", &figures["loops"], &[]);
+        check_rows(&path, "paths", &figures["paths"]["most_common"], &[]);
+        check_rows(&path, "edges", &figures["edges"], &[]);
+        let warps = json(&["warps", text(&path)]);
+        let (warps, shown) = (warps["warps"].as_array().unwrap(), figures["warps"].as_array().unwrap());
+        assert_eq!(shown.len(), warps.len().min(300), "{program}");
+        for warp in shown {
+            let own =
+                warps.iter().find(|row| (&row["launch"], &row["warp"]) == (&warp["launch"], &warp["warp"]));
+            let fields = warp.as_object().unwrap();
+            assert!(fields.iter().all(|(field, value)| own.unwrap()[field] == *value), "{warp}");
+        }
+        let strips = figures["strips"].as_array().unwrap();
+        assert_eq!(strips.len(), 3);
+        strips.iter().for_each(|strip| check_strip(&path, strip));
+    }
+}
+
+#[test]
+fn the_page_loads_nothing_and_shows_the_source() {
+    let folder = Folder::new();
+    let path = folder.record_program("fractal", "a.wtrc", PROGRAMS[0].1).0;
+    let html = page(&path, &[]);
+    for loads in ["http:", "https:", "src=", "@import", "url(//", "fetch(", "XMLHttp"] {
+        assert!(!html.contains(loads), "the page has `{loads}`");
+    }
+    assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));
+    // The line of the loop, and one of its context, that has no trace point.
+    assert!(html.contains("trace_loop(at::ITERATE)") && html.contains("iterations.tick();"));
+    assert!(html.contains("OUTSIDE: no warp came"));
+    // Elsewhere the source is not found, and the page says what to do.
+    let (code, output, errors) = run(&["report", text(&path), "-o", text(&folder.at("b.html"))]);
+    assert_eq!(code, 0);
+    assert!(output.starts_with("page       ") && output.ends_with("open it in a browser\n"), "{output}");
+    assert!(errors.contains("Source not found: workloads/kernels/src/fractal.rs"), "{errors}");
+    let html = std::fs::read_to_string(folder.at("b.html")).unwrap();
+    assert!(
+        html.contains("ITERATE") && !html.contains("iterations.tick();") && html.contains("--source FOLDER")
+    );
+    let (code, output, _) = run(&["report", text(&path), "-o", "-", "--kernel", "fractal"]);
+    assert_eq!((code, output.ends_with("</html>\n") || output.ends_with("</html>")), (0, true));
+    assert!(output.contains("shown is only kernel fractal"));
+}
+
+#[test]
+fn a_comparison_is_that_of_diff() {
+    let folder = Folder::new();
+    let graph = PROGRAMS[1].1;
+    let before = folder.record_program("mis", "before.wtrc", graph).0;
+    let after = folder.record_program("mis", "after.wtrc", &[graph, &["--sim-seed", "2"]].concat()).0;
+    let html = page(&after, &["--against", text(&before)]);
+    let changes = &figures(&html)["changes"];
+    let diff = json(&["diff", text(&before), text(&after)]);
+    for field in ["totals", "greatest_change_percent", "common_warps", "single_warps", "changed_warps"] {
+        assert_eq!(changes[field], diff[field], "{field}");
+    }
+    let shown = changes["first_changes"].as_array().unwrap();
+    assert!(!shown.is_empty());
+    assert_eq!(shown[..], diff["first_changes"].as_array().unwrap()[..shown.len()]);
+    let rows = diff["locations"].as_array().unwrap();
+    assert!(changes["locations"].as_array().unwrap().iter().all(|change| rows.contains(change)));
+    assert!(html.contains("Compared with before.wtrc") && html.contains("Where warps first go another way"));
+    // A trace is the same as itself.
+    let html = page(&after, &["--against", text(&after)]);
+    assert!(html.contains("0 of ") && html.contains("No location was visited more or less often"));
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_written() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let other = folder.record_program("mis", "mis.wtrc", PROGRAMS[1].1).0;
+    let bytes = std::fs::read(&path).unwrap();
+    for (more, wrong) in [
+        (&["-o", text(&path)][..], "are one file, which the command reads"),
+        (&["--source", text(&path)], "is no folder that can be read"),
+        (&["--against", text(&other)], "no location of a.wtrc is in mis.wtrc"),
+        (&["--against", text(&other), "-o", text(&other)], "are one file"),
+        (&["--kernel", "nothing"], "the trace has no kernel `nothing`"),
+        (&["--launch", "7"], "the trace has no launch 7"),
+    ] {
+        let (code, output, errors) = run(&[&["report", text(&path)], more].concat());
+        assert_eq!((code, output.as_str()), (1, ""), "{more:?}");
+        assert!(errors.starts_with("error: ") && errors.contains(wrong), "{more:?}: {errors}");
+    }
+    assert!(!folder.at("a.html").exists());
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn an_incomplete_trace_is_called_so_first() {
+    let folder = Folder::new();
+    // Too little memory: events are lost.
+    let lossy = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
+    let (path, (code, ..)) = folder.record_program("stress", "lossy.wtrc", &lossy);
+    assert_eq!(code, 3);
+    let html = page(&path, &[]);
+    let (alert, finding) = (html.find("INCOMPLETE trace: ").unwrap(), html.find("<h1>").unwrap());
+    assert!(alert < finding && html.contains(" lost</p>"));
+    assert_eq!(figures(&html)["losses"], json(&["top", text(&path)])["losses"]);
+    // A file that was cut off has warps without account.
+    let bytes = std::fs::read(folder.recorded("whole.wtrc", &[])).unwrap();
+    let path = folder.at("cut.wtrc");
+    std::fs::write(&path, &bytes[..bytes.len() - 40]).unwrap();
+    let html = page(&path, &[]);
+    assert!(
+        html.contains("INCOMPLETE trace: ") && html.find("INCOMPLETE").unwrap() < html.find("<h1>").unwrap()
+    );
+}
+
+#[test]
+fn a_source_that_has_changed_since_is_told() {
+    let folder = Folder::new();
+    let path = folder.record_program("fractal", "f.wtrc", &["--width", "32", "--depth", "16"]).0;
+    let kernels = Path::new(SOURCES).join("workloads/kernels/src/fractal.rs");
+    let text_now = std::fs::read_to_string(kernels).unwrap();
+    let copy = folder.at("sources/workloads/kernels/src/fractal.rs");
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    let (sources, page) = (folder.at("sources"), folder.at("page.html"));
+    let says_so = |source: &str| {
+        std::fs::write(&copy, source).unwrap();
+        let (code, _, errors) = run(&["report", text(&path), "--source", text(&sources), "-o", text(&page)]);
+        assert_eq!(code, 0);
+        let told = "has changed since the trace was recorded";
+        let is_on_page = std::fs::read_to_string(&page).unwrap().contains(told);
+        assert_eq!(errors.contains(told), is_on_page);
+        is_on_page
+    };
+    assert!(!says_so(&text_now));
+    assert!(!says_so(&text_now.replace('\n', "\r\n")), "line ends are no change");
+    assert!(says_so(&format!("// A line more.\n{text_now}")));
+}

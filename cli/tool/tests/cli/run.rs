@@ -1,0 +1,120 @@
+//! `run`: what the tool itself does. `tracer-host/shim/tests/run.rs` traces programs.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use warptrace_spec::RunSpec;
+
+use crate::support::{Folder, run, text, tool};
+
+/// A library that is loaded and does nothing, in the place of the shim: what the tool does with a program does not
+/// depend on it.
+fn empty_shim(folder: &Folder) -> Option<PathBuf> {
+    let (source, library) = (folder.at("empty.c"), folder.at("empty.so"));
+    std::fs::write(&source, "int warptrace_test_loaded;\n").unwrap();
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    if compiled.is_err() {
+        eprintln!("skipped: there is no C compiler, `cc`");
+        return None;
+    }
+    assert!(compiled.unwrap().success());
+    Some(library)
+}
+
+#[test]
+fn a_program_keeps_its_output_and_its_exit_code() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let trace = folder.at("t.wtrc");
+    let shell =
+        |script: &str| run(&["run", "-o", text(&trace), "--shim", text(&shim), "--", "sh", "-c", script]);
+    let (code, output, errors) = shell("echo out; echo err >&2; exit 7");
+    assert_eq!((code, output.as_str()), (7, "out\n"));
+    assert_eq!(errors, "err\nwarptrace: nothing was traced: the program loaded no CUDA kernels\n");
+    assert_eq!(shell("kill -9 $$").0, 137);
+    let (code, output, _) = shell("echo $LD_PRELOAD $WARPTRACE_RUN_SPEC $WARPTRACE_RUN_FILE");
+    let spec = RunSpec::default().to_text();
+    let expected = format!("{} {spec} {}\n", shim.canonicalize().unwrap().display(), trace.display());
+    assert_eq!((code, output), (0, expected));
+    assert!(!trace.exists());
+}
+
+#[test]
+fn the_tool_alone_is_enough() {
+    let folder = Folder::new();
+    let (alone, trace) = (folder.at("warptrace"), folder.at("t.wtrc"));
+    std::fs::copy(tool().get_program(), &alone).unwrap();
+    let script = "grep -c /libwarptrace_shim.so /proc/self/maps > /dev/null && echo $LD_PRELOAD";
+    let output =
+        Command::new(&alone).args(["run", "-o", text(&trace), "--", "sh", "-c", script]).output().unwrap();
+    let (printed, errors) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{errors}");
+    let library = PathBuf::from(printed.trim());
+    assert!(library.ends_with("libwarptrace_shim.so"), "{printed}{errors}");
+    assert!(!library.exists(), "what the tool has written is gone with it: {printed}");
+    assert_eq!(errors, "warptrace: nothing was traced: the program loaded no CUDA kernels\n");
+}
+
+#[test]
+fn what_was_preloaded_stays() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let other = folder.at("other.so");
+    std::fs::copy(&shim, &other).unwrap();
+    let words = ["run", "-o", "t.wtrc", "--shim", text(&shim), "sh", "-c", "echo $LD_PRELOAD"];
+    let output = tool().args(words).env("LD_PRELOAD", &other).output().unwrap();
+    let expected = format!("{}:{}\n", shim.canonicalize().unwrap().display(), other.display());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn signals_reach_the_program() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done";
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
+        .args(["run", "-o", "t.wtrc", "--shim", text(&shim), "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    // The tool watches for signals as soon as the program runs, which may be a moment later.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let (code, _, errors) = run(&["run", "-o", "t.wtrc", "--shim", text(&shim), "--", "/no/such/program"]);
+    assert_eq!(code, 127);
+    assert!(errors.starts_with("error: cannot run /no/such/program"), "{errors}");
+    let (code, _, errors) = run(&["run", "-o", "t.wtrc", "--shim", "/no/such/shim.so", "--", "true"]);
+    assert_eq!(code, 1);
+    assert!(errors.contains("/no/such/shim.so") && errors.contains("--shim"), "{errors}");
+    assert_eq!(run(&["run", "-o", "t.wtrc"]).0, 2);
+    assert_eq!(run(&["run", "--", "true"]).0, 2);
+}
+
+#[test]
+fn the_trace_is_none_of_the_files_that_the_program_is_given() {
+    let folder = Folder::new();
+    let input = folder.at("input");
+    std::fs::write(&input, "data").unwrap();
+    let link = folder.at("link");
+    std::fs::hard_link(&input, &link).unwrap();
+    let (code, _, errors) = run(&["run", "-o", text(&link), "--", "cat", text(&input)]);
+    assert!(code == 1 && errors.contains("are one file"), "{errors}");
+    assert_eq!(std::fs::read(&input).unwrap(), b"data");
+    let (code, _, errors) = run(&["run", "-o", "-", "--", "true"]);
+    assert!(code == 1 && errors.contains("standard output is the program's own"), "{errors}");
+}

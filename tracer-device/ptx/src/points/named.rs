@@ -1,0 +1,21 @@
+//! Points that the source names.
+//!
+//! `tracer-host/include/warptrace.cuh` makes of `WARPTRACE("name")` a comment in the PTX, by inline assembly: `// WARPTRACE
+//! name`. It costs nothing where nobody traces. What optimisation does with it is what it does with the code
+//! around: it may stand at several places, or at none.
+
+use crate::{Body, Statement};
+
+/// What such a comment begins with.
+const PREFIX: &str = "WARPTRACE ";
+
+/// Returns the name that a comment gives to a point.
+pub(super) fn name_of<'a>(statement: &Statement<'a>) -> Option<&'a str> {
+    let text = statement.comment()?.strip_prefix("//")?.trim().strip_prefix(PREFIX)?.trim();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Whether a function has points that the source names.
+pub(super) fn any(body: &Body<'_>) -> bool {
+    body.statements.iter().any(|statement| name_of(statement).is_some())
+}

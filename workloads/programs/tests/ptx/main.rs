@@ -1,0 +1,142 @@
+//! The compiled kernels: is each trace point there, can all of them be traced in each way, and is the machine
+//! code what it should be?
+//!
+//! Without a device compiler there are no kernels to look at, without NVIDIA's programs no machine code: each
+//! test says so.
+
+mod after;
+mod assembled;
+mod chosen;
+mod counted;
+mod golden;
+#[path = "../../../../tracer-device/ptx/tests/hashes/mod.rs"]
+mod hashes;
+mod machine_code;
+mod markers;
+mod sass;
+mod source;
+mod spliced;
+mod usage;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use warptrace_build::{ARCHITECTURES, Ptxas};
+use warptrace_format::Counting;
+use warptrace_host::traced_registers;
+use warptrace_ptx::splice::{Options, Recording, splice};
+use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
+
+const PROGRAMS: [ProgramInfo; 9] = [
+    fractal::PROGRAM,
+    nbody::PROGRAM,
+    mis::PROGRAM,
+    mst::PROGRAM,
+    dmr::PROGRAM,
+    matmul::PROGRAM,
+    fault::PROGRAM,
+    stress::PROGRAM,
+    triad::PROGRAM,
+];
+
+/// Traced kernels whose logs are rings.
+const RING: Options<'static> = Options {
+    kernels: None,
+    recording: None,
+    ring: true,
+    streamed: false,
+    open_runs: false,
+    placement: None,
+    registers: &[],
+    architecture: 0,
+    marks: false,
+    chooses: false,
+    after: None,
+};
+
+/// Recordings that differ in all that they may differ in.
+const RECORDINGS: [Recording; 4] = [
+    Recording { counting: Counting::Never, dual: false },
+    Recording { counting: Counting::Proven, dual: false },
+    Recording { counting: Counting::Never, dual: true },
+    Recording { counting: Counting::All, dual: true },
+];
+
+/// The compiled kernels, or `None` after saying why there are none.
+fn ptx() -> Option<&'static str> {
+    if PTX.is_empty() {
+        eprintln!("skipped: built without a device compiler, so there is no PTX; run `cargo xtask setup`");
+        return None;
+    }
+    Some(PTX)
+}
+
+/// The assembler, or `None` after saying why there is none that does.
+fn assembler() -> Option<Ptxas> {
+    let found = Ptxas::find(&workspace()).and_then(|ptxas| {
+        let unknown = ptxas.unknown_architectures()?;
+        Ok((ptxas, unknown))
+    });
+    match found {
+        Ok((ptxas, unknown)) if unknown.is_empty() => Some(ptxas),
+        Ok((_, unknown)) => {
+            eprintln!(
+                "skipped: the assembler is too old for {}; run `cargo xtask setup`",
+                unknown.join(", ")
+            );
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// The workspace's root.
+fn workspace() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The names of all kernels, with trace points of either kind.
+fn kernels() -> BTreeSet<&'static str> {
+    let both = PROGRAMS.iter().flat_map(|program| [Some(program), program.automatic]);
+    both.flatten().flat_map(|program| program.kernels).map(|kernel| kernel.0).collect()
+}
+
+/// `90` for `sm_90`.
+fn number(architecture: &str) -> u32 {
+    let number = architecture.strip_prefix("sm_").and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("`{architecture}` is one of {ARCHITECTURES:?}"))
+}
+
+/// Makes all kernels, untraced and traced, as a device of this architecture gets them.
+fn traced(text: &str, recording: Recording, architecture: &str, registers: &[(&str, u32)]) -> String {
+    spliced(text, recording, architecture, registers, Options::default())
+}
+
+/// The same with further options.
+fn spliced(
+    text: &str,
+    recording: Recording,
+    architecture: &str,
+    registers: &[(&str, u32)],
+    further: Options<'_>,
+) -> String {
+    let options =
+        Options { recording: Some(recording), registers, architecture: number(architecture), ..further };
+    splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text
+}
+
+/// How many registers traced kernels may have on this architecture.
+fn registers(assembler: &Ptxas, folder: &Path, text: &str, architecture: &str) -> Vec<(&'static str, u32)> {
+    let path = folder.join(format!("untraced-{architecture}.ptx"));
+    std::fs::write(&path, text).expect("the folder takes files");
+    let said = assembler.assemble(&path, architecture).unwrap_or_else(|error| panic!("{error}"));
+    let usage = usage::parse(&said);
+    let limit = |kernel: &'static str| {
+        let used = usage.get(kernel).unwrap_or_else(|| panic!("{architecture}: `{kernel}` is not assembled"));
+        (kernel, traced_registers(used.registers))
+    };
+    kernels().into_iter().map(limit).collect()
+}
