@@ -250,7 +250,7 @@ pub struct WarpFigures {
     /// Its events.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Events of the median warp of its launch, of those with events.
+    /// Events of the median warp of its launch, of those that are looked at and have events.
     pub median: u64,
     /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON a
     /// text, since readers there keep only 53 bits of a number.

@@ -55,8 +55,12 @@ pub(crate) struct Nesting {
     numbers: Vec<u16>,
     /// Number of the event that made each entry.
     made: Vec<u64>,
-    /// Events of the warp so far.
+    /// Events so far, of this warp and those before: a time.
     now: u64,
+    /// When the warp began.
+    begun: u64,
+    /// Length of the cycle that is repeated; 0 outside of one.
+    period: u64,
     /// Length of `entries` from which on they are tidied.
     many: usize,
     /// For each location id its number in `visited`.
@@ -92,7 +96,7 @@ impl Nesting {
     /// Begins a warp.
     pub(crate) fn begin(&mut self) {
         self.end();
-        self.now = 0;
+        self.begun = self.now;
     }
 
     /// Takes the warp's next events.
@@ -117,7 +121,9 @@ impl Nesting {
         self.reached.clear();
         // What it puts on the stacks, the last time does.
         self.now = self.now.saturating_add((times - 1).saturating_mul(body.len() as u64));
+        self.period = body.len() as u64;
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
+        self.period = 0;
         // Of each lane the lowest entry: it stays there, and each time counts what this one did.
         let mut reached = std::mem::take(&mut self.reached);
         reached.sort_unstable_by_key(|(entry, _)| *entry);
@@ -148,6 +154,7 @@ impl Nesting {
         let back = visited.of_stacks(mask);
         let first = mask & !back;
         visited.visit(mask, times);
+        visited.come(self.now, times, self.period);
         // No location is on a stack twice.
         if self.visited.len() > MAX_DEPTH && first != 0 && self.depth_bound >= MAX_DEPTH {
             self.make_room(first);
@@ -291,14 +298,20 @@ impl Nesting {
         self.many = (2 * kept).max(FEW_ENTRIES);
     }
 
-    /// The loop that lanes with the same last event are in: of those that they have come back in the one with the
-    /// most trips so far.
-    pub(crate) fn open_loop(&self, lanes: u32) -> Option<OpenLoop> {
+    /// The loop that the lanes of the last event, at `last`, go round: of those in which the warp has been at
+    /// `last` before, since it came to the loop, the one with the most trips so far.
+    pub(crate) fn open_loop(&self, lanes: u32, last: u16) -> Option<OpenLoop> {
+        let number = *self.number_of.get(usize::from(last)).filter(|number| **number != UNSEEN)?;
+        let before = self.visited[number as usize].before()?;
         let open = self.entries.iter().zip(&self.numbers).zip(&self.made).filter_map(
             |((&entry, &number), &since)| {
                 let visited = &self.visited[usize::from(number)];
                 let lane = lanes_of(entry & lanes).next()?;
-                Some(OpenLoop { head: visited.location, trips: visited.count_of(lane), since })
+                (before >= since).then(|| OpenLoop {
+                    head: visited.location,
+                    trips: visited.count_of(lane),
+                    since: since.saturating_sub(self.begun),
+                })
             },
         );
         open.filter(|open| open.trips > 1).max_by_key(|open| open.trips)

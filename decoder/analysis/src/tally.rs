@@ -243,7 +243,7 @@ impl<'a> Tally<'a> {
         let launch = self.context.launch.number();
         if end == WarpEnd::Unfinished {
             let (round, others) =
-                (self.sums.nesting.open_loop(active), self.sums.transitions.elsewhere(active));
+                (self.sums.nesting.open_loop(active, last), self.sums.transitions.elsewhere(active));
             let others = others.collect();
             self.sums.stopped.push(Stopped { launch, warp, last, round, others });
         }

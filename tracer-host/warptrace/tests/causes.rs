@@ -102,7 +102,7 @@ fn a_branch_is_named_that_idles_later_lines() {
     let (first, _) = said!(branch);
     let line = line_of("if data[i] % 8 == 0 {");
     assert!(
-        first.contains(&format!("since lanes part in branch: if data[i] % 8… (causes.rs:{line})")),
+        first.contains(&format!("since lanes part in branch: if data[i] % 8 … (causes.rs:{line})")),
         "{first}"
     );
 }
@@ -124,7 +124,7 @@ fn an_early_return_is_named() {
     let (first, more) = said!(early);
     let line = line_of("if data[i] % 2 == 0 {");
     assert!(
-        first.contains(&format!("since lanes part for good in early: if data[i] % 2 … (causes.rs:{line})")),
+        first.contains(&format!("since lanes part for good in early: if data[i] % 2 =… (causes.rs:{line})")),
         "{first}"
     );
     assert!(more.contains("they never meet again"), "{more}");
@@ -134,7 +134,7 @@ fn an_early_return_is_named() {
 fn of_nested_branches_the_one_is_named_that_parts_lanes() {
     let (first, _) = said!(nested);
     let line = line_of("if data[i] % 4 == 0 {");
-    assert!(first.contains(&format!("in nested: if data[i] % 4… (causes.rs:{line})")), "{first}");
+    assert!(first.contains(&format!("in nested: if data[i] % 4 … (causes.rs:{line})")), "{first}");
 }
 
 #[test]

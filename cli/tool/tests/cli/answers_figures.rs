@@ -96,8 +96,9 @@ fn check_lines_and_stats(path: &Path, warps: &Warps) {
         assert_eq!(line["warps"], all.len(), "{line}");
         assert_eq!(line["visits"], ids.iter().map(|id| visits[id]).sum::<u64>());
     }
-    let idle: Vec<u64> = lines.iter().map(|line| line["idle"].as_u64().unwrap()).collect();
-    assert!(idle.is_sorted_by(|a, b| a >= b), "{idle:?}");
+    let number = |line: &Value, field: &str| line[field].as_u64().unwrap();
+    let order: Vec<_> = lines.iter().map(|line| (number(line, "caused"), number(line, "idle"))).collect();
+    assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
 }
 
 fn check_edges(path: &Path, warps: &Warps) {

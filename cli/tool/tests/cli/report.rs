@@ -87,7 +87,7 @@ fn figures_are_those_of_the_commands() {
         assert_eq!(figures["paths"]["number"], top["paths"]["number"]);
         let stats = json(&["stats", text(&path)]);
         assert_eq!((&figures["kernels"], &figures["active"]), (&stats["kernels"], &stats["active"]));
-        check_rows(&path, "lines", &figures["lines"], &[]);
+        check_rows(&path, "lines", &figures["lines"], &["--sort", "idle"]);
         check_rows(&path, "loops", &figures["loops"], &[]);
         check_rows(&path, "paths", &figures["paths"]["most_common"], &[]);
         check_rows(&path, "edges", &figures["edges"], &[]);

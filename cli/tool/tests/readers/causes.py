@@ -51,7 +51,7 @@ with open(events, newline="") as file:
     for row in csv.DictReader(file):
         key = tuple(int(row[name]) for name in ["launch", "block_x", "block_y", "block_z", "warp"])
         if int(row["location"]):
-            mask = int(row["mask"])
+            mask = int(row["mask"], 0)
             warps[key].append((int(row["location"]), {lane for lane in range(32) if mask >> lane & 1}))
 for key, found in warps.items():
     x, y, z = launches[key[0]]["block"]

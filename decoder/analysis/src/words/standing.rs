@@ -11,10 +11,9 @@ pub fn standing(trace: &TraceFile, names: &Names, group: &Standing) -> String {
     let warps = format!("{} of {}", many(group.warps, "warp"), plain(&group.kernel));
     let what = match (group.head, group.last.first()) {
         (Some(head), _) => {
-            let go = if group.warps == 1 { "goes" } else { "go" };
             let (head, since, trips) = (names.full(head), count(group.since), count(group.trips));
             format!(
-                "{warps} {go} round the loop at {head}, none left it since event {since}: {trips} trips or more"
+                "{warps}: round the loop at {head}, none left it since event {since}: {trips} trips or more"
             )
         }
         (None, Some(last)) => format!("{warps}: last event at {}", names.full(last.location)),

@@ -46,7 +46,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if analysis.losses.is_whole() && analysis.counts.visits > 0 {
-        say_finding(&answer, &finding)?;
+        say!("{finding}")?;
         answer.headline()?;
     } else {
         answer.headline()?;
@@ -54,7 +54,12 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if analysis.counts.visits == 0 {
             return Ok(ExitCode::SUCCESS);
         }
-        say_finding(&answer, &finding)?;
+        say!("{finding}")?;
+    }
+    if let Some(cause) = causes.first() {
+        for more in words::apart(analysis, &answer.names, cause) {
+            say!("  {more}")?;
+        }
     }
     if !causes.is_empty() {
         say!("\n{}", cause_table(&answer, &causes))?;
@@ -72,17 +77,6 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     }
     say!("paths  {}", words::groups(analysis))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Says what the trace shows first, and more about the greatest cause.
-fn say_finding(answer: &Answer, finding: &str) -> anyhow::Result<()> {
-    say!("{finding}")?;
-    if let Some(cause) = answer.analysis.causes.first() {
-        for more in words::apart(&answer.analysis, &answer.names, cause) {
-            say!("  {more}")?;
-        }
-    }
-    Ok(())
 }
 
 /// Says where warps stand that did not finish.
