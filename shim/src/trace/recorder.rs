@@ -14,8 +14,6 @@ use warptrace_host::{
     MemorySize, Patience, Reserved, SessionError, TraceOutput,
 };
 
-use warptrace_spec::RunSpec;
-
 use super::{PATIENCE, Request};
 use crate::driver::{self, Relaxed};
 use crate::inside::Inside;
