@@ -6,14 +6,16 @@ use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
 
 use crate::distribution::Distribution;
-use crate::ends::{self, Silent, WarpEnd};
+use crate::ends;
 use crate::error::AnalysisError;
 use crate::figures::{
-    Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
-    Point, Standing, StandingWarp, WarpFigures,
+    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
+    Losses, Meeting, PathGroup, Point, WarpFigures,
 };
+use crate::pairs::Sum;
 use crate::points::Points;
 use crate::selection::{Selection, kernel_name};
+use crate::standing::standing;
 use crate::tally::{Context, Sums, Tally};
 use crate::transitions::OUTSIDE;
 use crate::watch::Watch;
@@ -81,19 +83,23 @@ fn analyse_with(
     for ((info, filter), ends) in launches.iter().zip(&all_ends) {
         let shared_lines = points.shared_lines();
         let context = Context { launch: info, selection, ends, shared_lines, renamed, watch };
-        let Some(of_launch) = tally(trace, context, filter)? else { return Ok(None) };
+        let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
         let kernel = kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info)));
-        add_launch(kernel, &of_launch);
+        add_launch(kernel, &mut of_launch)?;
         sums.merge(of_launch);
     }
     let edges = edges(&mut sums)?;
-    let locations = locations(&points, &sums);
+    let charges = sums.causes.charges().ok_or(AnalysisError::TooManyEdges)?;
+    let meetings = sums.causes.meetings().ok_or(AnalysisError::TooManyEdges)?;
+    let causes = causes(&points, &sums, &charges, &meetings);
+    let locations = locations(&points, &sums, &causes);
     let lines = lines(&points, &locations, &sums);
-    let mut warps = sums.warps;
+    let mut warps = std::mem::take(&mut sums.warps);
     if selection.focus.is_some() {
         warps.retain(|warp| warp.counts.visits > 0);
     }
     warps.sort_unstable_by_key(|warp| (warp.launch, warp.warp));
+    add_medians(&mut warps);
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
     let mut warp_events = Distribution::default();
     for kernel in kernels.values() {
@@ -104,7 +110,7 @@ fn analyse_with(
     let kernel_of: BTreeMap<u32, &LaunchInfo> =
         launches.iter().map(|(info, _)| (info.number(), info)).collect();
     let paths = paths(&warps, &kernel_of);
-    let standing = standing(trace, &warps, &silent, &kernel_of);
+    let standing = standing(trace, &sums.stopped, &silent, &kernel_of);
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
     Ok(Some(Analysis {
         losses,
@@ -115,6 +121,7 @@ fn analyse_with(
         locations,
         lines,
         edges,
+        causes,
         warps,
         warp_events,
         paths,
@@ -156,11 +163,16 @@ fn no_launch(kernel: &str) -> KernelFigures {
         counts: Counts::default(),
         warps: 0,
         active: vec![0; LANE_COUNTS],
+        causes: BTreeMap::new(),
         warp_events: Distribution::default(),
     }
 }
 
-fn add_launch(kernel: &mut KernelFigures, launch: &Sums) {
+fn add_launch(kernel: &mut KernelFigures, launch: &mut Sums) -> Result<(), AnalysisError> {
+    for ((cause, _), sum) in launch.causes.charges().ok_or(AnalysisError::TooManyEdges)? {
+        let idle = kernel.causes.entry(cause).or_default();
+        *idle = idle.saturating_add(sum.amount);
+    }
     kernel.launches += 1;
     for (_, location) in launch.locations() {
         kernel.counts.add(&location.counts());
@@ -170,6 +182,7 @@ fn add_launch(kernel: &mut KernelFigures, launch: &Sums) {
     let events = launch.warps.iter().map(|warp| warp.counts.visits);
     // With a focus some warps have none.
     events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
+    Ok(())
 }
 
 fn add_each(counts: &mut [u64], more: &[u64]) {
@@ -184,16 +197,44 @@ fn edges(sums: &mut Sums) -> Result<Vec<Edge>, AnalysisError> {
     let edges = edges.into_iter().map(|((from, to), steps)| Edge {
         from: end(from),
         to: end(to),
-        visits: steps.visits,
-        lanes: steps.lanes,
+        visits: steps.times,
+        lanes: steps.amount,
     });
     Ok(edges.collect())
 }
 
-fn locations(points: &Points, sums: &Sums) -> Vec<LocationFigures> {
+/// Joins the sums of [`Causes`](crate::causes::Causes), which are ordered by the cause.
+fn causes(
+    points: &Points,
+    sums: &Sums,
+    charges: &[((u16, u16), Sum)],
+    meetings: &[((u16, u16), Sum)],
+) -> Vec<Cause> {
+    let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
+        let id = charges[0].0.0;
+        let mut places: Vec<CausePlace> =
+            charges.iter().map(|&((_, location), sum)| CausePlace { location, idle: sum.amount }).collect();
+        places.sort_by_key(|place| std::cmp::Reverse(place.idle));
+        let from = meetings.partition_point(|((cause, _), _)| *cause < id);
+        let met = meetings[from..].iter().take_while(|((cause, _), _)| *cause == id);
+        let mut meetings: Vec<Meeting> = met
+            .map(|&((_, location), sum)| Meeting { location, times: sum.times, events: sum.amount })
+            .collect();
+        meetings.sort_by_key(|meeting| std::cmp::Reverse(meeting.times));
+        let idle = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.idle));
+        Cause { point: points.point(id), idle, partings: sums.causes.partings(id), places, meetings }
+    });
+    let mut causes: Vec<Cause> = causes.collect();
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle));
+    causes
+}
+
+fn locations(points: &Points, sums: &Sums, causes: &[Cause]) -> Vec<LocationFigures> {
+    let caused: BTreeMap<u16, u64> = causes.iter().map(|cause| (cause.point.location, cause.idle)).collect();
     let figures = |(id, found): (u16, &crate::tally::AtLocation)| LocationFigures {
         point: points.point(id),
         counts: found.counts(),
+        caused: caused.get(&id).copied().unwrap_or(0),
         warps: found.warp_visits.count(),
         active: found.active.to_vec(),
         splits: sums.transitions.splits(id),
@@ -216,6 +257,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
             names: Vec::new(),
             locations: Vec::new(),
             counts: Counts::default(),
+            caused: 0,
             warps: points.shared_line(*id).map_or(location.warps, |line| sums.line_warps(line)),
             active: vec![0; LANE_COUNTS],
             splits: 0,
@@ -223,6 +265,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
         found.names.push(name.clone());
         found.locations.push(*id);
         found.counts.add(&location.counts);
+        found.caused = found.caused.saturating_add(location.caused);
         add_each(&mut found.active, &location.active);
         found.splits = found.splits.saturating_add(location.splits);
     }
@@ -244,28 +287,12 @@ fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<Pa
     groups
 }
 
-fn standing(
-    trace: &TraceFile,
-    warps: &[WarpFigures],
-    silent: &[Silent],
-    launches: &BTreeMap<u32, &LaunchInfo>,
-) -> Vec<Standing> {
-    let unfinished = warps.iter().filter(|warp| warp.end == WarpEnd::Unfinished);
-    let with_events = unfinished
-        .map(|&WarpFigures { launch, warp, last, .. }| (StandingWarp { launch, warp }, Some(last), 1));
-    let mut groups: BTreeMap<(u32, Option<u16>), Standing> = BTreeMap::new();
-    let without = silent.iter().map(|silent| (silent.first, None, silent.warps));
-    for (first, last, warps) in with_events.chain(without) {
-        let Some(info) = launches.get(&first.launch) else { continue };
-        let group = groups.entry((info.kernel(), last)).or_insert_with(|| Standing {
-            kernel: kernel_name(trace, info).to_owned(),
-            last,
-            warps: 0,
-            first,
-        });
-        group.warps += warps;
+/// Gives each warp the median of its launch. They are ordered by launch.
+fn add_medians(warps: &mut [WarpFigures]) {
+    for launch in warps.chunk_by_mut(|a, b| a.launch == b.launch) {
+        let mut events: Vec<u64> = launch.iter().map(|warp| warp.counts.visits).collect();
+        let middle = (events.len() - 1) / 2;
+        let (_, &mut median, _) = events.select_nth_unstable(middle);
+        launch.iter_mut().for_each(|warp| warp.median = median);
     }
-    let mut groups: Vec<Standing> = groups.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.warps));
-    groups
 }

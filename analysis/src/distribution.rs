@@ -1,16 +1,19 @@
-//! How numbers are distributed, in memory that grows with how different they are.
+//! How numbers are distributed, in memory that grows with how different they are, up to a bound.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-/// Numbers below this are kept exactly; above, buckets are at most 1/128 of their number wide.
+/// Different numbers that are kept exactly. With more, those from [`EXACT`] on are kept by bucket.
+const MOST: usize = 4096;
+/// Buckets from here on are at most 1/128 of their number wide; below, each has one number.
 const EXACT: u64 = 256;
 const SUB_BITS: u32 = 7;
 
-/// A multiset of numbers: count, sum, least and greatest exactly, quantiles to within 1/128 (exactly below
-/// 256).
+/// A multiset of numbers. Count, sum, least and greatest are exact; so are quantiles, unless there are more than
+/// 4,096 different numbers: then those from 256 on are up to 1/128 too low, and [`is_exact`](Self::is_exact) is
+/// false.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     count: u64,
@@ -19,8 +22,10 @@ pub struct Distribution {
     max: u64,
     /// How many are 1: what most are, so they take no look-up.
     ones: u64,
-    /// The others, by bucket.
-    buckets: BTreeMap<u16, u64>,
+    /// Whether the others are kept by the least number of their bucket instead of by themselves.
+    is_rough: bool,
+    /// The others.
+    buckets: BTreeMap<u64, u64>,
 }
 
 /// The bucket of a number.
@@ -58,9 +63,26 @@ impl Distribution {
         self.sum = self.sum.saturating_add(number.saturating_mul(times));
         let counter = match number {
             1 => &mut self.ones,
-            _ => self.buckets.entry(bucket(number)).or_default(),
+            _ if self.is_rough => self.buckets.entry(least(bucket(number))).or_default(),
+            _ => self.buckets.entry(number).or_default(),
         };
         *counter = counter.saturating_add(times);
+        self.limit();
+    }
+
+    /// Keeps numbers by bucket if there are too many different ones.
+    fn limit(&mut self) {
+        if !self.is_rough && self.buckets.len() > MOST {
+            self.make_rough();
+        }
+    }
+
+    fn make_rough(&mut self) {
+        self.is_rough = true;
+        for (number, count) in std::mem::take(&mut self.buckets) {
+            let counter = self.buckets.entry(least(bucket(number))).or_default();
+            *counter = counter.saturating_add(count);
+        }
     }
 
     /// Adds all numbers of `other`.
@@ -75,10 +97,20 @@ impl Distribution {
         self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.ones = self.ones.saturating_add(other.ones);
-        for (&bucket, &count) in &other.buckets {
-            let counter = self.buckets.entry(bucket).or_default();
+        if other.is_rough && !self.is_rough {
+            self.make_rough();
+        }
+        for (&number, &count) in &other.buckets {
+            let number = if self.is_rough { least(bucket(number)) } else { number };
+            let counter = self.buckets.entry(number).or_default();
             *counter = counter.saturating_add(count);
         }
+        self.limit();
+    }
+
+    /// Whether quantiles are exact.
+    pub const fn is_exact(&self) -> bool {
+        !self.is_rough
     }
 
     /// How many numbers there are.
@@ -111,15 +143,15 @@ impl Distribution {
         if self.sum == 0 { 0.0 } else { self.max as f64 / self.mean() }
     }
 
-    /// The least number that at least `percent` of all do not exceed, 0 to 100: the median at 50. Exact below
-    /// 256, and otherwise at most 1/128 too low. 0 if there is none.
+    /// The least number that at least `percent` of all do not exceed, 0 to 100: the median at 50. If not
+    /// [`is_exact`](Self::is_exact), numbers from 256 on are at most 1/128 too low. 0 if there is none.
     pub fn percentile(&self, percent: u8) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0;
-        for (bucket, count) in self.buckets() {
+        for (number, count) in self.buckets() {
             seen += u128::from(count);
             if seen >= rank {
-                return least(bucket).clamp(self.min, self.max);
+                return number.clamp(self.min, self.max);
             }
         }
         self.max
@@ -128,8 +160,8 @@ impl Distribution {
     /// How many numbers are 0, 1, 2 to 3, 4 to 7, 8 to 15 and so on, up to the greatest.
     pub fn powers_of_two(&self) -> Vec<u64> {
         let mut counts = Vec::new();
-        for (bucket, count) in self.buckets() {
-            let at = (u64::BITS - least(bucket).leading_zeros()) as usize;
+        for (number, count) in self.buckets() {
+            let at = (u64::BITS - number.leading_zeros()) as usize;
             if counts.len() <= at {
                 counts.resize(at + 1, 0_u64);
             }
@@ -138,20 +170,21 @@ impl Distribution {
         counts
     }
 
-    /// Buckets that are not empty, in order.
-    fn buckets(&self) -> impl Iterator<Item = (u16, u64)> {
-        let below = self.buckets.range(..1).map(|(&bucket, &count)| (bucket, count));
+    /// Numbers, or the least ones of their buckets, and how many there are, in order.
+    fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let below = self.buckets.range(..1).map(|(&number, &count)| (number, count));
         let ones = (self.ones > 0).then_some((1, self.ones));
-        below.chain(ones).chain(self.buckets.range(1..).map(|(&bucket, &count)| (bucket, count)))
+        below.chain(ones).chain(self.buckets.range(1..).map(|(&number, &count)| (number, count)))
     }
 }
 
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Distribution", 9)?;
+        let mut fields = serializer.serialize_struct("Distribution", 10)?;
         fields.serialize_field("count", &self.count)?;
         fields.serialize_field("sum", &self.sum)?;
         fields.serialize_field("min", &self.min)?;
+        fields.serialize_field("exact", &self.is_exact())?;
         fields.serialize_field("median", &self.percentile(50))?;
         fields.serialize_field("p95", &self.percentile(95))?;
         fields.serialize_field("max", &self.max)?;
@@ -181,16 +214,31 @@ mod tests {
     }
 
     #[test]
+    fn many_different_numbers_are_kept_by_bucket_whatever_their_order() {
+        let numbers = |from: u64| (from..).step_by(3).take(MOST / 2 + 100);
+        let (mut one, mut other) = (Distribution::default(), Distribution::default());
+        numbers(0).for_each(|number| one.add(number, 2));
+        numbers(1).for_each(|number| other.add(number, 1));
+        assert!(one.is_exact() && other.is_exact());
+        let mut merged = one.clone();
+        merged.merge(&other);
+        let mut back = other;
+        back.merge(&one);
+        assert!(!merged.is_exact() && merged == back);
+        let mut all = Distribution::default();
+        numbers(1).for_each(|number| all.add(number, 1));
+        numbers(0).for_each(|number| all.add(number, 2));
+        assert_eq!(all, merged);
+    }
+
+    #[test]
     fn sums_do_not_overflow() {
         let mut all = Distribution::default();
         for _ in 0..3 {
             all.add(u64::MAX, u64::MAX);
         }
         all.merge(&all.clone());
-        assert_eq!(
-            (all.count(), all.sum(), all.percentile(50)),
-            (u64::MAX, u64::MAX, least(bucket(u64::MAX)).max(all.min()))
-        );
+        assert_eq!((all.count(), all.sum(), all.percentile(50)), (u64::MAX, u64::MAX, u64::MAX));
     }
 
     proptest! {
@@ -207,12 +255,17 @@ mod tests {
             all.merge(&other);
             let mut sorted = numbers;
             sorted.sort_unstable();
+            let mut rough = all.clone();
+            rough.make_rough();
+            prop_assert!(all.is_exact() && !rough.is_exact());
+            prop_assert_eq!(rough.powers_of_two(), all.powers_of_two());
             prop_assert_eq!(all.count(), sorted.len() as u64);
             prop_assert_eq!(all.sum(), sorted.iter().sum::<u64>());
             prop_assert_eq!((all.min(), all.max()), (sorted[0], sorted[sorted.len() - 1]));
             for percent in [1, 50, 95, 100] {
                 let exact = sorted[(sorted.len() * percent).div_ceil(100) - 1];
-                let found = all.percentile(percent as u8);
+                prop_assert_eq!(all.percentile(percent as u8), exact);
+                let found = rough.percentile(percent as u8);
                 prop_assert!(found <= exact && exact - found <= exact / 128, "{found} for {exact}");
                 prop_assert!(exact >= 256 || found == exact);
             }

@@ -2,7 +2,7 @@
 
 use warptrace_decoder::DecodeError;
 
-use crate::transitions::MAX_EDGES;
+use crate::pairs::MAX_PAIRS;
 
 /// A trace, or a part of it, that cannot be analysed.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,9 @@ pub enum AnalysisError {
         warp: u32,
     },
     /// Lanes went from and to more pairs of locations than are counted.
-    #[error("the trace has more than {MAX_EDGES} different edges; choose a kernel, a launch or a block")]
+    #[error(
+        "the trace has more than {MAX_PAIRS} different edges or causes; choose a kernel, a launch or a block"
+    )]
     TooManyEdges,
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]

@@ -1,5 +1,7 @@
 //! What an analysis answers. All counts stop at 2^64 - 1 instead of overflowing.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::distribution::Distribution;
@@ -65,6 +67,10 @@ impl Counts {
     }
 }
 
+fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
 /// `part` over `whole`; 0 if `whole` is.
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
@@ -85,6 +91,71 @@ pub struct Point {
     pub column: u32,
 }
 
+impl Point {
+    /// Id of the begin of a warp, which is before its first event. No trace point has it.
+    pub const BEGIN: u16 = crate::transitions::OUTSIDE;
+}
+
+/// Why lanes were idle: what parted them.
+///
+/// Each idle lane slot is charged to the location of the last event that the absent lane shared with a lane that is
+/// active now: what follows that location sent them different ways. Lanes that never were together are charged to
+/// the begin. So the idle lane slots of all causes are those of all locations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// The location; [`Point::BEGIN`]: lanes part before their first event.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Idle lane slots.
+    pub idle: u64,
+    /// Events here after which lanes parted, and some then were idle while others were active.
+    pub partings: u64,
+    /// Where these lanes were idle: most idle lane slots first.
+    pub places: Vec<CausePlace>,
+    /// Where lanes of both sides came together again for the first time: most times first. Lanes of the other
+    /// partings never did.
+    pub meetings: Vec<Meeting>,
+}
+
+impl Cause {
+    /// Partings after which lanes met again.
+    pub fn met(&self) -> u64 {
+        self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.times))
+    }
+
+    /// Events from a parting until lanes met again, in the mean, without both ends; 0 if they never did.
+    pub fn mean_events_apart(&self) -> f64 {
+        let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));
+        share(events, self.met())
+    }
+
+    /// Whether lanes came here again while others, which were here with them, stayed away: they left a loop.
+    pub fn is_of_loop(&self) -> bool {
+        self.places.iter().any(|place| place.location == self.point.location)
+            && self.point.location != Point::BEGIN
+    }
+}
+
+/// Idle lane slots of one cause at one location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CausePlace {
+    /// Where the active lanes were.
+    pub location: u16,
+    /// Idle lane slots.
+    pub idle: u64,
+}
+
+/// Where lanes met again that one cause had parted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Meeting {
+    /// Location of the first event with lanes of both sides.
+    pub location: u16,
+    /// Partings that ended here.
+    pub times: u64,
+    /// Events of the warp between parting and meeting, summed over them.
+    pub events: u64,
+}
+
 /// What happened at a location.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LocationFigures {
@@ -94,6 +165,8 @@ pub struct LocationFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Idle lane slots, here and elsewhere, whose cause this location is.
+    pub caused: u64,
     /// Warps that came, of all launches.
     pub warps: u64,
     /// Visits by 0 to 32 lanes.
@@ -124,6 +197,8 @@ pub struct LineFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Idle lane slots, here and elsewhere, whose cause one of its locations is.
+    pub caused: u64,
     /// Warps that came, of all launches.
     pub warps: u64,
     /// Visits by 0 to 32 lanes.
@@ -146,6 +221,8 @@ pub struct KernelFigures {
     pub warps: u64,
     /// Visits by 0 to 32 lanes.
     pub active: Vec<u64>,
+    /// Idle lane slots by the location that is their cause; [`Point::BEGIN`] is one, too.
+    pub causes: BTreeMap<u16, u64>,
     /// Events of each warp that has some.
     pub warp_events: Distribution,
 }
@@ -173,7 +250,11 @@ pub struct WarpFigures {
     /// Its events.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path.
+    /// Events of the median warp of its launch, of those with events.
+    pub median: u64,
+    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON a
+    /// text, since readers there keep only 53 bits of a number.
+    #[serde(serialize_with = "as_text")]
     pub path: u64,
     /// Location of its last event.
     pub last: u16,
@@ -181,10 +262,18 @@ pub struct WarpFigures {
     pub end: WarpEnd,
 }
 
+impl WarpFigures {
+    /// How many events it is away from the median warp of its launch.
+    pub const fn distance(&self) -> u64 {
+        self.counts.visits.abs_diff(self.median)
+    }
+}
+
 /// Warps of a kernel that took the same path: the same events in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PathGroup {
-    /// Digest of the path.
+    /// Digest of the path; a text in JSON.
+    #[serde(serialize_with = "as_text")]
     pub path: u64,
     /// Warps that took it.
     pub warps: u64,
@@ -206,17 +295,46 @@ pub struct StandingWarp {
     pub warp: u32,
 }
 
-/// Warps that did not finish, and have their last event at the same location.
+/// Warps that did not finish, and go round the same loop; of those that go round none: that have their last event
+/// at the same location, or have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// Name of the kernel.
     pub kernel: String,
-    /// Location of their last event; `None`: they have none.
-    pub last: Option<u16>,
+    /// Head of the loop: of those that the lanes of the last event have come back in the one with the most trips.
+    pub head: Option<u16>,
+    /// Trips so far of the warp that made the fewest; 0 without a loop.
+    pub trips: u64,
+    /// Number of the event, from 0, with which the last warp to come into the loop did so: none has left since.
+    /// 0 without a loop.
+    pub since: u64,
+    /// Locations of their last events, most warps first; empty if they have none.
+    pub last: Vec<StandingAt>,
+    /// Locations of the last events of their lanes that are not in their last event, most lanes first: perhaps
+    /// who is waited for. [`Point::BEGIN`]: lanes without any event.
+    pub others: Vec<StandingLanes>,
     /// How many warps.
     pub warps: u64,
     /// The first of them.
     pub first: StandingWarp,
+}
+
+/// Warps whose last event is at a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StandingAt {
+    /// The location.
+    pub location: u16,
+    /// How many warps.
+    pub warps: u64,
+}
+
+/// Lanes whose last event is at a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StandingLanes {
+    /// The location.
+    pub location: u16,
+    /// How many lanes.
+    pub lanes: u64,
 }
 
 /// What a trace lacks, of what was looked at.
@@ -266,6 +384,8 @@ pub struct Analysis {
     pub lines: Vec<LineFigures>,
     /// Edges, by `from` and `to`.
     pub edges: Vec<Edge>,
+    /// Why lanes were idle: the cause of the most idle lane slots first, then by id.
+    pub causes: Vec<Cause>,
     /// Warps with events, by launch and number.
     pub warps: Vec<WarpFigures>,
     /// Events of each warp that has some.
@@ -286,6 +406,11 @@ impl Analysis {
     /// The heads of loops: locations to which a lane came more than once without leaving the loop.
     pub fn loops(&self) -> impl Iterator<Item = &LocationFigures> {
         self.locations.iter().filter(|location| location.trips.max() > 1)
+    }
+
+    /// The lanes that were at a location last.
+    pub fn ended_at(&self, location: u16) -> u64 {
+        self.edges_from(location).iter().filter(|edge| edge.to.is_none()).map(|edge| edge.lanes).sum()
     }
 
     /// The edges from a location, which lie side by side.

@@ -51,6 +51,13 @@ fn adds_up(analysis: &Analysis) {
     assert_eq!(of(&mut analysis.lines.iter().map(|row| row.counts)), total);
     assert_eq!(of(&mut analysis.kernels.iter().map(|row| row.counts)), total);
     assert_eq!(of(&mut analysis.warps.iter().map(|row| row.counts)), total);
+    let charged =
+        |idle: &mut dyn Iterator<Item = u64>| idle.fold(0, |sum: u64, idle| sum.saturating_add(idle));
+    assert_eq!(charged(&mut analysis.causes.iter().map(|cause| cause.idle)), total.idle);
+    assert_eq!(
+        charged(&mut analysis.kernels.iter().flat_map(|row| row.causes.values().copied())),
+        total.idle
+    );
     let grouped: u64 = analysis.paths.iter().map(|group| group.warps).sum();
     assert_eq!(grouped, analysis.warps.len() as u64);
     let visits = |active: &[u64]| active.iter().fold(0_u64, |sum, visits| sum.saturating_add(*visits));
@@ -73,7 +80,7 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
     let sentences = [
         words::losses(analysis),
         words::finding(analysis, &names),
-        words::work(analysis),
+        words::work(analysis, 3).join("; "),
         words::groups(analysis),
     ];
     for sentence in sentences {
@@ -81,5 +88,10 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
     }
     for group in &analysis.standing {
         assert!(!words::standing(trace, &names, group).is_empty());
+        words::circle(analysis, &names, group);
+    }
+    for cause in &analysis.causes {
+        assert!(cause.met() <= cause.partings);
+        assert!(!words::apart(analysis, &names, cause).is_empty());
     }
 }

@@ -22,6 +22,7 @@
 //! ```
 
 mod analyse;
+mod causes;
 mod compare;
 mod distribution;
 mod ends;
@@ -29,12 +30,14 @@ mod error;
 mod figures;
 pub mod fuzzing;
 mod nesting;
+mod pairs;
 mod parting;
 mod path;
 mod points;
 mod runs;
 mod selection;
 mod source;
+mod standing;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -49,8 +52,8 @@ pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
-    Analysis, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses, PathGroup,
-    Point, Standing, StandingWarp, WarpFigures, share,
+    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
+    Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, share,
 };
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};

@@ -36,6 +36,16 @@ const STRETCH: usize = 16;
 /// Stands for a location that has not been seen.
 const UNSEEN: u32 = u32::MAX;
 
+/// A loop that a warp is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenLoop {
+    pub(crate) head: u16,
+    /// Trips so far, of one of the lanes.
+    pub(crate) trips: u64,
+    /// Number of the warp's event with which they began, from 0.
+    pub(crate) since: u64,
+}
+
 /// Finds the trips of warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
@@ -43,6 +53,10 @@ pub(crate) struct Nesting {
     entries: Vec<u32>,
     /// The location of each entry, as a number in `visited`.
     numbers: Vec<u16>,
+    /// Number of the event that made each entry.
+    made: Vec<u64>,
+    /// Events of the warp so far.
+    now: u64,
     /// Length of `entries` from which on they are tidied.
     many: usize,
     /// For each location id its number in `visited`.
@@ -78,6 +92,7 @@ impl Nesting {
     /// Begins a warp.
     pub(crate) fn begin(&mut self) {
         self.end();
+        self.now = 0;
     }
 
     /// Takes the warp's next events.
@@ -100,6 +115,8 @@ impl Nesting {
     /// Takes the body of a cycle, whose first time has been taken, `times` more times.
     fn repeat(&mut self, body: &[Event], times: u64) {
         self.reached.clear();
+        // What it puts on the stacks, the last time does.
+        self.now = self.now.saturating_add((times - 1).saturating_mul(body.len() as u64));
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
         // Of each lane the lowest entry: it stays there, and each time counts what this one did.
         let mut reached = std::mem::take(&mut self.reached);
@@ -144,11 +161,13 @@ impl Nesting {
             }
             self.entries.push(first);
             self.numbers.push(number);
+            self.made.push(self.now);
             self.depth_bound += 1;
             if let Some(depths) = &mut self.depths {
                 lanes_of(first).for_each(|lane| depths[lane] += 1);
             }
         }
+        self.now = self.now.saturating_add(times);
     }
 
     #[cold]
@@ -200,6 +219,7 @@ impl Nesting {
         while self.entries.last() == Some(&0) {
             self.entries.pop();
             self.numbers.pop();
+            self.made.pop();
         }
     }
 
@@ -261,12 +281,27 @@ impl Nesting {
             if self.entries[entry] != 0 {
                 self.entries[kept] = self.entries[entry];
                 self.numbers[kept] = self.numbers[entry];
+                self.made[kept] = self.made[entry];
                 kept += 1;
             }
         }
         self.entries.truncate(kept);
         self.numbers.truncate(kept);
+        self.made.truncate(kept);
         self.many = (2 * kept).max(FEW_ENTRIES);
+    }
+
+    /// The loop that lanes with the same last event are in: of those that they have come back in the one with the
+    /// most trips so far.
+    pub(crate) fn open_loop(&self, lanes: u32) -> Option<OpenLoop> {
+        let open = self.entries.iter().zip(&self.numbers).zip(&self.made).filter_map(
+            |((&entry, &number), &since)| {
+                let visited = &self.visited[usize::from(number)];
+                let lane = lanes_of(entry & lanes).next()?;
+                Some(OpenLoop { head: visited.location, trips: visited.count_of(lane), since })
+            },
+        );
+        open.filter(|open| open.trips > 1).max_by_key(|open| open.trips)
     }
 
     /// Ends the warp: all loops are over.
@@ -276,6 +311,7 @@ impl Nesting {
         }
         self.entries.clear();
         self.numbers.clear();
+        self.made.clear();
         (self.depth_bound, self.depths) = (0, None);
     }
 

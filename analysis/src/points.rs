@@ -7,6 +7,11 @@ use warptrace_format::file::LocationInfo;
 
 use crate::figures::Point;
 
+/// What a location is called that is not in the table.
+fn unknown(id: u16) -> &'static str {
+    if id == Point::BEGIN { "(begin)" } else { "?" }
+}
+
 /// Looks locations up.
 pub(crate) struct Points<'a> {
     by_id: Vec<Option<&'a LocationInfo>>,
@@ -55,7 +60,7 @@ impl<'a> Points<'a> {
             |field: fn(&LocationInfo) -> &String| info.map_or_else(String::new, |info| field(info).clone());
         Point {
             location: id,
-            name: info.map_or_else(|| "?".to_owned(), |info| info.name.clone()),
+            name: info.map_or_else(|| unknown(id).to_owned(), |info| info.name.clone()),
             file: text(|info| &info.file),
             line: info.map_or(0, |info| info.line),
             column: info.map_or(0, |info| info.column),

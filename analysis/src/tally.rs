@@ -7,10 +7,11 @@ use warptrace_format::Event;
 use warptrace_format::codec::Item;
 use warptrace_format::file::LaunchInfo;
 
+use crate::causes::Causes;
 use crate::distribution::Distribution;
-use crate::ends::Ends;
+use crate::ends::{Ends, WarpEnd};
 use crate::figures::{Counts, LANE_COUNTS, WarpFigures};
-use crate::nesting::Nesting;
+use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
 use crate::selection::Selection;
 use crate::transitions::Transitions;
@@ -42,8 +43,23 @@ pub(crate) struct Sums {
     line_warps: Vec<u64>,
     pub(crate) transitions: Transitions,
     pub(crate) nesting: Nesting,
+    pub(crate) causes: Causes,
     /// In any order.
     pub(crate) warps: Vec<WarpFigures>,
+    /// Unfinished warps with events, in any order.
+    pub(crate) stopped: Vec<Stopped>,
+}
+
+/// What an unfinished warp did last.
+pub(crate) struct Stopped {
+    pub(crate) launch: u32,
+    pub(crate) warp: u32,
+    /// Location of its last event.
+    pub(crate) last: u16,
+    /// The loop that the lanes of the last event go round.
+    pub(crate) round: Option<OpenLoop>,
+    /// Locations of the other lanes' last events, and how many lanes.
+    pub(crate) others: Vec<(u16, u32)>,
 }
 
 /// Figures of a location.
@@ -85,6 +101,8 @@ struct Current {
     counts: Counts,
     path: PathDigest,
     last: u16,
+    /// Lanes of the last event.
+    active: u32,
     /// Locations that it came to.
     locations: Vec<u16>,
 }
@@ -122,6 +140,7 @@ impl Current {
         }
         location.current = location.current.saturating_add(times);
         self.last = event.location;
+        self.active = event.mask;
     }
 }
 
@@ -183,6 +202,7 @@ impl<'a> Tally<'a> {
         }
         self.sums.transitions.push(item);
         self.sums.nesting.push(item);
+        self.sums.causes.push(item);
         ControlFlow::Continue(())
     }
 
@@ -208,17 +228,25 @@ impl<'a> Tally<'a> {
         let lanes = launch.lane_mask(warp).unwrap_or(u32::MAX);
         let (counts, path) = (Counts::default(), PathDigest::default());
         let width = lanes.count_ones();
-        self.current = Some(Current { warp, lanes, width, counts, path, last: 0, locations });
+        self.current = Some(Current { warp, lanes, width, counts, path, last: 0, active: 0, locations });
         self.sums.transitions.begin(lanes);
         self.sums.nesting.begin();
+        self.sums.causes.begin(lanes);
     }
 
     /// Ends the current warp; answers memory for the next one's locations.
     fn end_warp(&mut self) -> Vec<u16> {
-        let Some(Current { warp, counts, path, last, locations, .. }) = self.current.take() else {
+        let Some(Current { warp, counts, path, last, active, locations, .. }) = self.current.take() else {
             return Vec::new();
         };
         let end = self.context.ends.of(warp);
+        let launch = self.context.launch.number();
+        if end == WarpEnd::Unfinished {
+            let (round, others) =
+                (self.sums.nesting.open_loop(active), self.sums.transitions.elsewhere(active));
+            let others = others.collect();
+            self.sums.stopped.push(Stopped { launch, warp, last, round, others });
+        }
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
         for &location in &locations {
@@ -230,8 +258,8 @@ impl<'a> Tally<'a> {
                 self.visit_line(line as usize, warp);
             }
         }
-        let launch = self.context.launch.number();
-        self.sums.warps.push(WarpFigures { launch, warp, counts, path: path.value(), last, end });
+        let (path, median) = (path.value(), 0);
+        self.sums.warps.push(WarpFigures { launch, warp, counts, median, path, last, end });
         locations
     }
 
@@ -292,6 +320,8 @@ impl Sums {
         }
         self.transitions.merge(other.transitions);
         self.nesting.merge(other.nesting);
+        self.causes.merge(other.causes);
+        self.stopped.append(&mut other.stopped);
         if self.warps.is_empty() {
             self.warps = other.warps;
         } else {

@@ -7,32 +7,14 @@
 //! A cycle is gone through twice. What its second time counts is what each later time does: a lane of the
 //! body has its last event inside of the body by then.
 
-use rustc_hash::FxHashMap;
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
+
+use crate::pairs::{Pairs, Sum};
 
 /// Stands for where a lane comes from before its first event, and where it goes when it has ended. No trace
 /// point has this id.
 pub(crate) const OUTSIDE: u16 = 0;
-
-/// Most different edges that are counted, which bounds memory: locations could have 2^32.
-pub(crate) const MAX_EDGES: usize = 1 << 20;
-
-/// How often, and by how many lanes, a step from one event to the next was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Steps {
-    /// Pairs of events between which some lane went straight.
-    pub(crate) visits: u64,
-    /// Lanes that did, summed over the pairs.
-    pub(crate) lanes: u64,
-}
-
-impl Steps {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.visits = self.visits.saturating_add(other.visits);
-        self.lanes = self.lanes.saturating_add(other.lanes);
-    }
-}
 
 /// Lanes whose last event is the same.
 #[derive(Clone, Copy, Debug)]
@@ -53,27 +35,21 @@ enum Went {
 
 /// Groups from which on those without lanes are removed: the others are at most as many as lanes.
 const MANY_GROUPS: usize = 64;
-/// Entries of the small table in front of that of all edges.
-const RECENT: usize = 512;
 
 /// Counts edges and splits over warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
     /// In the order of their events. Those whose lanes have all gone on have none.
     groups: Vec<Group>,
-    edges: FxHashMap<u32, Steps>,
-    /// Edges that were counted lately and are not in `edges` yet, each at the one entry that it can have;
-    /// empty entries have no visits.
-    recent: Vec<(u32, Steps)>,
+    /// Edges: pairs of events between which some lane went straight, and the lanes that did.
+    edges: Pairs,
     /// Events whose lanes went to different locations, by location.
     splits: Vec<u64>,
     /// Lanes whose later events are unknown, by the location of their last one.
     cut: Vec<u64>,
-    /// Whether an edge was left out.
-    is_full: bool,
 }
 
-fn add_at(counts: &mut Vec<u64>, location: u16, more: u64) {
+pub(crate) fn add_at(counts: &mut Vec<u64>, location: u16, more: u64) {
     let at = usize::from(location);
     if counts.len() <= at {
         counts.resize(at + 1, 0);
@@ -81,7 +57,7 @@ fn add_at(counts: &mut Vec<u64>, location: u16, more: u64) {
     counts[at] = counts[at].saturating_add(more);
 }
 
-fn add_all(counts: &mut Vec<u64>, other: &[u64]) {
+pub(crate) fn add_all(counts: &mut Vec<u64>, other: &[u64]) {
     if counts.len() < other.len() {
         counts.resize(other.len(), 0);
     }
@@ -156,42 +132,14 @@ impl Transitions {
 
     #[inline]
     fn edge(&mut self, from: u16, to: u16, lanes: u32, weight: u64) {
-        let key = u32::from(from) << 16 | u32::from(to);
-        let steps = Steps { visits: weight, lanes: weight.saturating_mul(u64::from(lanes)) };
-        if self.recent.is_empty() {
-            self.recent.resize(RECENT, (0, Steps::default()));
-        }
-        let at = usize::from(from.wrapping_mul(29) ^ to) % RECENT;
-        let (held, sum) = &mut self.recent[at];
-        if *held == key {
-            sum.add(steps);
-            return;
-        }
-        let (held, sum) = std::mem::replace(&mut self.recent[at], (key, steps));
-        if sum.visits > 0 {
-            self.add(held, sum);
-        }
+        self.edges.count(from, to, Sum { times: weight, amount: weight.saturating_mul(u64::from(lanes)) });
     }
 
-    /// Moves the recent edges to the others.
-    fn settle(&mut self) {
-        let mut recent = std::mem::take(&mut self.recent);
-        for (key, steps) in recent.iter_mut().filter(|(_, steps)| steps.visits > 0) {
-            self.add(*key, std::mem::take(steps));
-        }
-        self.recent = recent;
-    }
-
-    #[inline]
-    fn add(&mut self, key: u32, steps: Steps) {
-        if self.edges.len() <= MAX_EDGES {
-            self.edges.entry(key).or_default().add(steps);
-            return;
-        }
-        match self.edges.get_mut(&key) {
-            Some(known) => known.add(steps),
-            None => self.is_full = true,
-        }
+    /// Where lanes of the warp are that are not in `lanes`: the location of their last event, and how many.
+    pub(crate) fn elsewhere(&self, lanes: u32) -> impl Iterator<Item = (u16, u32)> {
+        let groups =
+            self.groups.iter().map(move |group| (group.location, (group.lanes & !lanes).count_ones()));
+        groups.filter(|(_, lanes)| *lanes > 0)
     }
 
     /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise nobody knows where
@@ -214,17 +162,9 @@ impl Transitions {
         self.groups = groups;
     }
 
-    /// The edges, by where from and where to, in order; fails if there were more than [`MAX_EDGES`].
-    pub(crate) fn edges(&mut self) -> Option<Vec<((u16, u16), Steps)>> {
-        self.settle();
-        if self.is_full || self.edges.len() > MAX_EDGES {
-            return None;
-        }
-        let edges = self.edges.iter();
-        let mut edges: Vec<_> =
-            edges.map(|(&key, &steps)| (((key >> 16) as u16, key as u16), steps)).collect();
-        edges.sort_unstable_by_key(|(ends, _)| *ends);
-        Some(edges)
+    /// The edges, by where from and where to, in order; `None` if there are too many.
+    pub(crate) fn edges(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
+        self.edges.sorted()
     }
 
     /// Events at `location` whose lanes went to different locations.
@@ -238,16 +178,8 @@ impl Transitions {
     }
 
     /// Adds what was counted elsewhere. No warp is open.
-    pub(crate) fn merge(&mut self, mut other: Self) {
-        self.settle();
-        other.settle();
-        if self.edges.len() < other.edges.len() {
-            std::mem::swap(&mut self.edges, &mut other.edges);
-        }
-        self.is_full |= other.is_full;
-        for (key, steps) in other.edges {
-            self.add(key, steps);
-        }
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.edges.merge(other.edges);
         add_all(&mut self.splits, &other.splits);
         add_all(&mut self.cut, &other.cut);
     }

@@ -75,7 +75,7 @@ proptest! {
             cut.into_iter().for_each(|(at, count)| *expected.2.entry(at).or_default() += count);
         }
         let edges = transitions.edges().unwrap();
-        let edges = edges.into_iter().map(|(ends, steps)| (ends, (steps.visits, steps.lanes))).collect();
+        let edges = edges.into_iter().map(|(ends, steps)| (ends, (steps.times, steps.amount))).collect();
         // Lanes that never come do not begin either.
         prop_assert_eq!((edges, by_location(&transitions.splits), by_location(&transitions.cut)), expected);
     }
@@ -92,7 +92,7 @@ fn a_split_counts_once_and_repeats_count_as_often() {
     transitions.end(true);
     assert_eq!(by_location(&transitions.splits), BTreeMap::from([(1, 3)]));
     let edges: BTreeMap<_, _> = transitions.edges().unwrap().into_iter().collect();
-    let steps = |visits, lanes| Steps { visits, lanes };
+    let steps = |times, amount| Sum { times, amount };
     assert_eq!(edges[&(OUTSIDE, 1)], steps(1, 3));
     assert_eq!(
         (edges[&(1, 2)], edges[&(2, 1)], edges[&(2, OUTSIDE)]),
@@ -107,13 +107,13 @@ fn lanes_that_the_warp_lacks_begin_where_they_come_first() {
     transitions.push(&Item::Run { event: Event { location: 5, mask: 0b11 }, times: 2 });
     transitions.end(true);
     let edges = transitions.edges().unwrap();
-    let lanes = |from, to| edges.iter().find(|(ends, _)| *ends == (from, to)).unwrap().1.lanes;
+    let lanes = |from, to| edges.iter().find(|(ends, _)| *ends == (from, to)).unwrap().1.amount;
     assert_eq!((lanes(OUTSIDE, 5), lanes(5, 5), lanes(5, OUTSIDE)), (2, 2, 2));
 }
 
 #[test]
 fn counts_stop_instead_of_overflowing() {
-    let mut steps = Steps { visits: u64::MAX, lanes: 1 };
-    steps.add(Steps { visits: 1, lanes: u64::MAX });
-    assert_eq!(steps, Steps { visits: u64::MAX, lanes: u64::MAX });
+    let mut steps = Sum { times: u64::MAX, amount: 1 };
+    steps.add(Sum { times: 1, amount: u64::MAX });
+    assert_eq!(steps, Sum { times: u64::MAX, amount: u64::MAX });
 }

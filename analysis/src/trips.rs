@@ -122,6 +122,12 @@ impl Visited {
         self.came_back &= !lanes;
     }
 
+    /// How often a lane has come that has the location on its stack.
+    pub(crate) fn count_of(&self, lane: usize) -> u64 {
+        let digits = self.digits[..self.used].iter().rev();
+        digits.fold(0, |sum, digit| sum << 1 | u64::from(digit >> lane & 1))
+    }
+
     /// The trips of all lanes that left.
     pub(crate) fn trips(&self) -> Distribution {
         let mut trips = self.large.clone();

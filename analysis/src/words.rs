@@ -1,17 +1,22 @@
 //! Figures in words, as the tool and its pages say them: names of locations and warps, numbers, and the sentences
 //! that sum a trace up.
 
+mod causes;
 mod sentences;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
+use warptrace_format::LocationKind;
 use warptrace_format::file::LaunchInfo;
 
+pub use self::causes::{apart, parting};
 pub use self::sentences::{
-    changes, early_end, finding, groups, holds, hottest, losses, missing, on_one_line, standing, work,
+    changes, early_end, finding, groups, holds, hottest, losses, missing, oddest, on_one_line, work,
 };
+pub use self::standing::{circle, standing};
 use crate::figures::{Point, share};
 
 /// Longest name that a table shows.
@@ -30,6 +35,7 @@ struct Named {
     name: String,
     file: String,
     line: u32,
+    kind: LocationKind,
 }
 
 impl Names {
@@ -45,7 +51,7 @@ impl Names {
             if !files.contains(&file) {
                 files.push(file.clone());
             }
-            points.insert(info.id, Named { name, file, line: info.line });
+            points.insert(info.id, Named { name, file, line: info.line, kind: info.kind });
         }
         let unique = by_last.into_iter().filter(|(_, files)| files.len() == 1);
         let short = unique.map(|(last, mut files)| (files.remove(0), last)).collect();
@@ -56,8 +62,14 @@ impl Names {
     pub fn name(&self, id: u16) -> String {
         match self.points.get(&id) {
             Some(named) if !named.name.is_empty() => cut(&named.name),
+            _ if id == Point::BEGIN => "(begin)".to_owned(),
             _ => format!("location {id}"),
         }
+    }
+
+    /// The construct of the source that a location stands for, if the table has it.
+    pub fn kind(&self, id: u16) -> Option<LocationKind> {
+        self.points.get(&id).map(|named| named.kind)
     }
 
     /// File and line, `-` if they are not known.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use support::{event, metadata, recorded, written};
 use warptrace_analysis::{
-    Analysis, AnalysisError, Counts, Selection, WarpEnd, Watch, analyse, analyse_watched, compare,
+    Analysis, AnalysisError, Counts, Selection, StandingAt, WarpEnd, Watch, analyse, analyse_watched, compare,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
@@ -41,6 +41,7 @@ fn all_views_add_up_to_the_same() {
     assert_eq!(sum(analysis.lines.iter().map(|line| line.counts)), counts);
     assert_eq!(sum(analysis.kernels.iter().map(|kernel| kernel.counts)), counts);
     assert_eq!(sum(analysis.warps.iter().map(|warp| warp.counts)), counts);
+    assert_eq!(analysis.causes.iter().map(|cause| cause.idle).sum::<u64>(), counts.idle);
     assert_eq!(analysis.warp_events.sum(), counts.visits);
     assert_eq!(analysis.active.iter().sum::<u64>(), counts.visits);
     let lanes: u64 = (0..).zip(&analysis.active).map(|(lanes, visits)| lanes * visits).sum();
@@ -131,10 +132,35 @@ fn losses_and_unfinished_warps_are_told() {
         [WarpEnd::Unfinished, WarpEnd::Lossy]
     );
     let standing = &analysis.standing[0];
-    assert_eq!((analysis.standing.len(), standing.last, standing.warps), (1, Some(4), 1));
+    assert_eq!((analysis.standing.len(), standing.warps), (1, 1));
+    // It came nine times to 2, and left that loop.
+    assert_eq!((standing.head, &standing.last[..]), (None, &[StandingAt { location: 4, warps: 1 }][..]));
     // Where the lanes of either went from their last events is not known.
     assert!(analysis.edges.iter().all(|edge| edge.to.is_some()));
     assert_eq!((analysis.location(2).unwrap().cut_lanes, analysis.location(4).unwrap().cut_lanes), (31, 9));
+}
+
+/// Three warps: two spin at 2 and 3 while a lane of theirs waits at 5, one stands at 4.
+#[test]
+fn a_hang_is_one_loop_however_many_places_it_has() {
+    let launch = LaunchInfo::new(0, 0, [1, 1, 1], [96, 1, 1], 0).unwrap();
+    let spin = |turns: usize| [event(2, 0xffff_fffe), event(3, 0xffff_fffe)].repeat(turns);
+    let start = [event(1, u32::MAX), event(5, 1)];
+    let warps = BTreeMap::from([
+        (0, [&start[..], &spin(500)].concat()),
+        (1, [&start[..1], &spin(1), &start[1..], &spin(70), &[event(2, 0xffff_fffe)]].concat()),
+        (2, vec![event(1, u32::MAX), event(4, 1)]),
+    ]);
+    let bytes = written(&metadata(&TABLE), &launch, &warps, |_, account| account.finished = 0);
+    let standing = all(&TraceFile::from_bytes(bytes).unwrap()).standing;
+    assert_eq!((standing.len(), standing[0].warps, standing[0].head), (2, 2, Some(2)));
+    // The second warp came to 2 as its second event, and its lane to 5 two events later.
+    assert_eq!((standing[0].trips, standing[0].since), (72, 2));
+    let at = |location| StandingAt { location, warps: 1 };
+    assert_eq!(standing[0].last, [at(2), at(3)]);
+    assert_eq!(standing[0].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(5, 2)]);
+    assert_eq!((standing[1].head, &standing[1].last[..]), (None, &[at(4)][..]));
+    assert_eq!(standing[1].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(1, 31)]);
 }
 
 #[test]
@@ -142,7 +168,7 @@ fn warps_that_have_not_begun_are_counted() {
     let bytes = written(&metadata(&TABLE), &launch(), &BTreeMap::new(), |_, account| account.finished = 0);
     let analysis = all(&TraceFile::from_bytes(bytes).unwrap());
     assert_eq!((analysis.losses.unfinished_warps, analysis.warps.len()), (2, 0));
-    assert_eq!((analysis.standing[0].last, analysis.standing[0].warps), (None, 2));
+    assert_eq!((analysis.standing[0].last.len(), analysis.standing[0].warps), (0, 2));
 }
 
 #[test]

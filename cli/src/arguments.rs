@@ -17,7 +17,7 @@ use warptrace_cli::recording::Recording;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
+    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Say on one screen what matters most: idle lanes, hangs, losses
     Top(Page),
+    /// Say what parted lanes, and how many idle lane slots that cost
+    Causes(Rows<CauseColumn>),
     /// Count visits, lanes and idle lane slots of each line
     Lines(Rows<LineColumn>),
     /// Count the trips of loops

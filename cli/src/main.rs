@@ -59,6 +59,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(command) => commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
         Command::Top(command) => commands::answers::top(&command),
+        Command::Causes(command) => commands::answers::causes(&command),
         Command::Lines(command) => commands::answers::lines(&command),
         Command::Loops(command) => commands::answers::loops(&command),
         Command::Warps(command) => commands::answers::warps(&command),

@@ -191,7 +191,8 @@ fn locations(named: &Named, columns: &[usize]) -> Result<(usize, Vec<ArrayRef>)>
         8 => figure(|found| found.counts.lanes),
         9 => figure(|found| found.counts.idle),
         10 => figure(|found| found.warps),
-        _ => figure(|found| found.splits),
+        11 => figure(|found| found.splits),
+        _ => figure(|found| found.caused),
     };
     Ok((rows.len(), columns.iter().map(array).collect()))
 }

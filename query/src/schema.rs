@@ -84,6 +84,7 @@ pub(crate) fn locations() -> SchemaRef {
         ("idle", UInt64, false),
         ("warps", UInt64, false),
         ("splits", UInt64, false),
+        ("caused", UInt64, false),
     ])
 }
 

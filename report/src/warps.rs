@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, PathGroup, WarpFigures};
+use warptrace_analysis::{Analysis, PathGroup, Standing, WarpFigures};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -52,6 +52,9 @@ pub(crate) struct Kernel {
     pub(crate) idle: String,
 }
 
+/// Kernels whose work is said.
+const KERNELS: usize = 3;
+
 /// Some of the warps, those with the most events first: every one if they are few, and otherwise evenly spread, with
 /// the first and the last.
 pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
@@ -82,7 +85,7 @@ pub(crate) fn warps(trace: &TraceFile, analysis: &Analysis, limits: Limits) -> W
     };
     let more = analysis.paths.len().saturating_sub(limits.paths);
     Warps {
-        work: words::work(analysis),
+        work: words::work(analysis, KERNELS).join("; "),
         groups: words::groups(analysis),
         events: values(|warp| warp.counts.visits as f64),
         filled: values(|warp| warp.counts.lanes as f64 / 32.0),
@@ -113,12 +116,18 @@ pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> Vec<Kernel> {
 pub(crate) fn standing(trace: &TraceFile, analysis: &Analysis, names: &Names, limits: Limits) -> Vec<String> {
     let groups = analysis.standing.iter().take(limits.standing);
     let mut said: Vec<String> =
-        groups.map(|group| cut_long(words::standing(trace, names, group), limits)).collect();
+        groups.map(|group| cut_long(said_of(trace, analysis, names, group), limits)).collect();
     let more = analysis.standing.len().saturating_sub(limits.standing);
     if more > 0 {
         said.push(format!("and others at {} more locations", count(more as u64)));
     }
     said
+}
+
+fn said_of(trace: &TraceFile, analysis: &Analysis, names: &Names, group: &Standing) -> String {
+    let mut said = vec![words::standing(trace, names, group)];
+    said.extend(words::circle(analysis, names, group));
+    said.join("; ")
 }
 
 fn cut_long(text: String, limits: Limits) -> String {

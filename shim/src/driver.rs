@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use cudarc::driver::sys;
 
-use crate::state::lock;
+use crate::state::{Owner, lock};
 
 /// The driver's answer to a call, as a number: 0 is success. (Not cudarc's enum: a driver may have others.)
 pub(crate) type Answer = u32;
@@ -165,6 +165,51 @@ impl Drop for Relaxed {
             let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(mode) };
         }
     }
+}
+
+/// Loads an image as the program has loaded another: as a module of the current context, or as a library of all.
+pub(crate) fn load_like(like: Owner, image: *const c_void, loaded: &mut Option<Owner>) -> Answer {
+    // SAFETY: the image is one that the driver may take, and stays.
+    unsafe {
+        match like {
+            Owner::Module(_) => {
+                let mut module = null_mut();
+                let answer = sys::cuModuleLoadData(&raw mut module, image) as Answer;
+                *loaded = (answer == SUCCESS).then_some(Owner::Module(module as usize));
+                answer
+            }
+            Owner::Library(_) => {
+                let (mut library, none) = (null_mut(), null_mut());
+                let answer = sys::cuLibraryLoadData(
+                    &raw mut library,
+                    image,
+                    none,
+                    null_mut(),
+                    0,
+                    null_mut(),
+                    null_mut(),
+                    0,
+                ) as Answer;
+                *loaded = (answer == SUCCESS).then_some(Owner::Library(library as usize));
+                answer
+            }
+        }
+    }
+}
+
+/// Unloads what [`load_like`] has loaded.
+pub(crate) fn unload(owner: Owner) {
+    // SAFETY: nothing uses it any more: the program has unloaded what it was made of.
+    let _ = unsafe {
+        match owner {
+            Owner::Module(module) => {
+                sys::cuModuleUnload(std::ptr::with_exposed_provenance_mut::<c_void>(module).cast())
+            }
+            Owner::Library(library) => {
+                sys::cuLibraryUnload(std::ptr::with_exposed_provenance_mut::<c_void>(library).cast())
+            }
+        }
+    };
 }
 
 /// A function of a module.

@@ -13,7 +13,7 @@ use warptrace_format::log::LaunchLogs;
 use warptrace_host::{Policy, traced_registers};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, TracedKernel, splice};
-use warptrace_ptx::{Module, call_graph};
+use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
 use crate::image::Found;
 use crate::names;
@@ -94,30 +94,76 @@ pub(crate) struct Kernel {
     pub(crate) is_deep: bool,
 }
 
-/// Makes the text, and says what is in it.
+/// Checks that kernels of a text may be traced in a module of their own.
+///
+/// # Errors
+/// Why that cannot be.
+pub(crate) fn may_stand_alone(ptx: &str) -> Result<(), String> {
+    let module = Module::parse(ptx).map_err(|error| error.to_string())?;
+    stands_alone(&module).map_err(|error| error.to_string())
+}
+
+/// Names the kernels of a text as people write them, by their names in it.
+pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
+    let Ok(module) = Module::parse(ptx) else { return HashMap::new() };
+    let names: Vec<&str> =
+        module.definitions().filter(|function| function.is_entry()).map(|function| function.name).collect();
+    names.iter().map(|name| (*name).to_owned()).zip(names::all_readable(&names)).collect()
+}
+
+/// Says that the program runs other code than it would alone.
+pub(crate) fn older_note(ptx: u32, code: u32) -> String {
+    format!(
+        "its PTX is for compute_{ptx}, its machine code for sm_{code}: what depends on __CUDA_ARCH__ may differ from the \
+         program alone; build with code=compute_{code}, too"
+    )
+}
+
+/// One kernel of a module, which gets a module of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone<'a> {
+    /// The name in the PTX.
+    pub(crate) name: &'a str,
+    /// As people write it.
+    pub(crate) readable: &'a str,
+}
+
+/// Takes one function of a text with what it needs.
+fn part(text: &str, function: &str) -> Result<String, String> {
+    let module = Module::parse(text).map_err(|error| error.to_string())?;
+    only(&module, &[function]).map_err(|error| error.to_string())
+}
+
+/// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel alone.
 ///
 /// # Errors
 /// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
 pub(crate) fn exchange(
     found: &Found,
+    alone: Option<Alone<'_>>,
     settings: &Settings,
     first_id: u16,
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
-    let ptx = &*found.ptx;
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
-    if ptx.len() > MAX_PTX_BYTES && !settings.names_kernels() {
+    if alone.is_some_and(|kernel| !settings.wants(kernel.name, kernel.readable)) {
+        return Err(NOT_ASKED.to_owned());
+    }
+    let taken = alone.map(|kernel| part(&found.ptx, kernel.name).map_err(short)).transpose()?;
+    let ptx = taken.as_deref().unwrap_or(&found.ptx);
+    if alone.is_none() && ptx.len() > MAX_PTX_BYTES && !settings.names_kernels() {
         let mib = ptx.len() >> 20;
         return Err(format!(
             "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
         ));
     }
-    let wanted = wanted_kernels(ptx, settings).map_err(short)?;
+    let wanted = if alone.is_some() { None } else { wanted_kernels(ptx, settings).map_err(short)? };
     if wanted.as_ref().is_some_and(Vec::is_empty) {
         return Err(NOT_ASKED.to_owned());
     }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
-    let options = PointOptions { points: settings.spec.points, first_id, kernels: wanted.as_deref() };
+    let lines = found.lines.as_ref();
+    let options = PointOptions { points: settings.spec.points, first_id, kernels: wanted.as_deref(), lines };
     let Marked { text, points, implied, kernels, mut skipped } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
@@ -161,7 +207,10 @@ pub(crate) fn exchange(
     let asks_for_size = sizes.iter().any(|size| ptx.contains(size));
     let mut traced = Vec::new();
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
-    let readable = names::all_readable(&names);
+    let readable = match alone {
+        Some(kernel) => vec![kernel.readable.to_owned()],
+        None => names::all_readable(&names),
+    };
     let copies: HashMap<&str, &TracedKernel> =
         spliced.kernels.iter().map(|copy| (copy.name.as_str(), copy)).collect();
     // The first point of a function is its entry.
@@ -191,7 +240,12 @@ pub(crate) fn exchange(
         });
     }
     traced.sort_unstable_by(|one: &Kernel, other| one.name.cmp(&other.name));
-    let text = CString::new(spliced.text).map_err(|error| error.to_string())?;
+    let copy = alone.and_then(|_| traced.first()).and_then(|kernel| kernel.traced_name.to_str().ok());
+    let text = match copy {
+        Some(copy) => part(&spliced.text, copy).map_err(short)?,
+        None => spliced.text,
+    };
+    let text = CString::new(text).map_err(|error| error.to_string())?;
     Ok((
         text,
         TracedModule {

@@ -2,7 +2,9 @@
 
 use std::ffi::{CStr, c_void};
 
-use crate::cubin;
+use warptrace_ptx::points::LineTable;
+
+use crate::cubin::{self, Assembled, Embedded, NoText};
 use crate::fatbin::{self, CONTAINER_MAGIC, Entry, FatbinError, Kind, WRAPPER_MAGIC};
 
 /// Machine code is an ELF file.
@@ -13,6 +15,10 @@ const ELF_MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
 pub(crate) struct Found {
     /// The text.
     pub(crate) ptx: String,
+    /// Where the source has its lines, if the text does not say it.
+    pub(crate) lines: Option<LineTable>,
+    /// How the program's machine code was made of it.
+    pub(crate) assembled: Assembled,
     /// How many registers functions take in the machine code beside it that the device would run.
     pub(crate) registers: Vec<(String, u32)>,
     /// The architectures of the PTX and of that machine code, if the code is of a later one.
@@ -21,7 +27,16 @@ pub(crate) struct Found {
 
 impl From<String> for Found {
     fn from(ptx: String) -> Self {
-        Self { ptx, registers: Vec::new(), older: None }
+        Self { ptx, lines: None, assembled: Assembled::default(), registers: Vec::new(), older: None }
+    }
+}
+
+impl Found {
+    /// Takes the PTX that the assembler has left in machine code.
+    fn in_cubin(cubin: &[u8]) -> Result<Self, NoText> {
+        let Embedded { text, lines, assembled } = cubin::ptx(cubin)?;
+        let registers = cubin::registers(cubin);
+        Ok(Self { ptx: text, lines: Some(lines), assembled, registers, older: None })
     }
 }
 
@@ -31,12 +46,16 @@ impl From<String> for Found {
 pub(crate) enum NoPtx {
     /// There is none in it.
     #[error(
-        "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture}, or ask NVRTC for compute_{architecture}"
+        "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture} or with -lineinfo, or ask NVRTC for compute_{architecture}{}",
+        hint()
     )]
     MachineCode {
         /// That of the device, 90 for `sm_90`.
         architecture: u32,
     },
+    /// The text in it cannot be read.
+    #[error("{0}")]
+    Embedded(NoText),
     /// All of it is for later devices.
     #[error(
         "its PTX is for {found}, and the device is sm_{architecture}: build for compute_{architecture} too"
@@ -61,6 +80,17 @@ pub(crate) enum NoPtx {
     Text,
 }
 
+/// Says why a framework's kernels may have no PTX, if that is known.
+fn hint() -> &'static str {
+    let is_set =
+        |name: &str| std::env::var(name).is_ok_and(|value| !["", "0", "false", "off"].contains(&&*value));
+    if is_set("TRITON_DISABLE_LINE_INFO") {
+        " (TRITON_DISABLE_LINE_INFO is set, with which Triton's kernels have no PTX)"
+    } else {
+        ""
+    }
+}
+
 /// Reads the PTX that suits a device best: of the highest architecture that the device runs.
 ///
 /// # Errors
@@ -80,6 +110,11 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<F
             // SAFETY: the caller's promise.
             ptx_in(unsafe { CStr::from_ptr(image.cast()) }.to_bytes_with_nul(), architecture)
         }
+        ELF_MAGIC => {
+            // SAFETY: the caller's promise.
+            let code = unsafe { cubin::at(image) }.ok_or(NoPtx::MachineCode { architecture })?;
+            ptx_in(code, architecture)
+        }
         magic => ptx_in(&magic.to_le_bytes(), architecture),
     }
 }
@@ -94,7 +129,10 @@ pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<Found, NoPtx> {
         *to = *from;
     }
     match u32::from_le_bytes(first) {
-        ELF_MAGIC => Err(NoPtx::MachineCode { architecture }),
+        ELF_MAGIC => Found::in_cubin(image).map_err(|error| match error {
+            NoText::Missing => NoPtx::MachineCode { architecture },
+            damaged => NoPtx::Embedded(damaged),
+        }),
         CONTAINER_MAGIC => in_fatbin(image, architecture),
         magic if is_text(magic) => {
             let end = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
@@ -126,22 +164,30 @@ fn is_text(magic: u32) -> bool {
     bytes.peek().is_some() && bytes.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// Chooses among the PTX texts of a fatbin.
+/// Chooses among the PTX texts of a fatbin: that of the machine code which the device would run, if none of the same
+/// architecture stands beside it, or else the one of the highest architecture that the device runs.
 fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
+    found.sort_by_key(|entry| std::cmp::Reverse(entry.architecture));
+    let code = machine_code(&all, architecture);
+    let cubin = code.and_then(|code| code.bytes().ok());
+    let is_beside = |entry: &Entry<'_>| code.is_some_and(|code| code.architecture <= entry.architecture);
+    if let Some(cubin) = cubin.as_ref().filter(|_| !found.iter().any(is_beside))
+        && let Ok(embedded) = Found::in_cubin(cubin)
+    {
+        return Ok(embedded);
+    }
     if found.is_empty() {
         return Err(NoPtx::MachineCode { architecture });
     }
-    found.sort_by_key(|entry| std::cmp::Reverse(entry.architecture));
     for entry in found.iter().filter(|entry| entry.architecture <= architecture) {
         let text = entry.text()?;
         if runs_on(&text, architecture) {
-            let code = machine_code(&all, architecture);
-            let registers = code.and_then(|code| code.bytes().ok()).map(|cubin| cubin::registers(&cubin));
+            let registers = cubin.as_deref().map(cubin::registers).unwrap_or_default();
             let later = code.map(|code| code.architecture).filter(|later| *later > entry.architecture);
             let older = later.map(|later| (entry.architecture, later));
-            return Ok(Found { ptx: text, registers: registers.unwrap_or_default(), older });
+            return Ok(Found { registers, older, ..Found::from(text) });
         }
     }
     let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
@@ -189,7 +235,9 @@ mod tests {
     #[test]
     fn images_are_told_by_their_first_bytes() {
         assert_eq!(of(b"//\n.version 8.0\0").unwrap(), "//\n.version 8.0");
-        assert_eq!(of(b"\x7fELF\x02"), Err(NoPtx::MachineCode { architecture: 90 }));
+        let mut header = [0; 64];
+        header[..4].copy_from_slice(b"\x7fELF");
+        assert_eq!(of(&header), Err(NoPtx::MachineCode { architecture: 90 }));
         assert_eq!(of(b"\0"), Err(NoPtx::Unknown { found: 0 }));
         assert_eq!(of(b"\x7f\x7f\x01\0"), Err(NoPtx::Unknown { found: 0x01_7f7f }));
         assert_eq!(of(b".v\xff\xff.\0"), Err(NoPtx::Unknown { found: 0xffff_762e }));

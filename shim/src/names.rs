@@ -35,10 +35,18 @@ fn demangled(mangled: &str, options: DemangleOptions) -> String {
             .and_then(|symbol| symbol.demangle_with_options(&options).ok())
             .unwrap_or_else(|| mangled.to_owned())
     };
+    let name = without_tags(&name);
     match name.char_indices().nth(MAX_NAME_CHARS) {
         None => name,
         Some((end, _)) => format!("{}…", &name[..end]),
     }
+}
+
+/// Leaves out tags such as `[abi:v1]`, with which Numba tells versions of a function apart.
+fn without_tags(name: &str) -> String {
+    let mut parts = name.split("[abi:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| name + part.split_once(']').map_or("", |(_, rest)| rest))
 }
 
 #[cfg(test)]
@@ -52,6 +60,7 @@ mod tests {
             ("_Z5saxpyIfEviT_PKS0_PS0_", "saxpy<float>"),
             ("_ZN6kernel4stepEPii", "kernel::step"),
             ("_ZN5crate6kernel17h0123456789abcdefE", "crate::kernel"),
+            ("_ZN8__main__1fB2v1B3xyzEi", "__main__::f"),
             ("_Zwhatever", "_Zwhatever"),
             ("", ""),
         ] {

@@ -1,10 +1,12 @@
 //! What the shim knows of the program: its modules, libraries and functions, by the driver's handles.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::assemble::Image;
+use crate::copies::{self, Copied, Settings as CopySettings, Source};
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
@@ -57,12 +59,23 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A module or library that the program has loaded.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// Its kernels with their copies, or why none are traced.
+    /// Its kernels with their copies in the same module, or why there are none.
     pub(crate) traced: Result<TracedModule, String>,
-    /// What the driver was given instead of the program's image: it may read that later.
-    _text: Option<CString>,
+    /// What copies in modules of their own are made of.
+    source: Option<Source>,
+    /// What the driver was given: it may read that later.
+    _image: Option<Image>,
     /// A number of its own.
     pub(crate) number: usize,
+}
+
+impl Code {
+    /// Unloads the copies of its kernels that are in modules of their own.
+    pub(crate) fn unload_copies(&self) {
+        if let Some(source) = &self.source {
+            source.unload();
+        }
+    }
 }
 
 /// Whose function it is.
@@ -75,9 +88,13 @@ pub(crate) enum Owner {
 /// A function that the program may launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    pub(crate) code: Arc<Code>,
+    code: Arc<Code>,
     pub(crate) owner: Owner,
     pub(crate) name: Arc<str>,
+    /// The copy in a module of its own, made when it is first needed.
+    copied: Arc<OnceLock<Result<Copied, String>>>,
+    /// What the program has set on it before.
+    settings: Arc<Mutex<CopySettings>>,
     /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
     traced: Arc<OnceLock<Option<usize>>>,
     /// The name as people write it, made when it is first told.
@@ -92,7 +109,8 @@ impl Function {
     pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
         let (traced, readable) = (Arc::default(), Arc::default());
         let (recorded, loaded) = (Arc::default(), Arc::default());
-        Self { code, owner, name: name.into(), traced, readable, recorded, loaded }
+        let (copied, settings) = (Arc::default(), Arc::default());
+        Self { code, owner, name: name.into(), copied, settings, traced, readable, recorded, loaded }
     }
 
     /// The name as people write it.
@@ -126,12 +144,55 @@ impl Function {
         self.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The code that has its copy, which is made if there is none yet, and whose that is. The registry must not be
+    /// locked.
+    ///
+    /// # Errors
+    /// Why it has none.
+    fn traced_in(&self) -> Result<(&Arc<Code>, Owner), String> {
+        let Some(source) = &self.code.source else { return Ok((&self.code, self.owner)) };
+        let mut is_new = false;
+        let make = || {
+            is_new = true;
+            copies::make(source, self)
+        };
+        let copied = self.copied.get_or_init(make).as_ref().map_err(Clone::clone)?;
+        if is_new {
+            lock(&self.settings).repeat(self);
+        }
+        Ok((&copied.code, copied.owner))
+    }
+
+    /// Tells whether it has a copy, or can have none.
+    pub(crate) fn has_copy(&self) -> bool {
+        self.code.source.is_none() || self.copied.get().is_some()
+    }
+
+    /// Does something to its copy: now, or when it is made.
+    pub(crate) fn set(&self, setting: impl Fn(&Self) + Send + 'static) {
+        let mut settings = lock(&self.settings);
+        if self.has_copy() {
+            drop(settings);
+            setting(self);
+        } else {
+            settings.push(setting);
+        }
+    }
+
+    /// The code that has its copy.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub(crate) fn traced_code(&self) -> Result<&Code, String> {
+        self.traced_in().map(|(code, _)| &**code)
+    }
+
     /// Its kernel, if it is traced.
     ///
     /// # Errors
     /// Why it is not.
     pub(crate) fn kernel(&self) -> Result<&Kernel, String> {
-        let module = self.code.traced.as_ref().map_err(Clone::clone)?;
+        let module = self.traced_in()?.0.traced.as_ref().map_err(Clone::clone)?;
         module.kernel(&self.name).ok_or_else(|| {
             let skipped = module.skipped.iter().find(|(name, _)| **name == *self.name);
             skipped.map_or_else(|| NOT_ASKED.to_owned(), |(_, reason)| reason.clone())
@@ -155,7 +216,8 @@ impl Function {
     /// The traced copy: a module's function, or a library's kernel.
     fn copy(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let name = kernel.traced_name.as_c_str();
-        let find = || match self.owner {
+        let (_, owner) = self.traced_in().ok()?;
+        let find = || match owner {
             Owner::Module(module) => driver::module_function(pointer(module), name),
             Owner::Library(library) => driver::library_kernel(pointer(library), name),
         };
@@ -196,16 +258,24 @@ impl Registry {
     }
 
     /// Takes note of a loaded module or library.
-    pub(crate) fn add(
-        &mut self,
-        owner: Owner,
-        traced: Result<TracedModule, String>,
-        text: Option<CString>,
-    ) -> Arc<Code> {
+    pub(crate) fn add(&mut self, owner: Owner, traced: Result<TracedModule, String>, image: Option<Image>) {
         self.codes += 1;
-        let code = Arc::new(Code { traced, _text: text, number: self.codes });
+        let code = Arc::new(Code { traced, source: None, _image: image, number: self.codes });
         self.owned(owner, &code);
-        code
+    }
+
+    /// Takes note of a loaded module or library whose kernels get copies in modules of their own.
+    pub(crate) fn add_source(&mut self, owner: Owner, source: Source) {
+        self.codes += 1;
+        let traced = Err("its copy is in another module".to_owned());
+        let code = Arc::new(Code { traced, source: Some(source), _image: None, number: self.codes });
+        self.owned(owner, &code);
+    }
+
+    /// Takes note of a module with the copy of a kernel.
+    pub(crate) fn new_code(&mut self, module: TracedModule, image: Image) -> Arc<Code> {
+        self.codes += 1;
+        Arc::new(Code { traced: Ok(module), source: None, _image: Some(image), number: self.codes })
     }
 
     /// Takes note that a library's module has a handle of its own.

@@ -25,7 +25,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         started.elapsed()
     );
     for point in &marked.points {
-        let kind = format!("{}{}", point.kind, if point.counted { ", counted" } else { "" });
+        let is_counted = spliced.kernels.iter().any(|kernel| kernel.counted.contains(&point.id));
+        let counted = match point.counted {
+            true if is_counted => ", counted",
+            true => ", not proven",
+            false => "",
+        };
+        let kind = format!("{}{counted}", point.kind);
         print!(
             "{:>5}  in {:>5}  {kind:<20}  {}, block {}, line {}:{}",
             point.id, point.parent, point.function, point.block, point.ptx_line, point.ptx_column

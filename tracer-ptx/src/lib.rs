@@ -46,6 +46,7 @@
 //! | [`Cfg`] | basic blocks, edges, dominators, natural loops; where code may be inserted that a block executes first |
 //! | [`call_graph`] | which functions call which, and which call through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
+//! | [`only`], [`stands_alone`] | one kernel with what it needs, and whether it can do without its module |
 //! | [`points`] | markers for PTX that has none, at blocks, branches, loops or functions |
 //! | [`splice`] | traced copies of kernels, which record at markers |
 //!
@@ -86,8 +87,10 @@ mod lexer;
 mod module;
 mod parse;
 pub mod points;
+mod slice;
 mod span;
 pub mod splice;
+mod uniform;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
 pub use calls::{CallGraph, Calls, call_graph};
@@ -98,4 +101,8 @@ pub use error::ParseError;
 pub use function::{Function, FunctionKind, HeaderDirective};
 pub use instruction::{Guard, Instruction, Operand};
 pub use module::{Item, ItemKind, Module};
+pub use slice::{Bound, only, stands_alone};
 pub use span::{Position, Span};
+#[cfg(feature = "interpreter")]
+#[doc(hidden)]
+pub use uniform::{Flaw, with_flaw};

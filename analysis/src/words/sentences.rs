@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use warptrace_decoder::{LaunchEnd, TraceFile};
 
-use super::{Names, about, count, many, plain, ratio, warp};
+use super::causes::parting;
+use super::{Names, about, count, many, plain, ratio};
 use crate::compare::Comparison;
-use crate::figures::{Analysis, LineFigures, Losses, Standing};
+use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, WarpFigures};
 
 /// Says what a trace lacks; `None` if it is whole.
 pub fn missing(losses: &Losses) -> Option<String> {
@@ -59,34 +60,22 @@ pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     lines
 }
 
-/// Says in one sentence how many lane slots were idle, and where most of them.
+/// Says in one sentence how many lane slots were idle, and what parted lanes to cause most of them.
 pub fn finding(analysis: &Analysis, names: &Names) -> String {
     let counts = analysis.counts;
     if counts.visits == 0 {
         return "no events".to_owned();
     }
     let idle = format!("{} of {} lane slots idle", about(counts.idle, counts.slots()), count(counts.slots()));
-    match hottest(analysis).first() {
-        Some(worst) if worst.counts.idle > 0 => {
-            let part = about(worst.counts.idle, counts.idle);
-            let (line, of_line) = (names.line(&worst.file, worst.line), names.names(&worst.locations));
-            match line.as_str() {
-                "-" => format!("{idle}; {part} of them at {of_line}"),
-                line => format!("{idle}; {part} of them in {line} ({of_line})"),
-            }
+    match analysis.causes.first() {
+        Some(cause) => {
+            let part = if cause.idle == counts.idle { "all" } else { &about(cause.idle, counts.idle) };
+            format!("{idle}, {part} of them since {}", parting(analysis, names, cause))
         }
-        _ => format!("no idle lane slot of {}: every visit had all lanes of its warp", count(counts.slots())),
+        None => {
+            format!("no idle lane slot of {}: every visit had all lanes of its warp", count(counts.slots()))
+        }
     }
-}
-
-/// Says where warps stand that did not finish.
-pub fn standing(trace: &TraceFile, names: &Names, group: &Standing) -> String {
-    let first = warp(trace, group.first.launch, group.first.warp);
-    let at = match group.last {
-        Some(id) => format!("last event at {}", names.full(id)),
-        None => "no event yet".to_owned(),
-    };
-    format!("{} of {}: {at}; first: {first}", many(group.warps, "warp"), plain(&group.kernel))
 }
 
 /// Says why a launch did not run to its end; `None` if it did, or nobody knows.
@@ -108,32 +97,66 @@ pub fn on_one_line(text: &str) -> String {
     lines.map(plain).collect::<Vec<_>>().join("; ")
 }
 
-/// Says how work is spread over warps.
-pub fn work(analysis: &Analysis) -> String {
-    let events = &analysis.warp_events;
-    format!(
-        "{}: {} to {} events, median {}, p95 {}; most over mean {}",
-        many(events.count(), "warp"),
-        count(events.min()),
-        count(events.max()),
-        count(events.percentile(50)),
-        count(events.percentile(95)),
-        ratio(events.imbalance())
-    )
+/// Says how work is spread over the warps of each kernel, those with the most events first; of `most` kernels.
+pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
+    let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().collect();
+    kernels.sort_by_key(|kernel| Reverse(kernel.counts.visits));
+    let said = |kernel: &&KernelFigures| {
+        let events = &kernel.warp_events;
+        // What is not exact is marked.
+        let about = if events.is_exact() { "" } else { "~" };
+        format!(
+            "{}: {}, {} to {} events, median {about}{}, p95 {about}{}; most over mean {}",
+            plain(&kernel.kernel),
+            many(events.count(), "warp"),
+            count(events.min()),
+            count(events.max()),
+            count(events.percentile(50)),
+            count(events.percentile(95)),
+            ratio(events.imbalance())
+        )
+    };
+    let mut lines: Vec<String> = kernels.iter().take(most).map(said).collect();
+    if lines.is_empty() {
+        lines.push("no warp".to_owned());
+    }
+    if kernels.len() > most {
+        lines.push(format!("and {} more kernels", kernels.len() - most));
+    }
+    lines
 }
 
 /// Says how many paths there are, and how many warps took the most common one.
 pub fn groups(analysis: &Analysis) -> String {
-    let paths = &analysis.paths;
-    let Some(common) = paths.first() else { return "no path".to_owned() };
-    let single = paths.iter().filter(|group| group.warps == 1).count() as u64;
-    format!(
-        "{}: {} of {} took the most common one, {} one of their own",
-        many(paths.len() as u64, "path"),
-        count(common.warps),
-        many(analysis.warps.len() as u64, "warp"),
-        count(single),
-    )
+    let (paths, warps) = (&analysis.paths, analysis.warps.len() as u64);
+    match paths.first() {
+        None => "no path".to_owned(),
+        Some(_) if warps == 1 => "1 warp".to_owned(),
+        Some(_) if paths.len() as u64 == warps => {
+            format!("no two of {} took the same path", many(warps, "warp"))
+        }
+        Some(common) if common.warps == warps => format!("all {} took the same path", many(warps, "warp")),
+        Some(common) => {
+            let single = paths.iter().filter(|group| group.warps == 1).count() as u64;
+            let own = if single == 1 {
+                "1 took a path of its own".to_owned()
+            } else {
+                format!("{} took paths of their own", count(single))
+            };
+            format!(
+                "{}: {} of {} took the most common one, {own}",
+                many(paths.len() as u64, "path"),
+                count(common.warps),
+                many(warps, "warp"),
+            )
+        }
+    }
+}
+
+/// The warp whose number of events is farthest from the median of its launch; `None` if none differs.
+pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
+    let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
+    analysis.warps.iter().filter(|warp| warp.distance() > 0).max_by_key(far)
 }
 
 /// Says how many warps took another path in the second trace.

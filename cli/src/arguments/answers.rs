@@ -71,6 +71,8 @@ pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
 /// Columns of `lines`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LineColumn {
+    /// Idle lane slots, here and elsewhere, whose cause the line is
+    Caused,
     /// Idle lane slots
     Idle,
     /// Times that a warp came
@@ -81,6 +83,19 @@ pub(crate) enum LineColumn {
     Warps,
     /// Visits after which lanes went different ways
     Splits,
+    /// File and line, the first one first
+    Source,
+}
+
+/// Columns of `causes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CauseColumn {
+    /// Idle lane slots
+    Idle,
+    /// Events after which lanes parted
+    Partings,
+    /// Events until lanes met again, in the mean
+    Apart,
     /// File and line, the first one first
     Source,
 }
@@ -103,6 +118,8 @@ pub(crate) enum LoopColumn {
 /// Columns of `warps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WarpColumn {
+    /// How many events it is away from the median warp of its launch
+    Odd,
     /// Idle lane slots
     Idle,
     /// Events

@@ -11,12 +11,13 @@ use warptrace_spec::RunSpec;
 #[command(after_help = "\
 Example:\n  warptrace run -o app.wtrc -- ./app --size 1000\n\n\
 The program runs as it does without warptrace: its own output, its own exit code. What was traced, and what was not \
-and why, is said on standard error when it has ended. Kernels need PTX in the program: build with \
-`nvcc -gencode arch=compute_90,code=compute_90`, and with `-lineinfo` to see lines of the source.")]
+and why, is said on standard error when it has ended. Kernels need their PTX in the program. Triton's have it, and those \
+of PyTorch's compiler; `run` sets what lets JAX, CuTe DSL and CuPy keep it (--print-environment). C++: build with \
+`nvcc -lineinfo`.")]
 pub(crate) struct Run {
     /// Where to write the trace. `%p` stands for the number of the process, for programs that start others
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "print_environment")]
+    pub(crate) output: Option<PathBuf>,
 
     /// What is recorded, and how.
     #[command(flatten)]
@@ -26,7 +27,21 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,
 
+    /// The assembler for traced kernels that the driver is too old for. Otherwise the one of the program's packages or
+    /// of the toolkit is taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ptxas: Option<PathBuf>,
+
+    /// Print the variables that are set for frameworks, and end
+    #[arg(long)]
+    pub(crate) print_environment: bool,
+
     /// The program with its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "print_environment",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
     pub(crate) program: Vec<OsString>,
 }

@@ -1,5 +1,7 @@
 //! `warptrace run`: a program of somebody else's, with the shim in it.
 
+mod switches;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,23 +27,26 @@ const SHIM: &str = "libwarptrace_shim.so";
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
-/// Variables of other tools that let them give the driver PTX, unless the user has set them: CuPy keeps
-/// machine code of earlier runs otherwise.
-const FOR_OTHERS: [(&str, &str); 2] = [("CUPY_COMPILE_WITH_PTX", "1"), ("CUPY_CACHE_IN_MEMORY", "1")];
-
 pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         bail!(
             "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
         );
     }
+    if command.print_environment {
+        for (name, value) in switches::to_set(|name| env::var_os(name)) {
+            println!("{name}={}", value.to_string_lossy());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     command.spec.check()?;
-    if command.output == Path::new("-") {
+    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    if output == Path::new("-") {
         bail!("standard output is the program's own: name a file for the trace");
     }
     // Its words may be files that it reads.
     let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
-    keep_apart(&command.output, &words)?;
+    keep_apart(output, &words)?;
     let shim = find_shim(command.shim.as_deref())?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
@@ -104,7 +109,8 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         preload.push(":");
         preload.push(others);
     }
-    let output = std::path::absolute(&command.output).context("cannot tell where the trace is to be")?;
+    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
     let mut program = Command::new(name);
     program
         .args(arguments)
@@ -112,11 +118,11 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env(RUN_FILE, output)
         .env(RUN_REPORT, report)
         .env(RUN_SPEC, command.spec.to_text());
-    for (name, value) in FOR_OTHERS {
-        if env::var_os(name).is_none() {
-            program.env(name, value);
-        }
+    if let Some(ptxas) = &command.ptxas {
+        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
+        program.env("WARPTRACE_RUN_PTXAS", ptxas);
     }
+    program.envs(switches::to_set(|name| env::var_os(name)));
     Ok(program)
 }
 

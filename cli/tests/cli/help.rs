@@ -2,12 +2,13 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 20] = [
+pub(crate) const COMMANDS: [&[&str]; 21] = [
     &[],
     &["demo"],
     &["run"],
     &["info"],
     &["top"],
+    &["causes"],
     &["lines"],
     &["loops"],
     &["warps"],

@@ -128,11 +128,12 @@ from events group by kernel order by kernel;
 create table paths_of_warps as
 select w.launch, w.number as warp, w.kernel, count(*) as visits, sum(lanes)::bigint as lanes,
     sum(idle)::bigint as idle, arg_max(e.location, e.number) as last,
+    quantile_disc(count(*), 0.5) over (partition by w.launch) as median,
     case when w.is_unfinished then 'unfinished' when w.is_whole then 'whole' else 'lossy' end as "end",
     list_reduce(
         list(location::hugeint * 4294967296 + mask order by e.number),
         lambda digest, event: (digest * 818200396385340970 + event) % 2305843009213693951
-    )::bigint as path
+    )::varchar as path
 from events e join warps w on w.id = e.warp
 group by w.id, w.launch, w.number, w.kernel, w.is_unfinished, w.is_whole order by launch, w.number;
 

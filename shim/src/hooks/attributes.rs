@@ -14,18 +14,22 @@ use crate::state::{Function, lock, state};
 const MAX_DYNAMIC_SHARED: c_int =
     sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
 
-/// Does to the traced copy of a function what was done to it. `find` finds the copy.
+/// Does to the traced copy of a function what was done to it, now or when there is one. `find` finds the copy.
 fn repeat(
     answer: Answer,
     function: Handle,
-    find: impl FnOnce(&Function, &Kernel) -> Option<Handle>,
-    set: impl FnOnce(Handle),
+    find: impl Fn(&Function, &Kernel) -> Option<Handle> + Send + 'static,
+    set: impl Fn(Handle) + Send + 'static,
 ) -> Answer {
     if answer == SUCCESS {
         guarded(|| {
             let state = state()?;
             let function = lock(&state.registry).function(function as usize).cloned()?;
-            set(find(&function, function.kernel().ok()?)?);
+            function.set(move |function| {
+                if let Some(copy) = function.kernel().ok().and_then(|kernel| find(function, kernel)) {
+                    set(copy);
+                }
+            });
             Some(())
         });
     }
@@ -44,7 +48,7 @@ pub(super) unsafe fn function(
         if attribute == MAX_DYNAMIC_SHARED {
             return answer;
         }
-        repeat(answer, function, Function::traced, |traced| {
+        repeat(answer, function, Function::traced, move |traced| {
             let _ = real(traced, attribute, value);
         })
     }
@@ -64,7 +68,7 @@ pub(super) unsafe fn kernel(
             return answer;
         }
         // On the device that the program names, whatever context is current.
-        repeat(answer, kernel, Function::traced_kernel, |traced| {
+        repeat(answer, kernel, Function::traced_kernel, move |traced| {
             let _ = real(attribute, value, traced, device);
         })
     }
@@ -77,7 +81,7 @@ pub(super) unsafe fn function_cache(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        repeat(real(function, config), function, Function::traced, |traced| {
+        repeat(real(function, config), function, Function::traced, move |traced| {
             let _ = real(traced, config);
         })
     }
@@ -91,7 +95,7 @@ pub(super) unsafe fn kernel_cache(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        repeat(real(kernel, config, device), kernel, Function::traced_kernel, |traced| {
+        repeat(real(kernel, config, device), kernel, Function::traced_kernel, move |traced| {
             let _ = real(traced, config, device);
         })
     }

@@ -198,7 +198,8 @@ unsafe fn recorded(
     let kernels: Vec<(Node, LaunchShape)> =
         chosen.iter().map(|chosen| (chosen.node.clone(), chosen.shape)).collect();
     let items = kernels.iter().filter_map(|(node, shape)| {
-        Some(Item { code: &node.function.code, kernel: node.function.kernel().ok()?, shape: *shape })
+        let function = &node.function;
+        Some(Item { code: function.traced_code().ok()?, kernel: function.kernel().ok()?, shape: *shape })
     });
     for &at in &places {
         // Also if only some of them are set below.

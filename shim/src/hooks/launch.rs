@@ -55,7 +55,7 @@ unsafe fn launched(launch: Launch) -> Answer {
                 issued = Some(answer).filter(|answer| *answer == SUCCESS);
                 answer
             };
-            let items = vec![Item { code: &function.code, kernel, shape }];
+            let items = vec![Item { code: function.traced_code()?, kernel, shape }];
             let request = Request { context, stream: launch.true_stream, items, launch: make };
             trace::record(state, request)?;
             function.was_recorded();

@@ -1,4 +1,6 @@
-//! Images that the program loads: the driver gets the text with traced copies instead, if there can be one.
+//! Images that the program loads. The driver gets them as they are; traced copies of their kernels are made when they
+//! are launched ([`crate::copies`]). Where code uses variables of its module, the driver gets a text with kernels and
+//! copies instead.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +10,11 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 
 use super::{Handle, List};
+use crate::assemble::{self, Image};
+use crate::copies::Source;
+use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
-use crate::exchange::{TracedModule, exchange};
+use crate::exchange::{self, TracedModule, exchange};
 use crate::image::{self, Found};
 use crate::inside::guarded;
 use crate::state::{Code, Owner, lock, state};
@@ -20,95 +25,111 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Loads that take longer are told.
 const LONG_LOAD: Duration = Duration::from_millis(250);
 
-/// What is loaded instead of an image, or why the image is.
-type Exchanged = Result<(CString, TracedModule), String>;
+/// What becomes of an image.
+enum Fate {
+    /// It is loaded; copies of its kernels are made later.
+    Kept(Source),
+    /// This text is loaded instead, which the program's assembler has assembled so, for an architecture.
+    Exchanged(CString, TracedModule, Assembled, u32),
+    /// It is loaded, and nothing in it is traced.
+    Untraced(String),
+}
 
-/// Makes the text of an image; `None` if nothing is traced.
-fn exchanged(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Exchanged> {
-    guarded(|| {
+/// Decides what becomes of an image; `None` if nothing is traced.
+fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
+    let decide = || {
         let state = state()?;
         let architecture = driver::architecture();
         if architecture == 0 {
-            return Some(Err("the driver does not say what device it is for".to_owned()));
+            return Some(Fate::Untraced("the driver does not say what device it is for".to_owned()));
         }
         let found = match find(architecture) {
             Ok(found) => found,
-            Err(reason) => return Some(Err(reason)),
+            Err(reason) => return Some(Fate::Untraced(reason)),
         };
+        // Points that hardware counts are in the kernels themselves.
+        if !state.settings.spec.marks && exchange::may_stand_alone(&found.ptx).is_ok() {
+            return Some(Fate::Kept(Source::new(found)));
+        }
         // Ids are given under the lock: no two modules have the same.
         let mut registry = lock(&state.registry);
         let Some(first) = registry.first_id() else {
-            return Some(Err("all 65,535 location ids are taken by modules before it".to_owned()));
+            return Some(Fate::Untraced("all 65,535 location ids are taken by kernels before it".to_owned()));
         };
         let started = Instant::now();
-        let mut made = exchange(&found, &state.settings, first, architecture);
-        if let Ok((_, module)) = &mut made {
-            module.made_in = started.elapsed();
-            registry.take_ids(module);
-        }
-        Some(made)
-    })
-    .unwrap_or_else(|| Some(Err("the tracer failed on it".to_owned())))
+        Some(match exchange(&found, None, &state.settings, first, architecture) {
+            Ok((text, mut module)) => {
+                module.made_in = started.elapsed();
+                registry.take_ids(&module);
+                Fate::Exchanged(text, module, found.assembled, architecture)
+            }
+            Err(reason) => Fate::Untraced(reason),
+        })
+    };
+    guarded(decide).unwrap_or_else(|| Some(Fate::Untraced("the tracer failed on it".to_owned())))
 }
 
-/// Says that the program runs other code than it would alone.
-fn note_older(module: &TracedModule) -> Option<()> {
-    let (ptx, code) = module.older?;
-    lock(&state()?.summary).note(format!(
-        "its PTX is for compute_{ptx}, its machine code for sm_{code}: what depends on __CUDA_ARCH__ may differ from the \
-         program alone; build with code=compute_{code}, too"
-    ));
+/// Says what is to be said of a module that was exchanged: that the program runs other code than it would alone, or
+/// waited long for the driver.
+fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<()> {
+    let mut summary = lock(&state()?.summary);
+    if let Some((ptx, code)) = module.older {
+        summary.note(exchange::older_note(ptx, code));
+    }
+    if let Some(more) = more {
+        summary.note(more);
+    }
+    if took >= LONG_LOAD {
+        summary.note(format!(
+            "the driver took {:.1} s to load a module of which {} kernels have trace points, which took {:.0} ms to \
+             make: it keeps what it compiles; --kernel names fewer",
+            took.as_secs_f64(),
+            module.kernels().len(),
+            module.made_in.as_secs_f64() * 1e3
+        ));
+    }
     Some(())
 }
 
-/// Says how long a module takes to load, if it is long: the driver compiles it, once.
-fn timed(module: &TracedModule, load: impl FnOnce() -> Answer) -> Answer {
-    let started = Instant::now();
-    let answer = load();
-    let took = started.elapsed();
-    if took >= LONG_LOAD {
-        guarded(|| {
-            lock(&state()?.summary).note(format!(
-                "the driver took {:.1} s to load a module of which {} kernels have trace points, which took {:.0} ms to \
-                 make: it keeps what it compiles; --kernel names fewer",
-                took.as_secs_f64(),
-                module.kernels().len(),
-                module.made_in.as_secs_f64() * 1e3
-            ));
-            Some(())
-        });
-    }
-    answer
-}
-
-/// Loads: what was made of the image, else the image.
+/// Loads an image, or what it was exchanged for.
 ///
 /// # Safety
 /// `load` makes the program's own call with another image or, for `None`, as it is; `handle` is where that writes.
 unsafe fn load(
-    exchanged: Option<Exchanged>,
+    fate: Option<Fate>,
     handle: *mut Handle,
     owner: impl FnOnce(usize) -> Owner,
-    mut load: impl FnMut(Option<&CStr>) -> Answer,
+    mut load: impl FnMut(Option<*const c_void>) -> Answer,
 ) -> Answer {
-    let Some(exchanged) = exchanged else { return load(None) };
-    let (answer, traced, text) = match exchanged {
-        Err(reason) => (load(None), Err(reason), None),
-        Ok((text, module)) => match timed(&module, || load(Some(&text))) {
-            SUCCESS => {
-                guarded(|| note_older(&module));
-                (SUCCESS, Ok(module), Some(text))
+    let (traced, image, source) = match fate {
+        None => return load(None),
+        Some(Fate::Kept(source)) => (Err(String::new()), None, Some(source)),
+        Some(Fate::Untraced(reason)) => (Err(reason), None, None),
+        Some(Fate::Exchanged(text, module, assembled, architecture)) => {
+            let started = Instant::now();
+            let exchanged =
+                assemble::load(text, &assembled, architecture, |image: &Image| load(Some(image.as_ptr())));
+            match exchanged {
+                Ok((image, more)) => {
+                    guarded(|| note(&module, more, started.elapsed()));
+                    (Ok(module), Some(image), None)
+                }
+                Err(reason) => (Err(reason), None, None),
             }
-            refused => {
-                let reason = format!("the driver refused its PTX with trace points (error {refused})");
-                (load(None), Err(reason), None)
-            }
-        },
+        }
     };
+    let answer = if image.is_some() { SUCCESS } else { load(None) };
     if answer == SUCCESS && !handle.is_null() {
         // SAFETY: the driver has written the handle.
-        let handle = unsafe { *handle } as usize;
-        guarded(|| state().map(|state| lock(&state.registry).add(owner(handle), traced, text)));
+        let owner = owner(unsafe { *handle } as usize);
+        guarded(|| {
+            let mut registry = lock(&state()?.registry);
+            match source {
+                Some(source) => registry.add_source(owner, source),
+                None => registry.add(owner, traced, image),
+            }
+            Some(())
+        });
     }
     answer
 }
@@ -117,22 +138,22 @@ unsafe fn load(
 ///
 /// # Safety
 /// The image is one that the driver takes.
-unsafe fn of_image(image: *const c_void) -> Option<Exchanged> {
+unsafe fn of_image(image: *const c_void) -> Option<Fate> {
     // SAFETY: the caller's promise.
-    exchanged(|architecture| unsafe { image::ptx_at(image, architecture) }.map_err(|error| error.to_string()))
+    fate(|architecture| unsafe { image::ptx_at(image, architecture) }.map_err(|error| error.to_string()))
 }
 
 /// Reads the PTX of an image in a file.
 ///
 /// # Safety
 /// The path is a string.
-unsafe fn of_file(path: *const c_char) -> Option<Exchanged> {
+unsafe fn of_file(path: *const c_char) -> Option<Fate> {
     if path.is_null() {
         return None;
     }
     // SAFETY: the caller's promise.
     let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
-    exchanged(|architecture| {
+    fate(|architecture| {
         let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
         if bytes > MAX_FILE_BYTES {
             return Err(format!("its file has {bytes} bytes, more than are read"));
@@ -176,11 +197,7 @@ type ModuleLoadData = unsafe extern "C" fn(*mut Handle, *const c_void) -> Answer
 
 pub(super) unsafe fn module(real: ModuleLoadData, module: *mut Handle, image: *const c_void) -> Answer {
     // SAFETY: the program's own call; a text instead of its image is one, too.
-    unsafe {
-        load(of_image(image), module, Owner::Module, |text| {
-            real(module, text.map_or(image, |text| text.as_ptr().cast()))
-        })
-    }
+    unsafe { load(of_image(image), module, Owner::Module, |other| real(module, other.unwrap_or(image))) }
 }
 
 pub(super) unsafe fn module_fatbin(
@@ -190,9 +207,9 @@ pub(super) unsafe fn module_fatbin(
 ) -> Answer {
     // SAFETY: as above; a text is loaded by the function that takes any image.
     unsafe {
-        load(of_image(image), module, Owner::Module, |text| match text {
+        load(of_image(image), module, Owner::Module, |other| match other {
             None => real(module, image),
-            Some(text) => sys::cuModuleLoadData(module.cast(), text.as_ptr().cast()) as Answer,
+            Some(other) => sys::cuModuleLoadData(module.cast(), other) as Answer,
         })
     }
 }
@@ -204,9 +221,9 @@ pub(super) unsafe fn module_file(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        load(of_file(path), module, Owner::Module, |text| match text {
+        load(of_file(path), module, Owner::Module, |other| match other {
             None => real(module, path),
-            Some(text) => sys::cuModuleLoadData(module.cast(), text.as_ptr().cast()) as Answer,
+            Some(other) => sys::cuModuleLoadData(module.cast(), other) as Answer,
         })
     }
 }
@@ -222,9 +239,9 @@ pub(super) unsafe fn module_with_options(
     // SAFETY: as above.
     unsafe {
         let given = Given::of(values, count);
-        load(of_image(image), module, Owner::Module, |text| {
+        load(of_image(image), module, Owner::Module, |other| {
             given.restore();
-            real(module, text.map_or(image, |text| text.as_ptr().cast()), count, options, values)
+            real(module, other.unwrap_or(image), count, options, values)
         })
     }
 }
@@ -255,9 +272,9 @@ pub(super) unsafe fn library(
     // SAFETY: as above.
     unsafe {
         let given = Given::of(values, count);
-        load(of_image(image), library, Owner::Library, |text| {
+        load(of_image(image), library, Owner::Library, |other| {
             given.restore();
-            let image = text.map_or(image, |text| text.as_ptr().cast());
+            let image = other.unwrap_or(image);
             real(library, image, options, values, count, library_options, library_values, library_count)
         })
     }
@@ -289,14 +306,14 @@ pub(super) unsafe fn library_file(
     // SAFETY: as above.
     unsafe {
         let given = Given::of(values, count);
-        load(of_file(path), library, Owner::Library, |text| match text {
+        load(of_file(path), library, Owner::Library, |other| match other {
             None => {
                 given.restore();
                 real(library, path, options, values, count, library_options, library_values, library_count)
             }
-            Some(text) => sys::cuLibraryLoadData(
+            Some(other) => sys::cuLibraryLoadData(
                 library.cast(),
-                text.as_ptr().cast(),
+                other,
                 options.cast(),
                 values,
                 count,
@@ -309,18 +326,21 @@ pub(super) unsafe fn library_file(
 }
 
 pub(super) unsafe fn unload_module(real: unsafe extern "C" fn(Handle) -> Answer, module: Handle) -> Answer {
-    let _text = forget(Owner::Module(module as usize));
     // SAFETY: the program's own call.
-    unsafe { real(module) }
+    unloaded(Owner::Module(module as usize), || unsafe { real(module) })
 }
 
 pub(super) unsafe fn unload_library(real: unsafe extern "C" fn(Handle) -> Answer, library: Handle) -> Answer {
-    let _text = forget(Owner::Library(library as usize));
     // SAFETY: the program's own call.
-    unsafe { real(library) }
+    unloaded(Owner::Library(library as usize), || unsafe { real(library) })
 }
 
-/// Forgets a module or library that the driver is about to unload; its text stays until that is done.
-fn forget(owner: Owner) -> Option<Arc<Code>> {
-    guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten()
+/// Forgets a module or library that the driver is about to unload. What the driver was given stays until that is done,
+/// and copies in other modules go then.
+fn unloaded(owner: Owner, unload: impl FnOnce() -> Answer) -> Answer {
+    let code: Option<Arc<Code>> =
+        guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten();
+    let answer = unload();
+    guarded(|| code.map(|code| code.unload_copies()));
+    answer
 }

@@ -36,7 +36,7 @@ pub(super) unsafe fn module_function(
             let name = CStr::from_ptr(name).to_string_lossy();
             registry.found(Owner::Module(module as usize), &name, *function as usize);
         });
-        if answer == SUCCESS { loaded(answer, *function) } else { answer }
+        if answer == SUCCESS { known(answer, *function) } else { answer }
     }
 }
 
@@ -68,18 +68,27 @@ pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Ha
         let answer = note(real(function, kernel), |registry| {
             registry.is_function(kernel as usize, *function as usize);
         });
-        loaded(answer, kernel)
+        known(answer, kernel)
     }
 }
 
-/// Loads the traced copy of a function that the driver has loaded. It loads functions when they are first
+/// Loads the traced copy of a function that the program has loaded. The driver loads functions when they are first
 /// used, and waits for all kernels that run: a program whose kernels wait for each other loads them before.
 fn loaded(answer: Answer, function: Handle) -> Answer {
+    load_copy(answer, function, true)
+}
+
+/// The same of a function that the program has only looked up: its copy is made when it is launched, or is there.
+fn known(answer: Answer, function: Handle) -> Answer {
+    load_copy(answer, function, false)
+}
+
+fn load_copy(answer: Answer, function: Handle, makes: bool) -> Answer {
     if answer == SUCCESS {
         guarded(|| {
             let state = state()?;
             let function = lock(&state.registry).function(function as usize).cloned()?;
-            if function.is_loaded(driver::current_context()?) {
+            if !makes && !function.has_copy() || function.is_loaded(driver::current_context()?) {
                 return None;
             }
             let _relaxed = Relaxed::enter();

@@ -1,4 +1,4 @@
-//! The functions of the driver and of NVRTC that this library stands in for, by name.
+//! The functions of the driver, of NVRTC and of nvJitLink that this library stands in for, by name.
 //!
 //! Each hook asks for the driver's own function, goes straight to it where the call comes from inside of the
 //! tracer, and else to what the files of this folder make of it. None of them may keep the program from what
@@ -13,6 +13,7 @@ mod launch;
 mod link;
 mod load;
 mod lookup;
+mod nvjitlink;
 mod nvrtc;
 mod resolve;
 
@@ -175,6 +176,7 @@ hooks! {
     nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
     nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);
     nvrtcGetCUBIN = nvrtc::cubin, (program: Handle, code: *mut c_char);
+    nvJitLinkCreate = nvjitlink::create, (link: *mut Handle, count: c_uint, options: *const *const c_char);
 }
 
 /// The driver's own functions, as far as they are known.

@@ -53,8 +53,8 @@ impl ForeignDevice {
 struct Told {
     /// Numbers of the modules that the file knows.
     modules: HashSet<usize>,
-    /// Numbers of the file's kernels, by their module's number and the address of their name.
-    numbers: HashMap<(usize, usize), u32>,
+    /// Numbers of the file's kernels, by their module's number and their name.
+    numbers: HashMap<(usize, &'static str), u32>,
     /// Kernels that were recorded.
     recorded: HashSet<&'static str>,
     /// Streams of the launches that may still run.
@@ -125,10 +125,8 @@ impl Recorder {
             let _relaxed = Relaxed::enter();
             drainer.run(|error, report| {
                 let Some(recorder) = recorder.upgrade() else { return };
-                let hint =
-                    if recorder.is_sync { "" } else { "; with --sync more of what came before is kept" };
                 let line = recorder.described(report);
-                let line = format!("{line}; it ends early: {}{hint}", reason_of(error));
+                let line = format!("{line}; it ends early: {}{}", reason_of(error), hint(recorder.is_sync));
                 recorder.is_said.store(true, Ordering::Release);
                 lock(&state.summary).trace(&recorder.path, line);
             })
@@ -178,7 +176,7 @@ impl Recorder {
 
     /// Returns the number of a kernel of a module, of which the file is told once.
     fn tell(&self, told: &mut Told, code: &Code, kernel: &'static str) -> Result<u32, SessionError> {
-        let key = |kernel: &'static str| (code.number, kernel.as_ptr().addr());
+        let key = |kernel: &'static str| (code.number, kernel);
         if let Ok(module) = &code.traced
             && !told.modules.contains(&code.number)
         {
@@ -220,7 +218,7 @@ impl Recorder {
                 Ok(_) => self.described(&self.launches.total()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
             },
-            Err(error) => format!("it ends early: {error}"),
+            Err(error) => format!("it ends early: {error}{}", hint(state.settings.waits())),
         };
         if !self.is_said.load(Ordering::Acquire) {
             lock(&state.summary).trace(&self.path, line);
@@ -232,6 +230,11 @@ impl Recorder {
     fn described(&self, report: &LaunchReport) -> String {
         described(report, lock(&self.told).recorded.len())
     }
+}
+
+/// What helps where a trace ends early.
+pub(super) const fn hint(sync: bool) -> &'static str {
+    if sync { "" } else { "; with --sync more of what came before is kept" }
 }
 
 /// Why a launch is not recorded, in words.

@@ -5,6 +5,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(unreachable_pub, missing_docs, dead_code, reason = "a double for tests")]
 
+#[path = "../../src/cubin/mod.rs"]
+mod cubin;
 mod entry;
 #[path = "../../src/fatbin.rs"]
 mod fatbin;

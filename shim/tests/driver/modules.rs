@@ -6,12 +6,26 @@ use std::sync::{Mutex, PoisonError};
 use warptrace_ptx::Module;
 use warptrace_ptx::interpret::Program;
 
+use crate::cubin;
 use crate::fatbin;
+
+/// Tells whether PTX is of a later version than a test says that the driver takes.
+fn is_too_new(text: &str) -> bool {
+    let latest = std::env::var("TEST_DRIVER_PTX").ok();
+    let latest = latest.as_deref().and_then(|latest| latest.split_once('.'));
+    let latest = latest.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    let version = Module::parse(text).map_or((0, 0), |module| module.version());
+    latest.is_some_and(|latest| version > latest)
+}
 
 /// A loaded image. Handles of modules and libraries are its address; none is ever freed.
 pub struct Image {
-    /// PTX; empty for machine code and fatbins.
+    /// PTX, of machine code that which it was made of, if it is there; else empty.
     pub text: String,
+    /// Whether it is machine code.
+    pub is_code: bool,
+    /// Whether it is PTX of a later version than this driver takes.
+    pub is_too_new: bool,
     pub program: Option<Program>,
     pub functions: Mutex<Vec<&'static Function>>,
 }
@@ -44,7 +58,11 @@ pub fn load(bytes: &[u8]) -> &'static Image {
         let entries = fatbin::entries(bytes).ok()?;
         entries.iter().rfind(|entry| entry.kind == fatbin::Kind::Ptx)?.text().ok()
     };
-    let text = if let Some(text) = in_fatbin() {
+    let is_code = bytes.starts_with(b"\x7fELF");
+    let text = if is_code {
+        // The same instructions as the machine code.
+        cubin::ptx(bytes).map(|embedded| embedded.text).unwrap_or_default()
+    } else if let Some(text) = in_fatbin() {
         text
     } else if bytes.first().is_some_and(|byte| b"/.\n \t".contains(byte)) {
         String::from_utf8_lossy(bytes).into_owned()
@@ -52,6 +70,7 @@ pub fn load(bytes: &[u8]) -> &'static Image {
         String::new()
     };
     let kind = match bytes {
+        [0x7f, b'E', ..] if text.contains("$traced") => "traced machine code",
         [0x7f, b'E', ..] => "machine code",
         [0x50, 0xed, 0x55, 0xba, ..] => "fatbin",
         _ if text.contains("$traced") => "traced PTX",
@@ -68,11 +87,13 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     };
     if !is_tools {
         say(&format!("image {kind}"));
-        if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP") {
+        // The tracer's own code has no text.
+        if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP").filter(|_| !text.is_empty()) {
             let _ = std::fs::write(path, &text);
         }
     }
-    Box::leak(Box::new(Image { text, program, functions: Mutex::default() }))
+    let is_too_new = !is_code && is_too_new(&text);
+    Box::leak(Box::new(Image { text, is_code, is_too_new, program, functions: Mutex::default() }))
 }
 
 /// Finds a function, the same each time.

@@ -1,14 +1,12 @@
 //! Dominators: Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979),
 //! the simple variant: O(m log n) for any graph.
 
-use super::Block;
-
 /// A number that no block has.
 const NONE: usize = usize::MAX;
 
 /// The dominator tree of the blocks that can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dominators {
+pub(crate) struct Dominators {
     /// Of each block, its immediate dominator, or [`NONE`].
     immediate: Vec<usize>,
     /// Of each block, its number in the tree's preorder, or [`NONE`] where it cannot be reached.
@@ -18,8 +16,14 @@ pub(super) struct Dominators {
 }
 
 impl Dominators {
-    pub(super) fn new(blocks: &[Block], predecessors: &[Vec<usize>]) -> Self {
-        let search = Search::new(blocks);
+    /// Finds the dominators of a graph whose entry is vertex 0. `successor` returns the nth successor of a
+    /// vertex, `None` behind the last.
+    pub(crate) fn new(
+        predecessors: &[Vec<usize>],
+        successor: impl Fn(usize, usize) -> Option<usize>,
+    ) -> Self {
+        let blocks = predecessors.len();
+        let search = Search::new(blocks, successor);
         let dominator = search.dominators(predecessors);
         let count = search.order.len();
         // A dominator comes before what it dominates, so one pass backwards adds sizes up.
@@ -35,11 +39,8 @@ impl Dominators {
             next[parent] += size[vertex];
             next[vertex] = preorder[vertex] + 1;
         }
-        let mut tree = Self {
-            immediate: vec![NONE; blocks.len()],
-            preorder: vec![NONE; blocks.len()],
-            size: vec![0; blocks.len()],
-        };
+        let mut tree =
+            Self { immediate: vec![NONE; blocks], preorder: vec![NONE; blocks], size: vec![0; blocks] };
         for (vertex, block) in search.order.iter().copied().enumerate() {
             tree.preorder[block] = preorder[vertex];
             tree.size[block] = size[vertex];
@@ -54,7 +55,7 @@ impl Dominators {
         self.preorder[block] != NONE
     }
 
-    pub(super) fn immediate(&self, block: usize) -> Option<usize> {
+    pub(crate) fn immediate(&self, block: usize) -> Option<usize> {
         Some(self.immediate[block]).filter(|dominator| *dominator != NONE)
     }
 
@@ -82,22 +83,22 @@ struct Search {
 }
 
 impl Search {
-    fn new(blocks: &[Block]) -> Self {
-        let mut search = Self { order: vec![0], vertex: vec![NONE; blocks.len()], parent: vec![0] };
+    fn new(blocks: usize, successor: impl Fn(usize, usize) -> Option<usize>) -> Self {
+        let mut search = Self { order: vec![0], vertex: vec![NONE; blocks], parent: vec![0] };
         search.vertex[0] = 0;
         // Block, and how many of its edges were followed.
         let mut path = vec![(0, 0)];
         while let Some((block, followed)) = path.last_mut() {
-            let Some(edge) = blocks[*block].successors.get(*followed) else {
+            let Some(to) = successor(*block, *followed) else {
                 path.pop();
                 continue;
             };
             *followed += 1;
-            if search.vertex[edge.to] == NONE {
+            if search.vertex[to] == NONE {
                 search.parent.push(search.vertex[*block]);
-                search.vertex[edge.to] = search.order.len();
-                search.order.push(edge.to);
-                path.push((edge.to, 0));
+                search.vertex[to] = search.order.len();
+                search.order.push(to);
+                path.push((to, 0));
             }
         }
         search

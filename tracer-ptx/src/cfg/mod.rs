@@ -1,7 +1,7 @@
 //! Control flow: basic blocks, edges, dominators and natural loops of a body.
 
 mod blocks;
-mod dominators;
+pub(crate) mod dominators;
 pub(crate) mod labels;
 mod loops;
 
@@ -172,7 +172,9 @@ impl Cfg {
                 }
             }
         }
-        let dominators = Dominators::new(&blocks, &predecessors);
+        let dominators = Dominators::new(&predecessors, |block, nth| {
+            blocks[block].successors.get(nth).map(|edge| edge.to)
+        });
         let (loops, loop_of) = loops::find(&predecessors, &dominators);
         Ok(Self { blocks, block_of, predecessors, dominators, loops, loop_of })
     }

@@ -98,6 +98,16 @@ pub(super) struct Position {
     pub(super) item: usize,
 }
 
+/// A branch that has parted lanes which have not met again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parting {
+    number: u64,
+    depth: usize,
+    function: usize,
+    /// The block where they meet.
+    block: usize,
+}
+
 struct Machine<'a> {
     program: &'a Program,
     executor: Executor<'a>,
@@ -105,6 +115,10 @@ struct Machine<'a> {
     groups: Vec<Group>,
     /// Groups that there have been.
     numbers: u64,
+    /// Of each of them, what has parted its lanes from others, the outermost first.
+    partings: Vec<Vec<Parting>>,
+    /// Branches that have parted lanes.
+    parted: u64,
     observed: Observed,
     max_steps: u64,
 }
@@ -177,6 +191,8 @@ pub fn run_with_host(
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
+        partings: vec![Vec::new(); warps.len()],
+        parted: 0,
         warps,
         observed: Observed { shared_bytes: shared_bytes as u64, ..Observed::default() },
         max_steps: launch.max_steps,
@@ -272,7 +288,37 @@ impl Machine<'_> {
     }
 
     fn joins_at(&self, at: Position) -> bool {
-        matches!(self.program.functions[at.function].items.get(at.item), Some(Item::Label { joins: true }))
+        let item = self.program.functions[at.function].items.get(at.item);
+        matches!(item, Some(Item::Label { joins: true, .. }))
+    }
+
+    /// Finds the outermost of a group's partings whose lanes meet where it stands.
+    fn meeting(&self, group: &Group) -> Option<usize> {
+        let Some(Item::Label { block, .. }) =
+            self.program.functions[group.at.function].items.get(group.at.item)
+        else {
+            return None;
+        };
+        self.partings[group.number as usize].iter().position(|parting| {
+            (parting.depth, parting.function, parting.block) == (group.at.depth, group.at.function, *block)
+        })
+    }
+
+    /// Whether two groups at one label were parted by one branch whose lanes meet there.
+    fn rejoin(&mut self, group: &Group, other: u64) -> bool {
+        let Some(first) = self.meeting(group) else { return false };
+        let mine = &self.partings[group.number as usize];
+        let theirs = &self.partings[other as usize];
+        let common = (first..mine.len()).rev().find(|at| {
+            let same_place = (mine[*at].depth, mine[*at].function, mine[*at].block)
+                == (mine[first].depth, mine[first].function, mine[first].block);
+            same_place && theirs.get(*at) == Some(&mine[*at])
+        });
+        if let Some(at) = common {
+            // It goes on to part them from others, until they go on from here.
+            self.partings[group.number as usize].truncate(at + 1);
+        }
+        common.is_some()
     }
 
     /// Joins the group with others that stand at the same label.
@@ -285,6 +331,9 @@ impl Machine<'_> {
             let Group { number, warp, mask, at, wakes, waits } = self.groups[other];
             let meets = !waits && number != group.number && (warp, at) == (group.warp, group.at);
             if !meets || wakes > self.executor.elapsed || !schedule.joins() {
+                continue;
+            }
+            if schedule.only_where_ways_meet() && !self.rejoin(&group, number) {
                 continue;
             }
             self.groups[*current].mask |= mask;
@@ -303,7 +352,11 @@ impl Machine<'_> {
         let program = self.program;
         let step = loop {
             match program.functions[group.at.function].items.get(group.at.item) {
-                Some(Item::Label { .. }) => {}
+                Some(Item::Label { .. }) => {
+                    if let Some(at) = self.meeting(&group) {
+                        self.partings[group.number as usize].truncate(at);
+                    }
+                }
                 Some(Item::Marker(marker)) => {
                     let warp = self.warps[group.warp].index;
                     self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
@@ -336,6 +389,12 @@ impl Machine<'_> {
         let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
         let waits = std::mem::take(&mut self.executor.waits);
         self.observed.splits += (moves.len() as u64).saturating_sub(1);
+        if let Some(block) = step.meets.filter(|_| moves.len() > 1) {
+            self.parted += 1;
+            let Position { depth, function, .. } = group.at;
+            let parting = Parting { number: self.parted, depth, function, block };
+            self.partings[group.number as usize].push(parting);
+        }
         let mut moves = moves.into_iter();
         match moves.next() {
             None => {
@@ -345,6 +404,7 @@ impl Machine<'_> {
         }
         for (mask, at) in moves {
             self.groups.push(Group { number: self.numbers, mask, at, wakes, waits, ..group });
+            self.partings.push(self.partings[group.number as usize].clone());
             self.numbers += 1;
         }
         Ok(sleep.is_some() || waits)

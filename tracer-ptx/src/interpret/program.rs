@@ -8,8 +8,9 @@ use super::error::Fault;
 use super::op::{Memory, Op, Register};
 use crate::cfg::labels::resolve;
 use crate::splice::Marker;
+use crate::uniform::parting::Graph;
 use crate::{
-    Body, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
+    Body, Cfg, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
 };
 
 /// The most bytes of a function's parameters or local variables, or of a module's shared variables.
@@ -46,6 +47,7 @@ pub(super) enum Item {
     /// A label; groups may join at a label of the program, not at one of the splicer.
     Label {
         joins: bool,
+        block: usize,
     },
     Marker(Marker),
     Instruction(Box<Step>),
@@ -59,6 +61,8 @@ pub(super) struct Step {
     /// The predicate, and whether it is negated.
     pub(super) guard: Option<(Register, bool)>,
     pub(super) op: Result<Op, Fault>,
+    /// The block where lanes meet again that a branch parts.
+    pub(super) meets: Option<usize>,
 }
 
 /// A variable's memory.
@@ -200,13 +204,17 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
     // Lines are counted from the start of the function on, not from that of the text for each instruction.
     let (mut line, mut at) = (module.position(body.open).line, body.open);
     let decoder = Decoder { names, version: module.version() };
+    let flow = Cfg::new(body).ok();
+    let graph = flow.as_ref().and_then(Graph::of);
+    let block_of = |statement| flow.as_ref().map_or(usize::MAX, |flow| flow.block_of(statement));
     for (index, statement) in body.statements.iter().enumerate() {
         line += module.text[at..statement.span.start].matches('\n').count();
         at = statement.span.start;
         match &statement.kind {
             StatementKind::Label(label) if !label.names_directive => {
                 item_of.insert(index, items.len());
-                items.push(Item::Label { joins: !label.name.starts_with(crate::splice::LABEL_PREFIX) });
+                let joins = !label.name.starts_with(crate::splice::LABEL_PREFIX);
+                items.push(Item::Label { joins, block: block_of(index) });
             }
             StatementKind::Comment(text) => {
                 if let Some(Ok(marker)) = Marker::parse(text) {
@@ -216,7 +224,11 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
             StatementKind::Instruction(instruction) => {
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
-                items.push(Item::Instruction(Box::new(step(&decoder, instruction, line, text))));
+                let mut step = step(&decoder, instruction, line, text);
+                if instruction.name() == "bra" {
+                    step.meets = graph.as_ref().and_then(|graph| graph.meets_at(block_of(index)));
+                }
+                items.push(Item::Instruction(Box::new(step)));
             }
             _ => {}
         }
@@ -241,8 +253,11 @@ fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text:
         _ => Err(Fault::Unknown(format!("`{}` is no declared predicate", guard.predicate))),
     });
     match guard.transpose() {
-        Ok(guard) => Step { line, text, guard, op: decode(decoder, instruction).map_err(Fault::Unknown) },
-        Err(fault) => Step { line, text, guard: None, op: Err(fault) },
+        Ok(guard) => {
+            let op = decode(decoder, instruction).map_err(Fault::Unknown);
+            Step { line, text, guard, op, meets: None }
+        }
+        Err(fault) => Step { line, text, guard: None, op: Err(fault), meets: None },
     }
 }
 

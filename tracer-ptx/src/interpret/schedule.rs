@@ -17,6 +17,8 @@ pub(super) struct Candidate {
 pub struct Schedule {
     kind: Kind,
     random: Random,
+    /// Whether groups join only where the ways of the branch meet that has parted them.
+    meets: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -42,14 +44,26 @@ impl Schedule {
             2 => (64, 60, false),
             _ => (64, 0, true),
         };
-        Self { kind: Kind::Random { length, join, wait, lowest_first }, random }
+        Self { kind: Kind::Random { length, join, wait, lowest_first }, random, meets: false }
     }
 
     /// Lets groups run to their end, one by one, but for switches to another group after so many steps of the
     /// launch. With `join`, groups that meet at a label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {
-        Self { kind: Kind::Switches { at: at.to_vec(), join }, random: Random::new(0) }
+        Self { kind: Kind::Switches { at: at.to_vec(), join }, random: Random::new(0), meets: false }
+    }
+
+    /// Lets groups join only as hardware does: where the ways of the branch meet that has parted them, unless
+    /// one of them has gone on from there.
+    #[must_use]
+    pub fn where_ways_meet(self) -> Self {
+        Self { meets: true, ..self }
+    }
+
+    /// Whether groups join only where the ways of the branch meet that has parted them.
+    pub(super) fn only_where_ways_meet(&self) -> bool {
+        self.meets
     }
 
     /// Whether the turn of the group that runs ends now.

@@ -7,7 +7,7 @@ use super::named::name_of;
 use super::params::layout;
 use super::sites::Plan;
 use super::source::{Positions, Sources};
-use super::{Implied, KernelInfo, Marked, Point, PointError, PointOptions};
+use super::{Implied, KernelInfo, Marked, Point, PointError, PointKind, PointOptions};
 use crate::splice::Marker;
 use crate::{Body, Edits, Function, Module, StatementKind};
 
@@ -29,7 +29,7 @@ impl<'m> Marking<'m> {
         Self {
             text: module.text,
             options,
-            sources: Sources::of(module),
+            sources: Sources::of(module, options.lines),
             marked: Marked::default(),
             edits: Edits::new(),
             offsets: Vec::new(),
@@ -62,9 +62,10 @@ impl<'m> Marking<'m> {
         // All ids of the function are at most 65,535.
         let id = |site: usize| u16::try_from(first as usize + site).unwrap_or(u16::MAX);
         let name: Arc<str> = function.name.into();
-        let lines = self.sources.lines(body);
+        let lines = self.sources.lines(function, body);
         for (index, site) in plan.sites.iter().enumerate() {
-            let (source, inlined_at) = lines.first_of(site.statements.clone());
+            let of_function = (site.kind == PointKind::Entry).then(|| lines.of_function()).flatten();
+            let (source, inlined_at) = of_function.unwrap_or_else(|| lines.first_of(site.statements.clone()));
             self.offsets.push(site.offset(body));
             self.marked.points.push(Point {
                 id: id(index),

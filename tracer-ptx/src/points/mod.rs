@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use self::marking::Marking;
 pub use self::options::{PointOptions, Points, UnknownPoints};
-pub use self::source::{CallSite, SourcePlace};
+pub use self::source::{CallSite, LineTable, SourcePlace};
 use crate::{EditError, Module, ParseError};
 
 /// PTX with markers.

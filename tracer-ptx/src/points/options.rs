@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::LineTable;
+
 /// Where PTX of other compilers is to be traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -68,11 +70,13 @@ pub struct PointOptions<'a> {
     /// The kernels to mark, with the functions that they call or whose addresses they take; `None` marks all
     /// functions.
     pub kernels: Option<&'a [&'a str]>,
+    /// Where the source has the text's lines, if that is known from elsewhere; `None` reads `.loc`.
+    pub lines: Option<&'a LineTable>,
 }
 
 impl Default for PointOptions<'_> {
     fn default() -> Self {
-        Self { points: Points::default(), first_id: 1, kernels: None }
+        Self { points: Points::default(), first_id: 1, kernels: None, lines: None }
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::named::name_of;
-use crate::{Body, Directive, ItemKind, Loc, Module, Position, StatementKind};
+use crate::{Body, Directive, Function, ItemKind, Module, Position, StatementKind};
 
 /// The most calls that a chain of inlined functions keeps.
 const MAX_CALLS: usize = 64;
@@ -30,8 +30,14 @@ pub struct CallSite {
     pub place: SourcePlace,
 }
 
+/// What is known of the source of each line of a PTX text, from elsewhere than its `.loc`: by line, from 1, the place
+/// of the instructions there, and the calls through which they were inlined, innermost first.
+pub type LineTable = HashMap<usize, (SourcePlace, Arc<[CallSite]>)>;
+
 /// Files and functions of a module, by what `.loc` calls them.
 pub(super) struct Sources<'a> {
+    text: &'a str,
+    table: Option<&'a LineTable>,
     files: HashMap<u32, Arc<str>>,
     /// The content of `.debug_str`.
     strings: Vec<u8>,
@@ -41,9 +47,15 @@ pub(super) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn of(module: &Module<'a>) -> Self {
-        let mut sources =
-            Self { files: HashMap::new(), strings: Vec::new(), labels: HashMap::new(), empty: Arc::from("") };
+    pub(super) fn of(module: &Module<'a>, table: Option<&'a LineTable>) -> Self {
+        let mut sources = Self {
+            text: module.text,
+            table,
+            files: HashMap::new(),
+            strings: Vec::new(),
+            labels: HashMap::new(),
+            empty: Arc::from(""),
+        };
         for item in &module.items {
             match item.kind {
                 ItemKind::File { index, name } => {
@@ -96,9 +108,21 @@ impl<'a> Sources<'a> {
         SourcePlace { file, line, column }
     }
 
-    /// Finds the source of each instruction of a body.
-    pub(super) fn lines<'s>(&'s self, body: &Body<'a>) -> Lines<'s, 'a> {
-        let mut lines = Lines { sources: self, locs: Vec::new(), loc_of: Vec::new(), none: Arc::from([]) };
+    /// Finds the source of a function, and of each instruction of its body.
+    pub(super) fn lines(&self, function: &Function<'a>, body: &Body<'a>) -> Lines {
+        let mut lines =
+            Lines { of_function: None, places: Vec::new(), place_of: Vec::new(), none: Arc::from([]) };
+        if let Some(table) = self.table {
+            let line = Position::of(self.text, function.span.start).line;
+            lines.of_function = table.get(&line).cloned();
+            let starts: Vec<usize> = body.statements.iter().map(|statement| statement.span.start).collect();
+            for (statement, at) in body.statements.iter().zip(Positions::of(self.text, &starts)) {
+                let known = statement.instruction().and_then(|_| table.get(&at.line));
+                lines.place_of.push(known.map(|_| lines.places.len()));
+                lines.places.extend(known.cloned());
+            }
+            return lines;
+        }
         // The last `.loc` of each position: it says how a function that was called there came to be where it is.
         let mut latest: HashMap<(u32, u32, u32), usize> = HashMap::new();
         let mut names: HashMap<&str, Arc<str>> = HashMap::new();
@@ -111,38 +135,45 @@ impl<'a> Sources<'a> {
                         let name = loc.function_name.unwrap_or_default();
                         let function = names.entry(name).or_insert_with(|| self.name(name));
                         let call = CallSite { function: Arc::clone(function), place: self.place(at) };
-                        let outer = latest.get(&at).map_or(&lines.none, |index| &lines.locs[*index].1);
+                        let outer = latest.get(&at).map_or(&lines.none, |index| &lines.places[*index].1);
                         std::iter::once(call).chain(outer.iter().cloned()).take(MAX_CALLS).collect()
                     }
                 };
-                latest.insert((loc.file, loc.line, loc.column), lines.locs.len());
-                current = (loc.line != 0).then_some(lines.locs.len());
-                lines.locs.push((loc, calls));
+                let at = (loc.file, loc.line, loc.column);
+                latest.insert(at, lines.places.len());
+                current = (loc.line != 0).then_some(lines.places.len());
+                lines.places.push((self.place(at), calls));
             }
             let has_line = statement.instruction().is_some() || name_of(statement).is_some();
-            lines.loc_of.push(current.filter(|_| has_line));
+            lines.place_of.push(current.filter(|_| has_line));
         }
         lines
     }
 }
 
 /// The sources of the instructions of a body.
-pub(super) struct Lines<'s, 'a> {
-    sources: &'s Sources<'a>,
-    locs: Vec<(Loc<'a>, Arc<[CallSite]>)>,
-    /// Of each statement that is an instruction with a line, or names a point, its `.loc`.
-    loc_of: Vec<Option<usize>>,
+pub(super) struct Lines {
+    /// That of the function, where a table has it.
+    of_function: Option<(SourcePlace, Arc<[CallSite]>)>,
+    places: Vec<(SourcePlace, Arc<[CallSite]>)>,
+    /// Of each statement that is an instruction with a line, or names a point, its place.
+    place_of: Vec<Option<usize>>,
     none: Arc<[CallSite]>,
 }
 
-impl Lines<'_, '_> {
+impl Lines {
+    /// Returns the source of the function; `None` if only those of its instructions are known.
+    pub(super) fn of_function(&self) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
+        self.of_function.as_ref().map(|(place, calls)| (Some(place.clone()), Arc::clone(calls)))
+    }
+
     /// Returns the source of the first of the statements that has one, and how it came to be inlined there.
     pub(super) fn first_of(&self, mut statements: Range<usize>) -> (Option<SourcePlace>, Arc<[CallSite]>) {
-        match statements.find_map(|statement| *self.loc_of.get(statement)?) {
+        match statements.find_map(|statement| *self.place_of.get(statement)?) {
             None => (None, Arc::clone(&self.none)),
             Some(index) => {
-                let (loc, calls) = &self.locs[index];
-                (Some(self.sources.place((loc.file, loc.line, loc.column))), Arc::clone(calls))
+                let (place, calls) = &self.places[index];
+                (Some(place.clone()), Arc::clone(calls))
             }
         }
     }

@@ -31,7 +31,7 @@ impl Marker {
     ///
     /// # Errors
     /// What is wrong with a comment that begins as markers do.
-    pub(crate) fn parse(comment: &str) -> Option<Result<Self, String>> {
+    pub fn parse(comment: &str) -> Option<Result<Self, String>> {
         let text = comment.strip_prefix("//")?.trim();
         let text = text.strip_prefix(PREFIX)?;
         Some(Self::parse_words(text))

@@ -21,6 +21,7 @@ mod emit;
 mod marker;
 mod parallel;
 mod plan;
+mod proof;
 mod state;
 mod style;
 mod unchosen;
@@ -29,7 +30,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
-use warptrace_format::log::MAX_KEY_COUNT;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
@@ -94,6 +94,15 @@ pub struct Options<'a> {
     pub after: Option<After>,
 }
 
+impl Options<'_> {
+    /// Which loops are counted: none where the time of each event matters, if that is not to be told.
+    fn counting(&self) -> Counting {
+        let counting = self.recording.map_or(Counting::Never, |recording| recording.counting);
+        let each = self.after.is_some() || self.streamed && self.open_runs;
+        if each && counting == Counting::Proven { Counting::Never } else { counting }
+    }
+}
+
 /// A module with traced kernels.
 #[derive(Clone, Debug)]
 pub struct Spliced {
@@ -117,6 +126,8 @@ pub struct TracedKernel {
     pub shared_bytes: u32,
     /// Markers at which events are recorded, in the kernel itself.
     pub markers: usize,
+    /// Locations of the loops in the kernel itself that are counted, in ascending order.
+    pub counted: Vec<u16>,
 }
 
 /// Why a module cannot be spliced.
@@ -201,8 +212,8 @@ pub enum SpliceError {
 /// there, or its records cannot be kept where the options say.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
-    let counted = options.recording.is_some_and(|recording| recording.counting == Counting::All);
-    if options.after.is_some() && (counted || options.streamed && options.open_runs) {
+    let counting = options.counting();
+    if options.after.is_some() && (counting == Counting::All || options.streamed && options.open_runs) {
         return Err(SpliceError::After);
     }
     if options.recording.is_some() {
@@ -215,7 +226,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut plans = Vec::new();
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
-        plans.push((function, Plan::of(&module, function, body, MAX_KEY_COUNT)?));
+        plans.push((function, Plan::of(&module, function, body, counting)?));
     }
     check_kernels(&module, options)?;
     let wanted =
@@ -243,6 +254,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         let names = recording_functions(&plans);
         let registers = options.registers.iter().copied().collect();
         let sync = module.version() > (6, 3);
+        let recording = Recording { counting, ..recording };
         let splicer = Splicer { module: &module, names, recording, options, registers, sync };
         let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
         let mut definitions = String::new();
@@ -332,6 +344,22 @@ fn mark(edits: &mut Edits, function: &Function<'_>, plan: &Plan) {
     }
 }
 
+/// Writes what stands in the place of a marker; `loops` are counted.
+fn sequence_of(emitter: &mut Emitter, place: &plan::Place, loops: &[u16]) {
+    let is_counted = |location: u16| loops.binary_search(&location).is_ok();
+    match place.marker {
+        Marker::Enter(location) if is_counted(location) => emitter.loop_enter(location),
+        Marker::Leave(location) if is_counted(location) => emitter.loop_leave(location),
+        Marker::Tick(location, _) if is_counted(location) && place.count != 0 => {
+            emitter.loop_tick(location, place.count);
+        }
+        Marker::Event(location) | Marker::Tick(location, _) if place.count != 0 => {
+            emitter.events(location, place.count);
+        }
+        _ => {}
+    }
+}
+
 /// Makes traced copies.
 struct Splicer<'a> {
     module: &'a Module<'a>,
@@ -371,6 +399,7 @@ impl Splicer<'_> {
             placement,
             shared_bytes,
             markers: plan.places.iter().filter(|place| place.count != 0).count(),
+            counted: plan.loops.clone(),
         };
         Ok((kernel, copy))
     }
@@ -388,7 +417,6 @@ impl Splicer<'_> {
         with_descriptor: bool,
     ) -> Style {
         let Recording { counting, dual } = self.recording;
-        let counted = counting == Counting::All;
         let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
             false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
             _ => Claim::OwnLoop,
@@ -405,9 +433,9 @@ impl Splicer<'_> {
             chooses: self.options.chooses,
             after: self.options.after,
             claim,
-            counts_loops: counted && !plan.loops.is_empty(),
+            counting: if plan.loops.is_empty() { Counting::Never } else { counting },
             // Functions would read a record in which the location is another number.
-            hot: if with_descriptor { None } else { plan.hot(counted) },
+            hot: if with_descriptor { None } else { plan.hot(counting) },
         }
     }
 
@@ -432,7 +460,7 @@ impl Splicer<'_> {
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
-        let loops: &[u16] = if self.recording.counting == Counting::All { &plan.loops } else { &[] };
+        let loops: &[u16] = &plan.loops;
         emitter.declarations(loops);
         let limit = self.registers.get(function.name);
         if let Some(registers) = limit.filter(|_| !says_registers(function)) {
@@ -456,7 +484,7 @@ impl Splicer<'_> {
             let span = body.statements[place.statement].span;
             let mut sequence = if self.options.marks { mark_text(place.marker) } else { String::new() };
             let depth = body.statements[place.statement].depth;
-            sequence.push_str(&emitter.scoped(depth, |emitter| self.sequence(emitter, place)));
+            sequence.push_str(&emitter.scoped(depth, |emitter| sequence_of(emitter, place, loops)));
             // The comment stays before its sequence; a line comment ends with the line.
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
@@ -479,21 +507,6 @@ impl Splicer<'_> {
         copy.insert(0, '\n');
         copy.push('\n');
         Ok(copy)
-    }
-
-    fn sequence(&self, emitter: &mut Emitter, place: &plan::Place) {
-        let counted = self.recording.counting == Counting::All;
-        match place.marker {
-            Marker::Enter(location) if counted => emitter.loop_enter(location),
-            Marker::Leave(location) if counted => emitter.loop_leave(location),
-            Marker::Tick(location, _) if counted && place.count != 0 => {
-                emitter.loop_tick(location, place.count);
-            }
-            Marker::Event(location) | Marker::Tick(location, _) if place.count != 0 => {
-                emitter.events(location, place.count);
-            }
-            _ => {}
-        }
     }
 
     /// Puts an epilogue before each instruction that ends the thread, and leads calls to the traced copies.

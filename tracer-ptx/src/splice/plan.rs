@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::SpliceError;
+use warptrace_format::Counting;
+use warptrace_format::log::MAX_KEY_COUNT;
+
 use super::marker::Marker;
+use super::{SpliceError, proof};
 use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
@@ -43,7 +46,7 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) places: Vec<Place>,
-    /// Locations of its loops.
+    /// Locations of its loops that are counted.
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
@@ -63,7 +66,7 @@ impl Plan {
         module: &Module<'_>,
         function: &Function<'_>,
         body: &Body<'_>,
-        max_count: u32,
+        counting: Counting,
     ) -> Result<Self, SpliceError> {
         let is_marker = |text: &&str| Marker::parse(text).is_some();
         let flow = match Cfg::new(body) {
@@ -109,7 +112,7 @@ impl Plan {
                             let first = open
                                 .filter(|(_, open)| *open == location)
                                 .map(|(first, _)| first)
-                                .filter(|first| plan.places[*first].joins(marker, count, max_count));
+                                .filter(|first| plan.places[*first].joins(marker, count));
                             match first {
                                 Some(first) => plan.places[first].count += count,
                                 None => {
@@ -124,7 +127,12 @@ impl Plan {
                 _ => {}
             }
         }
-        plan.loops = loops.into_iter().collect();
+        let counted = match counting {
+            Counting::Never => BTreeSet::new(),
+            Counting::Proven => proof::proven(function, body, &flow, &plan.places),
+            Counting::All => loops,
+        };
+        plan.loops = counted.into_iter().collect();
         Ok(plan)
     }
 }
@@ -132,7 +140,8 @@ impl Plan {
 impl Plan {
     /// The one location of events in loops, if there is just one: that is where most events repeat, and few
     /// runs end.
-    pub(super) fn hot(&self, counted: bool) -> Option<u16> {
+    pub(super) fn hot(&self, counting: Counting) -> Option<u16> {
+        let counted = counting == Counting::All;
         let is_event = |place: &&Place| !(counted && matches!(place.marker, Marker::Tick(..)));
         let locations = || {
             let events = self.places.iter().filter(is_event);
@@ -147,9 +156,9 @@ impl Plan {
 impl Place {
     /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay
     /// apart: where loops are counted, they are recorded differently.
-    fn joins(&self, marker: Marker, count: u32, max_count: u32) -> bool {
+    fn joins(&self, marker: Marker, count: u32) -> bool {
         matches!(self.marker, Marker::Tick(..)) == matches!(marker, Marker::Tick(..))
-            && self.count + count <= max_count
+            && self.count + count <= MAX_KEY_COUNT
     }
 }
 

@@ -1,5 +1,6 @@
 //! How the sequences of a function are written.
 
+use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
 use super::state::Placement;
@@ -44,8 +45,8 @@ pub(super) struct Style {
     pub(super) after: Option<After>,
     /// How segments are claimed.
     pub(super) claim: Claim,
-    /// Whether counted loops leave lanes in no run.
-    pub(super) counts_loops: bool,
+    /// Which loops count their iterations; none if the function has no such loop.
+    pub(super) counting: Counting,
     /// A location below 2^15 at which a repetition takes an instruction less, and the end of any run two
     /// more. In a record it is 0xffff, and no other location of the function is 2^15 or above: one comparison
     /// tells both that the record is at this location and that its count has room.

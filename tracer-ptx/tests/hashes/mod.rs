@@ -44,7 +44,9 @@ const POLICIES: [(&str, Options<'static>); 4] = {
 const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expect("it is not 0") };
 
 /// Names of recordings.
-const RECORDINGS: [(&str, Recording); 4] = [
+const RECORDINGS: [(&str, Recording); 6] = [
+    ("proven", Recording { counting: Counting::Proven, dual: false }),
+    ("proven+dual", Recording { counting: Counting::Proven, dual: true }),
     ("each", Recording { counting: Counting::Never, dual: false }),
     ("counted", Recording { counting: Counting::All, dual: false }),
     ("each+dual", Recording { counting: Counting::Never, dual: true }),
@@ -76,7 +78,7 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
                     add(&format!("{what}+sm_80"), Options { architecture: 80, ..options });
                     add(&format!("{what}+warps"), Options { chooses: true, ..options });
                 }
-                if recording.counting != Counting::All && !base.open_runs {
+                if recording.counting == Counting::Never && !base.open_runs {
                     add(&format!("{what}+after"), Options { after: Some(AFTER), ..options });
                 }
                 if recording.counting == Counting::All && recording.dual {

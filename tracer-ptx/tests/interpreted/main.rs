@@ -11,6 +11,7 @@ mod memory;
 mod model;
 mod native;
 mod program;
+mod proven;
 mod rings;
 mod segments;
 mod sequences;

@@ -101,7 +101,6 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
         text("path", 7),
         text("last event", 3),
     ];
-    let median = figures.analysis.warp_events.percentile(50);
     let row = |at: &usize| {
         let warp = &figures.analysis.warps[*at];
         let info = app.trace.launch(warp.launch);
@@ -112,7 +111,7 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
             info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block)),
             id.map_or(warp.warp, |id| id.warp_in_block).to_string(),
             count(counts.visits),
-            ratio(share(counts.visits, median)),
+            ratio(share(counts.visits, warp.median)),
             ratio(counts.mean_lanes()),
             count(counts.idle),
             percent(counts.idle, counts.slots()),
@@ -135,7 +134,9 @@ fn ending(end: WarpEnd) -> &'static str {
 /// How work is spread.
 pub(super) fn warp_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let Some(figures) = app.figures() else { return Vec::new() };
-    detail_lines(&[words::work(&figures.analysis), words::groups(&figures.analysis)], columns)
+    let mut said = words::work(&figures.analysis, 1);
+    said.push(words::groups(&figures.analysis));
+    detail_lines(&said, columns)
 }
 
 /// Where warps stand that did not finish.

@@ -16,7 +16,8 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     let is_asked =
         |line: &&LineFigures| answer.location.is_none_or(|location| line.locations.contains(&location));
     let mut lines: Vec<&LineFigures> = answer.analysis.lines.iter().filter(is_asked).collect();
-    let key = |line: &&LineFigures| match command.sort.unwrap_or(LineColumn::Idle) {
+    let key = |line: &&LineFigures| match command.sort.unwrap_or(LineColumn::Caused) {
+        LineColumn::Caused => line.caused,
         LineColumn::Idle => line.counts.idle,
         LineColumn::Visits => line.counts.visits,
         LineColumn::Lanes => line.counts.lanes,
@@ -24,7 +25,9 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
         LineColumn::Splits => line.splits,
         LineColumn::Source => 0,
     };
-    lines.sort_by_key(|line| Reverse(key(line)));
+    if command.sort != Some(LineColumn::Source) {
+        lines.sort_by_key(|line| Reverse((key(line), line.counts.idle)));
+    }
     if command.page.json {
         let (lines, _) = first(lines, command.limit, usize::MAX);
         answer.json(json!({ "lines": lines }))?;
@@ -46,12 +49,13 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
         Right("warps"),
         Right("lanes"),
         Left("1..32"),
+        Right("caused"),
         Right("idle slots"),
         Right("idle"),
         Right("splits"),
     ];
     let row = |line: &&LineFigures| {
-        let LineFigures { file, line: number, locations, counts, warps, active, splits, .. } = line;
+        let LineFigures { file, line: number, locations, counts, caused, warps, active, splits, .. } = line;
         vec![
             answer.names.line(file, *number),
             answer.names.names(locations),
@@ -59,6 +63,7 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
             count(*warps),
             ratio(counts.mean_lanes()),
             lane_bars(active),
+            percent(*caused, answer.analysis.counts.idle),
             count(counts.idle),
             percent(counts.idle, counts.slots()),
             percent(*splits, counts.visits),

@@ -1,5 +1,6 @@
 //! The commands that say what warps did. `docs/users/answers.md` defines their figures.
 
+mod causes;
 mod diff;
 mod edges;
 mod lines;
@@ -9,6 +10,7 @@ mod stats;
 mod top;
 mod warps;
 
+pub(crate) use self::causes::run as causes;
 pub(crate) use self::diff::run as diff;
 pub(crate) use self::edges::run as edges;
 pub(crate) use self::lines::run as lines;

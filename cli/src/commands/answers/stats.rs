@@ -39,7 +39,10 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         percent(idle, analysis.counts.slots()),
         ratio(analysis.counts.mean_lanes())
     )?;
-    say!("{}\n{}", words::work(analysis), words::groups(analysis))?;
+    for line in words::work(analysis, usize::MAX) {
+        say!("{line}")?;
+    }
+    say!("{}", words::groups(analysis))?;
     say!("\n{}", kernel_table(&analysis.kernels))?;
     let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);

@@ -3,17 +3,23 @@
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use serde_json::{Value, json};
-use warptrace_analysis::LocationFigures;
+use warptrace_analysis::{Cause, LocationFigures, Selection, WarpFigures, analyse};
 
+use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
 use super::{Answer, analysed, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
+/// Causes that are shown.
+const CAUSES: usize = 4;
 /// Lines of the source that are shown.
-const LINES: usize = 8;
+const LINES: usize = 6;
+/// Kernels whose work is said.
+const KERNELS: usize = 3;
 /// Locations at which unfinished warps stand that are shown.
 const STANDING: usize = 8;
 
@@ -23,6 +29,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let mut lines = words::hottest(analysis);
     let widest = analysis.loops().max_by_key(|head| (head.counts.idle, Reverse(head.point.location)));
     let finding = words::finding(analysis, &answer.names);
+    let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
     if command.json {
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
@@ -30,6 +37,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         answer.json(json!({
             "finding": finding,
             "standing": standing,
+            "causes": causes,
             "lines": lines,
             "loop": widest,
             "warp_events": analysis.warp_events,
@@ -38,7 +46,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if analysis.losses.is_whole() && analysis.counts.visits > 0 {
-        say!("{finding}")?;
+        say_finding(&answer, &finding)?;
         answer.headline()?;
     } else {
         answer.headline()?;
@@ -46,16 +54,35 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if analysis.counts.visits == 0 {
             return Ok(ExitCode::SUCCESS);
         }
-        say!("{finding}")?;
+        say_finding(&answer, &finding)?;
+    }
+    if !causes.is_empty() {
+        say!("\n{}", cause_table(&answer, &causes))?;
     }
     lines.truncate(LINES);
     say!("\n{}\n", line_table(&answer, &lines))?;
     if let Some(head) = widest {
         say!("loop   {}", loop_line(&answer, head))?;
     }
-    say!("work   {}", words::work(analysis))?;
-    say!("       {}", words::groups(analysis))?;
+    for (number, line) in words::work(analysis, KERNELS).iter().enumerate() {
+        say!("{}   {line}", if number == 0 { "work" } else { "    " })?;
+    }
+    if let Some(odd) = words::oddest(analysis) {
+        say!("odd    {}", odd_line(&answer, odd)?)?;
+    }
+    say!("paths  {}", words::groups(analysis))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what the trace shows first, and more about the greatest cause.
+fn say_finding(answer: &Answer, finding: &str) -> anyhow::Result<()> {
+    say!("{finding}")?;
+    if let Some(cause) = answer.analysis.causes.first() {
+        for more in words::apart(&answer.analysis, &answer.names, cause) {
+            say!("  {more}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Says where warps stand that did not finish.
@@ -63,11 +90,45 @@ fn print_standing(answer: &Answer) -> anyhow::Result<()> {
     let standing = &answer.analysis.standing;
     for group in standing.iter().take(STANDING) {
         say!("  {}", words::standing(&answer.trace, &answer.names, group))?;
+        for more in words::circle(&answer.analysis, &answer.names, group) {
+            say!("    {more}")?;
+        }
     }
     if standing.len() > STANDING {
         say!("  and others at {} more locations", count((standing.len() - STANDING) as u64))?;
     }
     Ok(())
+}
+
+/// Says of a warp that is unlike the others of its launch how far, and which location made it so.
+fn odd_line(answer: &Answer, odd: &WarpFigures) -> anyhow::Result<String> {
+    let Answer { trace, analysis, names, .. } = answer;
+    let id = trace.launch(odd.launch).and_then(|info| info.stream_id(odd.warp));
+    let id = id.context("the trace does not have the launch of a warp")?;
+    let (launch, block, warp) = (Some(odd.launch), Some(id.block), Some(id.warp_in_block));
+    let own = analyse(trace, &Selection { launch, block, warp, ..Selection::default() })?;
+    // How much more, or less, it came to a location than the median warp that came there.
+    let distance = |own: &LocationFigures| {
+        let all = analysis.location(own.point.location).map_or(0, |all| all.warp_visits.percentile(50));
+        (own.counts.visits.abs_diff(all), all)
+    };
+    let most = own.locations.iter().max_by_key(|own| (distance(own).0, Reverse(own.point.location)));
+    let mut line = format!(
+        "{}: {} events, the median of its launch {}",
+        words::warp(trace, odd.launch, odd.warp),
+        count(odd.counts.visits),
+        count(odd.median)
+    );
+    if let Some(at) = most.filter(|at| distance(at).0 > 0) {
+        let (times, all) = (at.counts.visits, distance(at).1);
+        let at = names.full(at.point.location);
+        line += &format!(
+            "\n       most of it at {at}: {} visits, the median of warps there {}",
+            count(times),
+            count(all)
+        );
+    }
+    Ok(line)
 }
 
 fn loop_line(answer: &Answer, head: &LocationFigures) -> String {

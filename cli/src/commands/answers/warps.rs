@@ -11,11 +11,15 @@ use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
 use crate::arguments::{Rows, WarpColumn};
 use crate::output::{count, say};
 
+/// Kernels whose work is said.
+const KERNELS: usize = 3;
+
 pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     // Of a location the work of each warp there.
     let answer = analysed(&command.page, command.location.as_deref(), true)?;
     let mut warps: Vec<&WarpFigures> = answer.analysis.warps.iter().collect();
-    match command.sort.unwrap_or(WarpColumn::Idle) {
+    match command.sort.unwrap_or(WarpColumn::Odd) {
+        WarpColumn::Odd => warps.sort_by_key(|warp| Reverse(warp.distance())),
         WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),
         WarpColumn::Events => warps.sort_by_key(|warp| Reverse(warp.counts.visits)),
         WarpColumn::Lanes => warps.sort_by_key(|warp| Reverse(warp.counts.lanes)),
@@ -28,7 +32,9 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
-    say!("{}", words::work(&answer.analysis))?;
+    for line in words::work(&answer.analysis, KERNELS) {
+        say!("{line}")?;
+    }
     let (warps, more) = first(warps, command.limit, ROWS);
     print_rows(&warp_table(&answer, &warps), more)?;
     Ok(ExitCode::SUCCESS)
@@ -58,9 +64,8 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
         Left("path"),
         Left("last event"),
     ];
-    let median = answer.analysis.warp_events.percentile(50);
     let row = |warp: &&WarpFigures| {
-        let WarpFigures { launch, warp, counts, path, last, end } = *warp;
+        let WarpFigures { launch, warp, counts, median, path, last, end } = *warp;
         let info = answer.trace.launch(*launch);
         let id = info.and_then(|info| info.stream_id(*warp));
         let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
@@ -74,7 +79,7 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
             block,
             id.map_or(*warp, |id| id.warp_in_block).to_string(),
             count(counts.visits),
-            ratio(share(counts.visits, median)),
+            ratio(share(counts.visits, *median)),
             ratio(counts.mean_lanes()),
             count(counts.idle),
             percent(counts.idle, counts.slots()),

@@ -11,7 +11,7 @@ impl Emitter {
         self.thread_in_block();
         self.shared_state();
         emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
-        loops.iter().for_each(|location| self.loop_enter(*location));
+        self.clear_counts(loops);
     }
 
     /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps
@@ -46,7 +46,7 @@ impl Emitter {
         self.store(Pair::Record, "%wt_m", "%wt_k");
         self.store(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
-        loops.iter().for_each(|location| self.loop_enter(*location));
+        self.clear_counts(loops);
     }
 
     /// Puts a log to the start of its first segment; `%wt_x5` holds the entries of one.

@@ -1,6 +1,12 @@
 //! Counted loops.
+//!
+//! The lanes of a loop that is *proven* stay one group from its beginning to its end. They begin a run with no
+//! event, or go on in theirs, where the loop begins, and add their iterations to it where it ends. So their
+//! record is what it would be event by event, and the twin has each event.
 
 use std::fmt::Write;
+
+use warptrace_format::Counting;
 
 use super::{Emitter, MAX_KEY_COUNT, RECORD, TIME_SHIFT};
 use crate::splice::state::Pair;
@@ -8,18 +14,75 @@ use crate::splice::state::Pair;
 impl Emitter {
     /// Opens a counted loop.
     pub(in crate::splice) fn loop_enter(&mut self, location: u16) {
+        if self.style.counting == Counting::Proven {
+            self.begin_or_repeat(location, 0);
+        }
         emit!(self, "mov.u32 %wt_n{location}, 0;");
+    }
+
+    /// Prepares loops that lanes may leave without having entered them.
+    pub(super) fn clear_counts(&mut self, loops: &[u16]) {
+        if self.style.counting == Counting::All {
+            loops.iter().for_each(|location| self.loop_enter(*location));
+        }
     }
 
     /// Counts iterations of a loop.
     pub(in crate::splice) fn loop_tick(&mut self, location: u16, count: u32) {
         emit!(self, "add.u32 %wt_n{location}, %wt_n{location}, {count};");
+        if self.style.counting == Counting::Proven && self.style.dual {
+            emit!(self, "activemask.b32 %wt_a;");
+            self.clock("%wt_cl", "%wt_ch");
+            self.twin_event(location, count);
+        }
+    }
+
+    /// Adds the iterations of a proven loop to the run that its lanes are in.
+    fn add_iterations(&mut self, location: u16) {
+        let (split, done) = (self.label(), self.label());
+        emit!(self, "activemask.b32 %wt_a;");
+        self.load(Pair::Record, "%wt_m", "%wt_k");
+        emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 %wt_x0, {MAX_KEY_COUNT}, %wt_x0;");
+        emit!(self, "setp.gt.u32 %wt_p0, %wt_n{location}, %wt_x0;");
+        self.vote("any", "%wt_r", "%wt_p0");
+        emit!(self, "@%wt_r bra {split};");
+        emit!(self, "add.u32 %wt_k, %wt_k, %wt_n{location};");
+        self.place_label(&done);
+        self.store(Pair::Record, "%wt_m", "%wt_k");
+        let before = std::mem::take(&mut self.out);
+        self.place_label(&split);
+        self.fill_runs(location, &done);
+        let rare = std::mem::replace(&mut self.out, before);
+        self.rare.push_str(&rare);
+    }
+
+    /// Adds iterations to runs, as many as their counts have room for, and goes to `done` in the last one.
+    fn fill_runs(&mut self, location: u16, done: &str) {
+        let (again, iterations) = (self.label(), format!("%wt_n{location}"));
+        self.place_label(&again);
+        emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 %wt_x0, {MAX_KEY_COUNT}, %wt_x0;");
+        emit!(self, "min.u32 %wt_x0, %wt_x0, {iterations};");
+        emit!(self, "add.u32 %wt_k, %wt_k, %wt_x0;");
+        emit!(self, "sub.u32 {iterations}, {iterations}, %wt_x0;");
+        emit!(self, "setp.ne.u32 %wt_p0, {iterations}, 0;");
+        self.vote("any", "%wt_r", "%wt_p0");
+        emit!(self, "@!%wt_r bra {done};");
+        self.end_run(false);
+        self.clock("%wt_tl", "%wt_th");
+        self.store(Pair::Time, "%wt_tl", "%wt_th");
+        emit!(self, "mov.u32 %wt_k, {};", self.key(location));
+        emit!(self, "bra {again};");
     }
 
     /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of
     /// the lanes that iterated as often or more often, as long as the step from the next smaller number. The
     /// lowest lane whose number it is keeps it.
     pub(in crate::splice) fn loop_leave(&mut self, location: u16) {
+        if self.style.counting == Counting::Proven {
+            return self.add_iterations(location);
+        }
         emit!(self, "activemask.b32 %wt_a;");
         self.load(Pair::Record, "%wt_m", "%wt_k");
         self.end_run(false);

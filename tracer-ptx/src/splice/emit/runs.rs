@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use warptrace_format::Counting;
+
 use super::{Emitter, HOT_KEY, Log, MAX_KEY_COUNT, RECORD, TRACE, TWIN};
 use crate::splice::state::{Pair, Placement};
 
@@ -26,16 +28,28 @@ impl Emitter {
 
     /// Records `count` events of the lanes that are here at `location`, one after the other.
     fn event(&mut self, location: u16, count: u32) {
+        self.begin_or_repeat(location, count);
+        if self.style.dual {
+            self.twin_event(location, count);
+        }
+    }
+
+    /// What a record's key is at a location with no event yet.
+    pub(super) fn key(&self, location: u16) -> u32 {
+        if self.style.hot == Some(location) { HOT_KEY } else { u32::from(location) << 16 }
+    }
+
+    /// Leads the lanes that are here into a run at `location`, or on in it, by `count` events.
+    pub(super) fn begin_or_repeat(&mut self, location: u16, count: u32) {
         let done = self.label();
-        let mut key = u32::from(location) << 16;
+        let key = self.key(location);
         emit!(self, "activemask.b32 %wt_a;");
         if self.style.dual {
             self.clock("%wt_cl", "%wt_ch");
         }
         self.load(Pair::Record, "%wt_m", "%wt_k");
         if self.style.hot == Some(location) {
-            key = HOT_KEY;
-            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, -{count};");
+            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, {};", -i64::from(count));
         } else {
             emit!(self, "xor.b32 %wt_x0, %wt_k, {key};");
             emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
@@ -50,8 +64,10 @@ impl Emitter {
         } else {
             self.vote("all", "%wt_r", "%wt_p0");
         }
-        emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
-        self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
+        if count > 0 {
+            emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
+            self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
+        }
         emit!(self, "@%wt_r bra {done};");
         self.leave_unless_recorded(location, count, &done);
         let rewrite = self.style.open_runs.then(|| self.pass(count));
@@ -71,9 +87,6 @@ impl Emitter {
             self.write_open(location);
         }
         self.place_label(&done);
-        if self.style.dual {
-            self.twin_event(location, count);
-        }
     }
 
     /// Whether an event at a location asks for full segments together with the question whether it repeats.
@@ -105,8 +118,13 @@ impl Emitter {
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
         // harm, and a lane begins in such a run.)
-        if self.style.counts_loops || self.style.streamed || self.style.after.is_some() {
-            emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;");
+        match self.style.counting {
+            Counting::Proven => {
+                emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+                emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_w;");
+            }
+            Counting::Never if !self.style.streamed && self.style.after.is_none() => {}
+            _ => emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;"),
         }
         if let Some(hot) = self.style.hot {
             let back = (u32::from(hot) << 16).wrapping_sub(HOT_KEY);

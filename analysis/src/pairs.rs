@@ -1,0 +1,102 @@
+//! Sums for pairs of locations: from one to another.
+
+use rustc_hash::FxHashMap;
+
+/// Most different pairs that are counted, which bounds memory: locations could have 2^32.
+pub(crate) const MAX_PAIRS: usize = 1 << 20;
+/// Entries of the small table in front of that of all pairs.
+const RECENT: usize = 512;
+
+/// How often a pair was counted, and the sum of what was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// How often.
+    pub(crate) times: u64,
+    /// Lanes, idle lane slots or events, as the owner of the pairs counts.
+    pub(crate) amount: u64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.times = self.times.saturating_add(other.times);
+        self.amount = self.amount.saturating_add(other.amount);
+    }
+}
+
+/// Sums by pair of locations.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    all: FxHashMap<u32, Sum>,
+    /// Pairs that were counted lately and are not in `all` yet, each at the one entry that it can have; empty
+    /// entries have no times.
+    recent: Vec<(u32, Sum)>,
+    /// Whether a pair was left out.
+    is_full: bool,
+}
+
+impl Pairs {
+    /// Counts a pair.
+    #[inline]
+    pub(crate) fn count(&mut self, from: u16, to: u16, sum: Sum) {
+        let key = u32::from(from) << 16 | u32::from(to);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, (0, Sum::default()));
+        }
+        let at = usize::from(from.wrapping_mul(29) ^ to) % RECENT;
+        let (held, known) = &mut self.recent[at];
+        if *held == key {
+            known.add(sum);
+            return;
+        }
+        let (held, known) = std::mem::replace(&mut self.recent[at], (key, sum));
+        if known.times > 0 {
+            self.add(held, known);
+        }
+    }
+
+    /// Moves the recent pairs to the others.
+    fn settle(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        for (key, sum) in recent.iter_mut().filter(|(_, sum)| sum.times > 0) {
+            self.add(*key, std::mem::take(sum));
+        }
+        self.recent = recent;
+    }
+
+    #[inline]
+    fn add(&mut self, key: u32, sum: Sum) {
+        if self.all.len() <= MAX_PAIRS {
+            self.all.entry(key).or_default().add(sum);
+            return;
+        }
+        match self.all.get_mut(&key) {
+            Some(known) => known.add(sum),
+            None => self.is_full = true,
+        }
+    }
+
+    /// The pairs, by where from and where to, in order; `None` if there were more than [`MAX_PAIRS`].
+    pub(crate) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
+        self.settle();
+        if self.is_full || self.all.len() > MAX_PAIRS {
+            return None;
+        }
+        let all = self.all.iter();
+        let mut all: Vec<_> = all.map(|(&key, &sum)| (((key >> 16) as u16, key as u16), sum)).collect();
+        all.sort_unstable_by_key(|(ends, _)| *ends);
+        Some(all)
+    }
+
+    /// Adds what was counted elsewhere.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
+        if self.all.len() < other.all.len() {
+            std::mem::swap(&mut self.all, &mut other.all);
+        }
+        self.is_full |= other.is_full;
+        for (key, sum) in other.all {
+            self.add(key, sum);
+        }
+    }
+}

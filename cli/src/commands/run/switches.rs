@@ -1,0 +1,77 @@
+//! Switches of frameworks that let the driver get PTX, or machine code with its PTX in it.
+//!
+//! They add line info and nothing else, so that what a framework keeps serves runs without warptrace, too.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// A variable that `run` sets for the program.
+struct Switch {
+    name: &'static str,
+    value: &'static str,
+    how: How,
+}
+
+/// What the user has set stays; how the rest comes to it.
+enum How {
+    /// Only where it is not set.
+    Alone,
+    /// Behind what is set, unless that has the part before `=`.
+    Appended,
+}
+
+const SWITCHES: [Switch; 6] = [
+    // CuPy keeps machine code of earlier runs otherwise.
+    Switch { name: "CUPY_COMPILE_WITH_PTX", value: "1", how: How::Alone },
+    Switch { name: "CUPY_CACHE_IN_MEMORY", value: "1", how: How::Alone },
+    Switch { name: "CUTE_DSL_LINEINFO", value: "1", how: How::Alone },
+    Switch { name: "FLASHINFER_JIT_LINEINFO", value: "1", how: How::Alone },
+    Switch { name: "XLA_FLAGS", value: "--xla_gpu_generate_line_info=true", how: How::Appended },
+    // JAX's cache across runs does not tell code with line info from code without.
+    Switch { name: "JAX_ENABLE_COMPILATION_CACHE", value: "false", how: How::Alone },
+];
+
+/// Lists the variables to set, with their values, by what is set already.
+pub(super) fn to_set(is_set: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, OsString)> {
+    let value = |switch: &Switch| match (is_set(switch.name), &switch.how) {
+        (None, _) => Some(switch.value.into()),
+        (Some(_), How::Alone) => None,
+        (Some(mut value), How::Appended) => {
+            let flag = switch.value.split('=').next().unwrap_or(switch.value);
+            if has(&value, flag) {
+                return None;
+            }
+            value.push(" ");
+            value.push(switch.value);
+            Some(value)
+        }
+    };
+    SWITCHES.iter().filter_map(|switch| Some((switch.name, value(switch)?))).collect()
+}
+
+fn has(value: &OsStr, flag: &str) -> bool {
+    value.as_bytes().windows(flag.len()).any(|part| part == flag.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let all = to_set(|_| None);
+        assert_eq!(all.len(), SWITCHES.len());
+        assert!(all.contains(&("XLA_FLAGS", "--xla_gpu_generate_line_info=true".into())));
+        let set = |name: &str| match name {
+            "XLA_FLAGS" => Some("--xla_dump_to=x".into()),
+            "CUTE_DSL_LINEINFO" => Some("0".into()),
+            _ => None,
+        };
+        let some = to_set(set);
+        assert!(some.contains(&("XLA_FLAGS", "--xla_dump_to=x --xla_gpu_generate_line_info=true".into())));
+        assert!(!some.iter().any(|(name, _)| *name == "CUTE_DSL_LINEINFO"));
+        let decided =
+            to_set(|name| (name == "XLA_FLAGS").then(|| "--xla_gpu_generate_line_info=false".into()));
+        assert!(!decided.iter().any(|(name, _)| *name == "XLA_FLAGS"));
+    }
+}

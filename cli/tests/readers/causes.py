@@ -1,0 +1,68 @@
+"""Charges each idle lane slot to what parted the absent lane from those that are active; prints sums as JSON.
+
+causes.py EVENTS.csv INFO.json: from the CSV of `decode`, with a matrix of the last event that each two lanes of a
+warp shared. Nothing of it is how the tool computes them.
+"""
+
+import collections
+import csv
+import json
+import sys
+
+events, info = sys.argv[1:3]
+with open(info) as file:
+    launches = {launch["launch"]: launch for launch in json.load(file)["launches"]}
+
+charges = collections.Counter()
+partings = collections.Counter()
+meetings = collections.defaultdict(lambda: [0, 0])
+BEGIN = 0
+
+
+def count(events, lanes):
+    """Counts a warp, which has so many lanes: its events are pairs of a location and the set of active lanes."""
+    all_lanes = set(range(lanes))
+    last = [[0] * 32 for _ in range(32)]
+    parted = {}
+    location = lambda number: events[number - 1][0] if number else BEGIN
+    for number, (here, active) in enumerate(events, 1):
+        for cause, sides in parted.items():
+            if sides and sides[0] & active and sides[1] & active:
+                parted[cause] = None
+                met = meetings[location(cause), here]
+                met[0] += 1
+                met[1] += number - cause - 1
+        absent = collections.defaultdict(set)
+        for lane in all_lanes - active:
+            absent[max(last[lane][other] for other in active)].add(lane)
+        for cause, lanes_left in absent.items():
+            charges[location(cause), here] += len(lanes_left)
+            if cause not in parted:
+                partings[location(cause)] += 1
+                shared = events[cause - 1][1] if cause else all_lanes
+                parted[cause] = (shared & active, lanes_left)
+        for one in active:
+            for other in active:
+                last[one][other] = number
+
+
+warps = collections.defaultdict(list)
+with open(events, newline="") as file:
+    for row in csv.DictReader(file):
+        key = tuple(int(row[name]) for name in ["launch", "block_x", "block_y", "block_z", "warp"])
+        if int(row["location"]):
+            mask = int(row["mask"])
+            warps[key].append((int(row["location"]), {lane for lane in range(32) if mask >> lane & 1}))
+for key, found in warps.items():
+    x, y, z = launches[key[0]]["block"]
+    count(found, min(32, x * y * z - 32 * key[4]))
+
+causes = {}
+for (cause, place), idle in charges.items():
+    row = causes.setdefault(cause, {"location": cause, "idle": 0, "places": {}, "meetings": {}})
+    row["idle"] += idle
+    row["places"][str(place)] = idle
+    row["partings"] = partings[cause]
+for (cause, place), (times, between) in meetings.items():
+    causes[cause]["meetings"][str(place)] = [times, between]
+json.dump({"causes": list(causes.values())}, sys.stdout)

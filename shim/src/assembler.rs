@@ -1,0 +1,86 @@
+//! Programs that assemble, which the program starts: `ptxas` keeps the PTX in its machine code, for `-lineinfo` is added.
+//!
+//! Nothing else is changed, so that what frameworks keep of it serves untraced runs, too. A `ptxas` that is asked what
+//! it is says so as ever: that text is part of the names under which frameworks keep machine code.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// The assembler's name, which something may follow.
+const NAME: &[u8] = b"ptxas";
+const LINES: &str = "-lineinfo";
+/// With one of these it keeps the PTX already, or assembles nothing.
+const NOT_WITH: [&str; 10] = [
+    LINES,
+    "--generate-line-info",
+    "-g",
+    "--device-debug",
+    "-V",
+    "--version",
+    "-h",
+    "--help",
+    "-suppress-debug-info",
+    "--suppress-debug-info",
+];
+
+/// Called when this library is loaded: starts an assembler again, with one option more.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static STARTED: extern "C" fn() = started;
+
+#[cfg(not(test))]
+extern "C" fn started() {
+    let _ = crate::inside::guarded(start_again);
+}
+
+/// Starts the process's program again if it is an assembler that does not keep lines; returns otherwise.
+fn start_again() -> Option<()> {
+    std::env::var_os("WARPTRACE_RUN_FILE").filter(|file| !file.is_empty())?;
+    let program = std::fs::read_link("/proc/self/exe").ok()?;
+    let arguments = std::fs::read("/proc/self/cmdline").ok()?;
+    let arguments = with_lines(&program, &arguments)?;
+    let to_c = |text: OsString| CString::new(text.into_vec()).ok();
+    let program = to_c(program.into_os_string())?;
+    let arguments: Vec<CString> = arguments.into_iter().map(to_c).collect::<Option<_>>()?;
+    let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    // SAFETY: strings and a list of them that ends in null. The process has one thread. If it cannot be started again,
+    // it goes on as it is.
+    unsafe {
+        libc::execv(program.as_ptr(), pointers.as_ptr());
+    }
+    None
+}
+
+/// Adds the option to the arguments of an assembler, as the system has them; `None` if it is to stay what it is.
+fn with_lines(program: &Path, arguments: &[u8]) -> Option<Vec<OsString>> {
+    if !program.file_name()?.as_bytes().starts_with(NAME) {
+        return None;
+    }
+    let words = arguments.strip_suffix(b"\0")?.split(|byte| *byte == 0);
+    let mut words: Vec<OsString> = words.map(|word| OsString::from_vec(word.to_vec())).collect();
+    let is_asked = words.iter().skip(1).any(|word| NOT_WITH.iter().any(|known| word == known));
+    if is_asked || words.len() < 2 {
+        return None;
+    }
+    words.push(LINES.into());
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assemblers_keep_lines_and_nothing_else_changes() {
+        let of = |program: &str, arguments: &[u8]| with_lines(Path::new(program), arguments);
+        let expected = ["ptxas", "a.ptx", "-lineinfo"].map(OsString::from).to_vec();
+        assert_eq!(of("/usr/bin/ptxas-blackwell", b"ptxas\0a.ptx\0"), Some(expected));
+        for arguments in [&b"ptxas\0--version\0"[..], b"ptxas\0-lineinfo\0a.ptx\0", b"ptxas\0", b""] {
+            assert_eq!(of("/usr/bin/ptxas", arguments), None);
+        }
+        assert_eq!(of("/usr/bin/nvdisasm", b"nvdisasm\0a.cubin\0"), None);
+    }
+}

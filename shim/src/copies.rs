@@ -1,0 +1,124 @@
+//! Traced copies of kernels in modules of their own, each made when its kernel is first launched.
+//!
+//! The program's image stays what it is, and so does each kernel that is not traced. Only where code uses variables
+//! of its module, of which another module would have others, does the driver get one text with kernels and copies
+//! instead of the image, when that is loaded ([`crate::hooks`]).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::assemble::{self, Image};
+use crate::driver::{self, Relaxed};
+use crate::exchange::{self, Alone, exchange};
+use crate::image::Found;
+use crate::state::{Code, Function, Owner, lock, state};
+
+/// Copies that take longer to make are told.
+const LONG: Duration = Duration::from_millis(250);
+
+/// What copies of a module's kernels are made of.
+#[derive(Debug)]
+pub(crate) struct Source {
+    found: Found,
+    /// Names as people write them, by those in the PTX.
+    names: OnceLock<HashMap<String, String>>,
+    /// Modules of copies that the driver has.
+    made: Mutex<Vec<Owner>>,
+}
+
+impl Source {
+    pub(crate) fn new(found: Found) -> Self {
+        Self { found, names: OnceLock::new(), made: Mutex::default() }
+    }
+
+    /// Unloads the copies: the program has unloaded the module.
+    pub(crate) fn unload(&self) {
+        for owner in lock(&self.made).drain(..) {
+            driver::unload(owner);
+        }
+    }
+}
+
+/// A copy in a module of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    pub(crate) code: Arc<Code>,
+    pub(crate) owner: Owner,
+}
+
+/// Does to a kernel's copy what the program has done to the kernel.
+type Setting = Box<dyn Fn(&Function) + Send>;
+
+/// What the program has set on a kernel that has no copy yet.
+#[derive(Default)]
+pub(crate) struct Settings(Vec<Setting>);
+
+impl Settings {
+    pub(crate) fn push(&mut self, setting: impl Fn(&Function) + Send + 'static) {
+        self.0.push(Box::new(setting));
+    }
+
+    /// Repeats it on the copy, now that it is there.
+    pub(crate) fn repeat(&mut self, function: &Function) {
+        for setting in self.0.drain(..) {
+            setting(function);
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} settings", self.0.len())
+    }
+}
+
+/// Makes the copy of a kernel.
+///
+/// # Errors
+/// Why there can be none.
+pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, String> {
+    let state = state().ok_or("nothing is traced")?;
+    let _relaxed = Relaxed::enter();
+    let architecture = driver::architecture();
+    let started = Instant::now();
+    let names = source.names.get_or_init(|| exchange::kernel_names(&source.found.ptx));
+    let readable = names.get(&*function.name).map_or(&*function.name, String::as_str);
+    let alone = Alone { name: &function.name, readable };
+    // Ids are given under the lock: no two modules have the same.
+    let (text, module) = {
+        let mut registry = lock(&state.registry);
+        let first = registry.first_id().ok_or("all 65,535 location ids are taken by kernels before it")?;
+        let made = exchange(&source.found, Some(alone), &state.settings, first, architecture)?;
+        registry.take_ids(&made.1);
+        made
+    };
+    let spliced_in = started.elapsed();
+    let mut owner = None;
+    let load = |image: &Image| driver::load_like(function.owner, image.as_ptr(), &mut owner);
+    let loaded = assemble::load(text, &source.found.assembled, architecture, load)?;
+    let owner = owner.ok_or("the driver has loaded nothing")?;
+    lock(&source.made).push(owner);
+    let took = started.elapsed();
+    let note = note_of(&source.found, readable, took, spliced_in);
+    for note in loaded.1.iter().chain(&note) {
+        lock(&state.summary).note(note.clone());
+    }
+    let code = lock(&state.registry).new_code(module, loaded.0);
+    Ok(Copied { code, owner })
+}
+
+/// What is to be said of a copy: that it is other code than the program runs alone, or took long.
+fn note_of(found: &Found, kernel: &str, took: Duration, spliced_in: Duration) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(found.older.map(|(ptx, code)| exchange::older_note(ptx, code)));
+    if took >= LONG {
+        notes.push(format!(
+            "the traced copy of {kernel} took {:.1} s to make, {:.1} s of them to assemble",
+            took.as_secs_f64(),
+            (took - spliced_in).as_secs_f64()
+        ));
+    }
+    notes
+}

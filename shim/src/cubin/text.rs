@@ -1,0 +1,129 @@
+//! The PTX that the assembler leaves in machine code: section `.nv_debug_ptx_txt`, which `ptxas` writes where line
+//! info is on (`-lineinfo`, or `.loc` in the PTX).
+//!
+//! Zero bytes stand between its lines. Comments and `.loc` are gone, but lines keep their numbers: where one stood,
+//! there is an empty line. Two line tables ([`super::lines`]) say which line of the PTX and which of the source each
+//! instruction of machine code has.
+//!
+//! Between two empty lines no `.loc` can have stood, so that all instructions there have the same line of the source:
+//! one of which any is known. An instruction to which the compiler gave no line has none in the table either, where it
+//! seems to have that of the instruction before it; so a line is known only of instructions at which a row begins, and
+//! of those that stand with one between the same empty lines. Where none is known, none is said. Columns are lost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use warptrace_ptx::points::{CallSite, LineTable, SourcePlace};
+
+use super::lines::{Place, Table};
+use super::{Assembled, Cubin};
+
+/// What is linked has a number behind it.
+const TEXT: &str = ".nv_debug_ptx_txt";
+const SOURCE_LINES: &str = ".debug_line";
+const PTX_LINES: &str = ".nv_debug_line_sass";
+const STRINGS: &str = ".debug_str";
+const SEVERAL: NoText = NoText::Damaged("it was linked of several texts");
+/// Longer texts are not read.
+const MAX_TEXT_BYTES: usize = 1 << 28;
+/// Why there is no PTX in machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoText {
+    /// The assembler has left none.
+    #[error("there is none")]
+    Missing,
+    /// It is not one text.
+    #[error("the PTX in its machine code cannot be read: {0}")]
+    Damaged(&'static str),
+}
+
+/// The PTX of a cubin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Embedded {
+    pub(crate) text: String,
+    /// Where the source has its lines.
+    pub(crate) lines: LineTable,
+    pub(crate) assembled: Assembled,
+}
+
+/// Reads the PTX of a cubin.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
+    let cubin = Cubin::parse(cubin).ok_or(NoText::Missing)?;
+    let found = cubin.only_section(TEXT).map_err(|()| SEVERAL)?;
+    let bytes = found.filter(|bytes| !bytes.is_empty()).ok_or(NoText::Missing)?;
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(NoText::Damaged("it is longer than any that is read"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| NoText::Damaged("it is no text"))?.replace('\0', "\n");
+    match text.lines().filter(|line| line.trim_start().starts_with(".version")).count() {
+        0 => Err(NoText::Damaged("it has no .version")),
+        1 => Ok(Embedded { lines: table(&text, &cubin), assembled: Assembled::of(&cubin), text }),
+        _ => Err(SEVERAL),
+    }
+}
+
+/// Says where the source has the lines of a text.
+fn table(text: &str, cubin: &Cubin<'_>) -> LineTable {
+    let (of_source, places) = Table::read(cubin, SOURCE_LINES);
+    let (of_ptx, _) = Table::read(cubin, PTX_LINES);
+    let lines: Vec<&str> = text.lines().collect();
+    // By line of the PTX, from 0: the number of the run of lines without an empty one in which it is.
+    let runs: Vec<usize> = lines
+        .iter()
+        .scan(0, |run, line| {
+            *run += usize::from(line.trim().is_empty());
+            Some(*run)
+        })
+        .collect();
+    let run_of = |line: u32| runs.get((line as usize).checked_sub(1)?).copied();
+    // By run: what the first of its instructions has.
+    let mut known = HashMap::new();
+    for (address, line) in of_ptx.lines() {
+        let Some((begins, _, row)) = of_source.at(address) else { continue };
+        let is_own =
+            begins == address || of_ptx.at(begins).is_some_and(|(_, first, _)| run_of(first) == run_of(line));
+        if let Some(run) = run_of(line).filter(|_| is_own) {
+            known.entry(run).or_insert(row);
+        }
+    }
+    let mut names = Names { strings: cubin.section(STRINGS).unwrap_or_default(), known: HashMap::new() };
+    let mut made = HashMap::new();
+    let mut table = LineTable::new();
+    for (at, run) in runs.iter().enumerate() {
+        if let Some(row) = known.get(run) {
+            let place = made.entry(*row).or_insert_with(|| names.place(&places[*row], &of_source));
+            table.insert(at + 1, place.clone());
+        }
+    }
+    table
+}
+
+/// Names of files and of inlined functions.
+struct Names<'a> {
+    strings: &'a [u8],
+    known: HashMap<(usize, u64), Arc<str>>,
+}
+
+impl Names<'_> {
+    fn place(&mut self, place: &Place, table: &Table) -> (SourcePlace, Arc<[CallSite]>) {
+        let mut at = |file: u64, line: u32| {
+            let name = || {
+                let names = table.files.get(place.unit);
+                let name = names.and_then(|names| names.get(usize::try_from(file).ok()?));
+                Arc::from(name.map_or("", String::as_str))
+            };
+            let file = Arc::clone(self.known.entry((place.unit, file)).or_insert_with(name));
+            SourcePlace { file, line, column: 0 }
+        };
+        let calls = place.calls.iter().map(|(function, (file, line))| {
+            let from = usize::try_from(*function).ok().and_then(|from| self.strings.get(from..));
+            let name = from.and_then(|from| from.split(|byte| *byte == 0).next()).unwrap_or_default();
+            CallSite { function: String::from_utf8_lossy(name).into(), place: at(*file, *line) }
+        });
+        let calls = calls.collect();
+        (at(place.file, place.line), calls)
+    }
+}
