@@ -119,12 +119,11 @@ impl Recorder {
         state: &'static State,
         drainer: Drainer<CudaDevice, Output, Bracket>,
     ) -> impl FnOnce() -> Ended<CudaDevice, Output> + Send + 'static {
-        let recorder = Arc::downgrade(self);
+        let recorder = Arc::clone(self);
         move || {
             let _inside = Inside::enter();
             let _relaxed = Relaxed::enter();
             drainer.run(|error, report| {
-                let Some(recorder) = recorder.upgrade() else { return };
                 let line = recorder.described(report);
                 let line = format!("{line}; it ends early: {}{}", reason_of(error), hint(recorder.is_sync));
                 recorder.is_said.store(true, Ordering::Release);
