@@ -1,5 +1,31 @@
-//! Compiles the kernel of `warptrace demo` for GPUs.
+//! Compiles the kernel of `warptrace demo` for GPUs, and finds the library that `warptrace run` loads.
+
+use std::env::var;
+use std::path::{Path, PathBuf};
 
 fn main() {
-    warptrace_build::compile("src/demo/kernels.rs");
+    warptrace_build::compile("src/demo/picture.rs");
+    println!("cargo::rustc-check-cfg=cfg(carries_shim)");
+    if let Some(shim) = shim() {
+        println!("cargo::rustc-cfg=carries_shim");
+        println!("cargo::rustc-env=WARPTRACE_SHIM={}", shim.display());
+    }
+}
+
+/// Where cargo leaves the library of `warptrace-shim`, on which the tool depends, before it builds the tool:
+/// `None` if it is not for this target, or cargo gives the file another name.
+fn shim() -> Option<PathBuf> {
+    let is = |name: &str, value: &str| var(name).is_ok_and(|found| found == value);
+    let is_for = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
+    // Of packages that are no folder of the user's, file names have a hash.
+    let package = PathBuf::from(var("CARGO_MANIFEST_DIR").ok()?);
+    let is_path = |path: &Path| {
+        let text = path.to_string_lossy();
+        !["/registry/src/", "/git/checkouts/"].iter().any(|folder| text.contains(folder))
+            && !path.join(".cargo-checksum.json").exists()
+    };
+    // `target/PROFILE/build/PACKAGE/out`.
+    let deps = PathBuf::from(var("OUT_DIR").ok()?).ancestors().nth(3)?.join("deps");
+    let is_plain = deps.to_str().is_some_and(|path| !path.contains(['"', '\\', '\n']));
+    (is_for && is_path(&package) && is_plain && deps.is_dir()).then(|| deps.join("libwarptrace_shim.so"))
 }

@@ -287,7 +287,8 @@ def one(name, warptrace, options, folder, log):
     result = {"part": name}
     code, alone, messages, _ = ran(program, environment, log)
     if code != 0:
-        last = (messages.strip().splitlines() or ["no message"])[-1]
+        lines = [line.strip() for line in messages.splitlines() if line.strip()] or ["no message"]
+        last = next((line for line in reversed(lines) if "Error" in line), lines[-1])
         return result | {"problem": f"alone it ends with {code}: {last}"}
     # Once more, with what it has compiled.
     code, alone, messages, result["alone_s"] = ran(program, environment, log)

@@ -83,7 +83,7 @@ def main():
     out = os.environ.get("OUT", "out")
     os.makedirs(out, exist_ok=True)
     trace = "/dev/shm/memory.wtrc"
-    tool = [folder + "/warptrace", "record"]
+    tool = [folder + "/warptrace-bench", "record"]
     common = ["--codec", "predict", "--device", "cuda", "--no-check", "-o", trace]
     lines = [
         "# Device memory from outside",

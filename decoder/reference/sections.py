@@ -28,8 +28,12 @@ def header(data, at):
     if flags > 1:
         raise Unknown("a section has unknown flags")
     check(length <= MAX_BODY, "a section is too long")
-    check(at + 24 + length <= len(data), "a section does not fit into the file")
-    return Section(at, tag, version, length, body_checksum, at + 24, at + 24 + length), flags == 1
+    found = Section(at, tag, version, length, body_checksum, at + 24, at + 24 + length)
+    # Whether it may be skipped comes before whether it fits.
+    if not is_known(found) and flags != 1:
+        raise Unknown("a section is neither known nor optional")
+    check(found.end <= len(data), "a section does not fit into the file")
+    return found
 
 
 def is_known(section):
@@ -156,7 +160,8 @@ def frame(data, section):
     checksum(source.data[:36], source.fields("I")[0], "a frame's fixed part")
     check(zero == bytes(3), "a reserved field is not zero")
     check(first <= last, "a frame's last warp comes before its first")
-    check(1 <= chunks <= 262_144, "a frame has no chunk or too many")
+    # Four numbers of each chunk, and the length and a byte of one payload.
+    check(1 <= chunks <= min(262_144, (plain - 2) // 4), "a frame has no chunk or too many")
     check(compression <= 1, "an unknown compression")
     check(plain <= MAX_PLAIN, "a frame's contents are too long")
     check(events >= chunks, "a frame has fewer events than chunks")

@@ -22,7 +22,7 @@ class Trace:
         self.data = data
         try:
             self.start = preamble(data)
-            section, is_optional = sections.header(data, 24)
+            section = sections.header(data, 24)
             check(section.tag == b"META" and sections.is_known(section), "there is no metadata")
             check(section.length <= sections.MAX_PLAIN, "the metadata is too long")
             self.metadata_section = section
@@ -79,7 +79,7 @@ class Trace:
         at, has_index = self.metadata_section.end, False
         while at < len(self.data):
             try:
-                section, is_optional = sections.header(self.data, at)
+                section = sections.header(self.data, at)
                 if sections.is_known(section):
                     if section.tag == b"TAIL":
                         return
@@ -87,8 +87,6 @@ class Trace:
                     has_index = has_index or section.tag == b"INDX"
                     check(not has_index or section.tag == b"INDX", "a section stands behind the index")
                     self.add(section)
-                elif not is_optional:
-                    raise Unknown("a section is neither known nor optional")
             except Unknown:
                 raise
             except Damage as damage:
@@ -100,7 +98,7 @@ class Trace:
     def read_index(self):
         data = self.data
         check(len(data) >= 48, "there is no trailer")
-        tail, _ = sections.header(data, len(data) - 48)
+        tail = sections.header(data, len(data) - 48)
         check(tail.tag == b"TAIL" and sections.is_known(tail) and tail.length == 24, "there is no trailer")
         at, length, count, parts = sections.body(data, tail).fields("QQII")
         check(length == len(data), "the trailer is of a file of another length")
@@ -108,7 +106,7 @@ class Trace:
         entries, index_at = [], at
         for _ in range(parts):
             check(at < tail.at, "the index is not before the trailer")
-            section, _ = sections.header(data, at)
+            section = sections.header(data, at)
             check(section.tag == b"INDX" and sections.is_known(section), "there is no index")
             rows = sections.index_entries(data, section, len(entries))
             entries += absolute(rows, entries[-1] if entries else None)
@@ -117,7 +115,7 @@ class Trace:
         at = self.metadata_section.end
         for entry in entries:
             self.gap(at, entry.at)
-            section, _ = self.listed(entry)
+            section = self.listed(entry)
             self.add(section, entry)
             at = entry.at + entry.length
         self.gap(at, index_at)
@@ -126,25 +124,21 @@ class Trace:
         """The section of an entry. Of frames and accounts not even the header is looked at."""
         tag, end = KINDS[entry.kind], entry.at + entry.length
         check(end <= len(self.data), "an entry is not of this file")
-        if tag in (b"FRAM", b"ACCT"):
-            return sections.Section(entry.at, tag, 1, entry.length - 24, 0, entry.at + 24, end), False
-        if tag == b"TEXT":
-            return sections.Section(entry.at, tag, 1, entry.length - 24, 0, entry.at + 24, end), False
-        section, is_optional = sections.header(self.data, entry.at)
+        if tag in (b"FRAM", b"ACCT", b"TEXT"):
+            return sections.Section(entry.at, tag, 1, entry.length - 24, 0, entry.at + 24, end)
+        section = sections.header(self.data, entry.at)
         check(section.tag == tag and sections.is_known(section) and section.end == end, "an entry is of another section")
         if tag in (b"LNCH", b"ENDS"):
             number = Bytes(self.data[section.body_at : section.end]).fields("I")[0]
             check(number == entry.launch, "an entry is of another launch")
-        return section, is_optional
+        return section
 
     def gap(self, at, end):
         """Between listed sections there are only sections that may be skipped."""
         check(at <= end, "entries are not in file order")
         while at < end:
-            section, is_optional = sections.header(self.data, at)
+            section = sections.header(self.data, at)
             check(not sections.is_known(section), "the index does not list a section")
-            if not is_optional:
-                raise Unknown("a section is neither known nor optional")
             at = section.end
         check(at == end, "an entry is not where a section begins")
 
@@ -153,7 +147,7 @@ class Trace:
         section, entry = listed
         if entry is None:
             return section
-        found, _ = sections.header(self.data, entry.at)
+        found = sections.header(self.data, entry.at)
         check(found.tag == section.tag and sections.is_known(found), "an entry is of another section")
         check(found.end == section.end, "an entry is of another length")
         if section.tag == b"TEXT":

@@ -31,12 +31,14 @@ pub(crate) struct AccountCursor<'a> {
     sections: &'a [IndexEntry],
     first: u32,
     loaded: Vec<WarpAccount>,
+    /// Warps before this are those of a section that could not be read, and no other section counts for them.
+    damaged_end: u32,
 }
 
 impl<'a> AccountCursor<'a> {
     pub(crate) fn new(file: &'a TraceFile, launch: u32, track: u32) -> Self {
         let sections = file.account_sections(launch, track);
-        Self { file, sections, first: 0, loaded: Vec::new() }
+        Self { file, sections, first: 0, loaded: Vec::new(), damaged_end: 0 }
     }
 
     /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
@@ -44,6 +46,9 @@ impl<'a> AccountCursor<'a> {
     /// begins first counts.
     pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted<'_> {
         let (from, to) = (warps.start, warps.end);
+        if from < self.damaged_end {
+            return Accounted::Missing(from..self.damaged_end.min(to));
+        }
         if !self.covers(from) {
             self.loaded.clear();
             while self.sections.first().is_some_and(|section| section.last_warp < from) {
@@ -51,11 +56,14 @@ impl<'a> AccountCursor<'a> {
             }
             match self.sections.first() {
                 Some(section) if section.first_warp <= from => {
-                    let end = section.last_warp.saturating_add(1).min(to);
+                    let end = section.last_warp.saturating_add(1);
                     self.sections = &self.sections[1..];
                     match self.file.load_accounts(section) {
                         Ok((header, accounts)) => (self.first, self.loaded) = (header.first_warp, accounts),
-                        Err(error) => return Accounted::Damaged(from..end, error),
+                        Err(error) => {
+                            self.damaged_end = end;
+                            return Accounted::Damaged(from..end.min(to), error);
+                        }
                     }
                 }
                 next => {

@@ -219,7 +219,11 @@ pub(crate) fn exchange(
         entries.entry(&point.function).or_insert(point);
     }
     for (kernel, readable) in kernels.into_iter().zip(readable) {
-        let Some(copy) = copies.get(kernel.name.as_str()) else { continue };
+        let Some(copy) = copies.get(kernel.name.as_str()) else {
+            let reason = spliced.left_out.iter().find(|(name, _)| *name == kernel.name);
+            skipped.extend(reason.map(|(_, reason)| (kernel.name, reason.clone())));
+            continue;
+        };
         if copy.shared_bytes != 0 && asks_for_size {
             let reason = "its module asks how much shared memory a block has, of which records take some";
             skipped.push((kernel.name, reason.to_owned()));

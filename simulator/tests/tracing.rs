@@ -151,6 +151,16 @@ kernel! {
 }
 
 kernel! {
+    /// Goes through a counted loop until somebody ends it.
+    pub fn endless() {
+        let mut steps = trace_loop(at::STEP);
+        loop {
+            steps.ticks::<65_535>();
+        }
+    }
+}
+
+kernel! {
     /// A branch between locations on both sides of 255.
     pub fn low_locations() {
         for _ in 0..9 {
@@ -567,6 +577,12 @@ fn locations_have_sixteen_bits() {
             });
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "the loop has gone through 2^32 iterations")]
+fn a_counted_loop_that_does_not_end_ends_the_launch() {
+    logged(&endless(), 1, AMPLE, Recording { counting: Counting::All, ..RAW }, in_turn(1));
 }
 
 #[test]

@@ -50,7 +50,8 @@ pub struct LoopTrace<L: Location> {
 /// together, the events of a loop in lock step: event k has the lanes that ticked at least k times, k from 1
 /// to the most ticks of a lane. Each lane's own sequence of locations is the same either way. Where the lanes
 /// run in lock step, which they do unless something inside the loop parts them for longer than an iteration,
-/// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks.
+/// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks; on
+/// the simulator, more of them end the launch.
 #[inline(always)]
 pub fn trace_loop<L: Location>(location: L) -> LoopTrace<L> {
     LoopTrace::open(location, false)
@@ -156,7 +157,11 @@ mod host {
                 let mask = if self.located { located(location, site) } else { active_mask() };
                 return record(location, mask, iterations);
             }
-            self.count = self.count.wrapping_add(iterations);
+            self.count = self.count.checked_add(iterations).unwrap_or_else(|| {
+                let message =
+                    "the loop has gone through 2^32 iterations, more than a trace counts: does it end?";
+                with_lane(|lane| lane.fail(message, site))
+            });
             self.site = Some(site);
         }
 

@@ -192,6 +192,12 @@ impl TraceBuilder {
     /// if it returns, the launch waits for the kernel, and is an error.
     ///
     /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// use warptrace::Policy;
+    ///
+    /// # static FREED: AtomicBool = AtomicBool::new(false);
     /// # #[warptrace::kernels]
     /// # mod waiting {
     /// #     use warptrace::device::{DisjointSlice, thread};
@@ -203,17 +209,12 @@ impl TraceBuilder {
     /// #         }
     /// #     }
     /// # }
-    /// # static FREED: AtomicBool = AtomicBool::new(false);
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("hangs.wtrc");
     /// # let device = warptrace::Device::simulator();
     /// # let turns = device.zeros::<u32>(32)?;
-    /// # let config = warptrace::LaunchConfig::for_elements(32);
-    /// use std::sync::Arc;
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    ///
-    /// use warptrace::Policy;
-    ///
+    /// # let config = warptrace::LaunchConfig::for_elements_in_blocks(32, 32);
     /// // A handler of signals would set it.
     /// let asked = Arc::new(AtomicBool::new(true));
     /// let builder = device.trace(&path).memory(16 << 20).policy(Policy::Stream);
@@ -224,7 +225,8 @@ impl TraceBuilder {
     /// let mut trace = builder.start(&waiting::MODULE)?;
     /// let error = trace.launch(&waiting::wait(&turns), &config).unwrap_err();
     /// assert!(error.to_string().starts_with("interrupted in launch 0"), "{error}");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn interrupt_by(mut self, asked: Arc<AtomicBool>, tell: impl FnMut(&Interrupted) + 'static) -> Self {
         self.interrupt = Some((asked, Box::new(tell)));

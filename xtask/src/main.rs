@@ -23,7 +23,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(
     bin_name = "cargo xtask",
-    after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` is what CI runs."
+    after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` tests all but `query`."
 )]
 struct Arguments {
     #[command(subcommand)]

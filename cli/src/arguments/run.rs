@@ -23,7 +23,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) spec: RunSpec,
 
-    /// The library that is loaded into the program, if it is not beside this tool
+    /// The library that is loaded into the program, instead of the one that this tool carries
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,
 

@@ -85,7 +85,7 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
                 LaunchEnd::Failed { message } => Some(message),
                 _ => None,
             },
-            device_bytes_raw: totals.events * u64::from(RAW_EVENT_BYTES),
+            device_bytes_raw: totals.events.saturating_mul(RAW_EVENT_BYTES.into()),
             file_bytes: totals.file_bytes,
         });
     }

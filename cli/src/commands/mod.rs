@@ -12,6 +12,8 @@ pub(crate) mod query;
 pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod run;
+#[cfg(unix)]
+mod shim;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;

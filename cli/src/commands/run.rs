@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
 use anyhow::{Context, bail};
@@ -18,11 +18,10 @@ use warptrace_decoder::shown;
 
 use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC};
 
+use super::shim;
 use crate::arguments::Run;
 use crate::whole_file::keep_apart;
 
-/// The shim's file.
-const SHIM: &str = "libwarptrace_shim.so";
 /// What shells answer for a program that is not there.
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
@@ -47,9 +46,9 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     // Its words may be files that it reads.
     let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
     keep_apart(output, &words)?;
-    let shim = find_shim(command.shim.as_deref())?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
+    let shim = shim::find(command.shim.as_deref(), report.path())?;
     let mut program = prepared(command, &shim, report.path())?;
     let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     let mut child = match program.spawn() {
@@ -71,34 +70,6 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     }
     let code = status.code().or_else(|| status.signal().map(|signal| ENDED_BY + signal)).unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
-}
-
-/// Finds the shim: where the user says, beside this tool, or in the `lib` folder next to this tool's.
-fn find_shim(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let places: Vec<PathBuf> = match chosen {
-        Some(file) => vec![file.to_owned()],
-        None => {
-            let tool = env::current_exe().context("cannot tell where this tool is")?;
-            let folder = tool.parent().unwrap_or(Path::new("."));
-            [folder.join(SHIM), folder.join("../lib").join(SHIM)].into()
-        }
-    };
-    let Some(found) = places.iter().find(|file| file.is_file()) else {
-        let looked: Vec<String> = places.iter().map(|file| file.display().to_string()).collect();
-        bail!(
-            "the library that is loaded into the program is not there: looked for {}; build it with \
-             `cargo build --release -p warptrace-shim`, or name it with --shim",
-            looked.join(" and ")
-        );
-    };
-    let found = fs::canonicalize(found).with_context(|| format!("cannot open {}", found.display()))?;
-    if found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
-        bail!(
-            "{} has a space or a colon in its path, which LD_PRELOAD cannot have: copy it",
-            found.display()
-        );
-    }
-    Ok(found)
 }
 
 /// Makes the command that runs the program with the shim.
@@ -182,11 +153,5 @@ mod tests {
         write("writes-x", "");
         let expected = ["(a, process 99) one", "(b, process 100) two", "(b, process 100) three"];
         assert_eq!(reported(folder.path()), expected);
-    }
-
-    #[test]
-    fn a_shim_that_is_not_there_is_an_error_that_says_what_to_do() {
-        let error = find_shim(Some(Path::new("/nowhere/shim.so"))).expect_err("it is not there").to_string();
-        assert!(error.contains("/nowhere/shim.so") && error.contains("--shim"), "{error}");
     }
 }

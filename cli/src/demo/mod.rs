@@ -1,6 +1,6 @@
 //! `warptrace demo`: a kernel of the tool's own, recorded.
 
-mod kernels;
+mod picture;
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use warptrace_cli::output::{count, say};
 use warptrace_cli::recording::{Finished, Recordable};
 use warptrace_host::{Buffer, LaunchShape, Launcher, TracedProgram};
 
-use self::kernels::mandelbrot;
+use self::picture::mandelbrot;
 use crate::arguments::Demo;
 use crate::exit;
 

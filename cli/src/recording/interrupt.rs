@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use warptrace_host::{Interrupted, Standing, TracedProgram};
+use warptrace_format::file::LocationInfo;
+use warptrace_host::{Interrupted, Standing};
 
 use crate::{exit, output};
 
@@ -34,8 +35,8 @@ pub(super) fn watch() -> io::Result<Arc<AtomicBool>> {
 
 /// Says where the warps of an interrupted kernel stand, and ends the process: nothing else ends a kernel that
 /// hangs.
-pub(super) fn end(interrupted: &Interrupted, program: &TracedProgram<'_>, file: &str) -> ! {
-    eprint!("{}", describe(interrupted, program, file));
+pub(super) fn end(interrupted: &Interrupted, locations: &[LocationInfo], file: &str) -> ! {
+    eprint!("{}", describe(interrupted, locations, file));
     process::exit(i32::from(exit::FINDINGS));
 }
 
@@ -71,7 +72,7 @@ impl Warps {
     }
 }
 
-fn describe(interrupted: &Interrupted, program: &TracedProgram<'_>, file: &str) -> String {
+fn describe(interrupted: &Interrupted, locations: &[LocationInfo], file: &str) -> String {
     let Interrupted { kernel, launch, warps, running, .. } = interrupted;
     let all = output::count(u64::from(*warps));
     let remaining = output::count(running.len() as u64);
@@ -86,9 +87,9 @@ fn describe(interrupted: &Interrupted, program: &TracedProgram<'_>, file: &str) 
                 let is = if *number == 1 { "is" } else { "are" };
                 let (least, most) = (output::count((*least).into()), output::count((*most).into()));
                 let times = if least == most { least } else { format!("{least} to {most}") };
-                format!("{is} in {}, {times} times or more", name_of(*id, program))
+                format!("{is} in {}, {times} times or more", name_of(*id, locations))
             }
-            Position::Past(id) => format!("last came past {}", name_of(*id, program)),
+            Position::Past(id) => format!("last came past {}", name_of(*id, locations)),
             Position::Unknown => "have not begun, or are still where they came first".to_owned(),
         };
         text += &format!("  {} {warp_word} {words}; the first is warp {first}\n", output::count(*number));
@@ -122,19 +123,11 @@ fn positions_of(running: &[Standing]) -> Vec<(Position, Warps)> {
 }
 
 /// A location as a person names it.
-fn name_of(id: u16, program: &TracedProgram<'_>) -> String {
-    for points in program.points {
-        if let Some(point) = points.points.iter().find(|point| point.id == id) {
-            let (line, _) = points.position(point).unwrap_or((0, 0));
-            return format!("{} ({}:{line})", point.name, points.file);
-        }
+fn name_of(id: u16, locations: &[LocationInfo]) -> String {
+    match locations.iter().find(|location| location.id == id) {
+        Some(location) => format!("{} ({}:{})", location.name, location.file, location.line),
+        None => format!("location {id}"),
     }
-    for module in program.modules {
-        if let Some(location) = module.locations.iter().find(|location| location.id == id) {
-            return format!("{} ({}:{})", location.name, module.file, location.line);
-        }
-    }
-    format!("location {id}")
 }
 
 #[cfg(test)]

@@ -101,9 +101,8 @@ impl Prepared<'_> {
         let mut session = Session::start(&mut *device, &program.kernels, &spec, file)?;
         if spec.policy == Policy::Stream {
             let asked = interrupt::watch().context("cannot watch for signals")?;
-            let name = path.display().to_string();
-            session
-                .interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &program.kernels, &name));
+            let (name, locations) = (path.display().to_string(), program.kernels.locations());
+            session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &locations, &name));
         }
         let outcome = run(&mut session)?;
         let (file, summary, report) = session.finish()?;

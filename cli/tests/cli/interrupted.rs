@@ -1,6 +1,7 @@
 //! Recordings that are ended from outside while a kernel runs.
 #![cfg(unix)]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -8,16 +9,31 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::{Folder, run, text};
 
-/// Starts to record a kernel that takes long, sends the tool a signal as soon as there is something of the
+/// Set in the process that records; the words of its command line.
+const COMMAND: &str = "WARPTRACE_TEST_COMMAND";
+
+#[test]
+#[ignore = "the process that the other tests here start, from this same binary"]
+fn a_process_that_records() {
+    let words = std::env::var(COMMAND).unwrap();
+    let words = words.split('\n').map(OsString::from);
+    let code = warptrace_bench::run(words, &mut std::io::stdout(), &mut std::io::stderr());
+    std::process::exit(code.into());
+}
+
+/// Starts to record a kernel that takes long, sends the process a signal as soon as there is something of the
 /// kernel in the trace, and writes to `path` what there is in the end.
 ///
-/// The tool writes into a pipe, so that there is nothing to wait for but its bytes.
+/// The process writes into a pipe, so that there is nothing to wait for but its bytes.
 fn interrupted(path: &Path, signal: &str) -> Output {
     let pipe = path.with_extension("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
-        .args(["demo", "--width", "512", "--depth", "1000000", "--device", "sim", "-o", text(&pipe)])
-        .args(["--codec", "raw", "--zstd", "0", "--policy", "stream", "--memory", "64MiB"])
+    let program = ["warptrace-bench", "record", "stress", "--walks", "65536", "--rounds", "64"];
+    let recording = ["--device", "sim", "--codec", "predict", "--policy", "stream", "--memory", "24MiB"];
+    let command = [&program[..], &recording, &["-o", text(&pipe)]].concat().join("\n");
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "interrupted::a_process_that_records", "--ignored", "--nocapture"])
+        .env(COMMAND, command)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -40,8 +56,8 @@ fn an_interrupted_recording_says_where_warps_stand() {
         let output = interrupted(&path, name);
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{told}");
-        assert!(told.contains("interrupted: kernel `mandelbrot`, launch 0: "), "{told}");
-        assert!(told.contains("of 8,192 warps have not ended") && told.contains("last came past "), "{told}");
+        assert!(told.contains("interrupted: kernel `stress`, launch 0: "), "{told}");
+        assert!(told.contains("of 2,048 warps have not ended") && told.contains("last came past "), "{told}");
         let (code, verified, _) = run(&["verify", text(&path)]);
         assert_eq!(code, 3);
         assert!(verified.contains(", complete") && verified.contains("warps did not finish"), "{verified}");
@@ -51,8 +67,8 @@ fn an_interrupted_recording_says_where_warps_stand() {
         assert_eq!(info["losses"][0]["reason"], "died");
         let decoded = run(&["decode", text(&path)]).1;
         assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
-        assert!(decoded.ends_with("\nlaunch 0 of kernel `mandelbrot` was interrupted\n"));
-        assert!(verified.contains("launch 0 of kernel `mandelbrot` was interrupted"), "{verified}");
+        assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
+        assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
         shows_where_warps_stand(&told, &path);
     }
 }
@@ -65,7 +81,7 @@ fn shows_where_warps_stand(told: &str, path: &Path) {
     assert_eq!(code, 0);
     let lines: Vec<&str> = top.lines().collect();
     assert_eq!(lines[0], format!("INCOMPLETE trace: {} warps not finished", words[of - 1]), "{top}");
-    assert!(lines[2].starts_with("  ") && lines[2].contains(" of mandelbrot: "), "{top}");
+    assert!(lines[2].starts_with("  ") && lines[2].contains(" of stress: "), "{top}");
     let (code, output, _) = run(&["top", text(path), "--json"]);
     assert_eq!(code, 0);
     let found: serde_json::Value = serde_json::from_str(&output).unwrap();
@@ -81,7 +97,7 @@ fn shows_where_warps_stand(told: &str, path: &Path) {
         before.contains(lines[0]) && before.contains(&format!("<li>{}</li>", lines[2].trim())),
         "{before}"
     );
-    assert!(before.contains("launch 0 of kernel `mandelbrot` was interrupted"), "{before}");
+    assert!(before.contains("launch 0 of kernel `stress` was interrupted"), "{before}");
 }
 
 #[test]

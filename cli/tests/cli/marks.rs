@@ -149,7 +149,8 @@ fn lost_in_views(path: &Path) -> u64 {
     let (info, verified) = (json(&["info", text(path), "--json"]), json(&["verify", text(path), "--json"]));
     let printed = output(&["decode", text(path), "--format", "csv"]);
     let mut csv = csv::Reader::from_reader(printed.as_bytes());
-    let csv: u64 = csv.records().map(|record| record.unwrap()[10].parse::<u64>().unwrap()).sum();
+    // A mark of a warp that did not finish has no number.
+    let csv: u64 = csv.records().map(|record| record.unwrap()[10].parse::<u64>().unwrap_or(0)).sum();
     let printed = output(&["decode", text(path), "--format", "jsonl"]);
     let lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let jsonl: u64 = lines.map(|line| number(&line["lost"])).sum();
@@ -166,17 +167,15 @@ fn lost_in_views(path: &Path) -> u64 {
 fn all_views_of_a_recording_agree() {
     let folder = Folder::new();
     let walks = ["--walks", "1024", "--rounds", "64", "--memory", "1MiB", "--codec", "predict"];
-    for (name, more, why) in
-        [("stop", &[][..], "memory"), ("stream", &["--policy", "stream", "--stall-limit", "0"], "timeout")]
-    {
-        let record = || folder.record_program("stress", name, &[&walks[..], more].concat());
-        // Now and then the host is never too slow.
-        let lossy = (0..20).map(|_| record()).find(|(_, (code, ..))| *code != 0);
-        let (path, (code, _, errors)) = lossy.expect("each recording kept everything");
-        assert_eq!(code, 3, "{errors}");
-        assert!(lost_in_views(&path) > 0);
-        let info = json(&["info", text(&path), "--json"]);
-        assert_eq!(info["losses"][0]["reason"], why);
+    let (path, (code, _, errors)) = folder.record_program("stress", "stop", &walks);
+    assert_eq!(code, 3, "{errors}");
+    assert!(lost_in_views(&path) > 0);
+    assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], "memory");
+    // Whether lanes wait too long for the host is a matter of luck; a file that says so is not.
+    for (policy, why) in [(POLICY_STREAM, "timeout"), (POLICY_RING, "overwritten")] {
+        let path = written(&folder, policy, &EarlyEnd::Interrupted);
+        assert_eq!(lost_in_views(&path), 12_346);
+        assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], why);
     }
     let path = folder.recorded("window", &["--blocks", "1/4"]);
     assert_eq!(lost_in_views(&path), 0);

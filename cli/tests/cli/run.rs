@@ -42,6 +42,23 @@ fn a_program_keeps_its_output_and_its_exit_code() {
 }
 
 #[test]
+fn the_tool_alone_is_enough() {
+    let folder = Folder::new();
+    let (alone, trace) = (folder.at("warptrace"), folder.at("t.wtrc"));
+    std::fs::copy(tool().get_program(), &alone).unwrap();
+    let script = "grep -c /libwarptrace_shim.so /proc/self/maps > /dev/null && echo $LD_PRELOAD";
+    let output =
+        Command::new(&alone).args(["run", "-o", text(&trace), "--", "sh", "-c", script]).output().unwrap();
+    let (printed, errors) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{errors}");
+    let library = PathBuf::from(printed.trim());
+    assert!(library.ends_with("libwarptrace_shim.so"), "{printed}{errors}");
+    assert!(!library.exists(), "what the tool has written is gone with it: {printed}");
+    assert_eq!(errors, "warptrace: nothing was traced: the program loaded no CUDA kernels\n");
+}
+
+#[test]
 fn what_was_preloaded_stays() {
     let folder = Folder::new();
     let Some(shim) = empty_shim(&folder) else { return };

@@ -202,3 +202,30 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
     let report = traced.report();
     assert!(report.iter().any(|line| line.contains("--ptxas names an assembler")), "{report:?}");
 }
+
+#[test]
+fn an_assembler_that_the_program_starts_keeps_the_text_and_makes_the_same_code() {
+    let (Some(built), Some(tool)) = (built(), assembler()) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
+    // With `.loc` the text is kept anyway.
+    let bare: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with(".loc")).collect();
+    let ptx = folder.path().join("bare.ptx");
+    std::fs::write(&ptx, bare.join("\n")).expect("a file");
+    let made = |traced: bool| {
+        let to = folder.path().join("made.cubin");
+        let mut command = Command::new(&tool);
+        command.args(["-arch", "sm_90"]).arg(&ptx).arg("-o").arg(&to);
+        let run = run_command(built, traced, &mut command, &[]);
+        assert!(run.output.status.success(), "{}", String::from_utf8_lossy(&run.output.stderr));
+        std::fs::read(&to).expect("it was made")
+    };
+    let (plain, traced) = (made(false), made(true));
+    let has = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+    assert!(!has(&plain, b".nv_debug_ptx_txt") && has(&traced, b".nv_debug_ptx_txt"));
+    let version = |traced: bool| {
+        let mut command = Command::new(&tool);
+        run_command(built, traced, command.arg("--version"), &[]).stdout()
+    };
+    assert_eq!(version(false), version(true));
+}

@@ -175,7 +175,7 @@ impl Code {
             chooses: way.is_some_and(|way| way.chooses.warps),
             after: way.and_then(|way| way.chooses.after),
         };
-        let Spliced { text: spliced, kernels: traced } = splice(ptx, &options)
+        let Spliced { text: spliced, kernels: traced, .. } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &spliced)?;
         self.modules.push(module);

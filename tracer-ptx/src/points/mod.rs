@@ -41,7 +41,7 @@ mod counted;
 mod marking;
 mod named;
 mod options;
-mod params;
+pub(crate) mod params;
 mod sites;
 mod source;
 

@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = 1 << 18;
 ///
 /// # Errors
 /// Why a parameter's size is not known.
-pub(super) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
+pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     let mut end = 0_u64;
     let mut layouts = Vec::with_capacity(params.len());
     for param in params {

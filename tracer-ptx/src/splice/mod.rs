@@ -34,10 +34,11 @@ use warptrace_format::chosen::After;
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::marker::Marker;
 pub(crate) use self::plan::PARTING;
-use self::plan::{Plan, named, recording_functions};
+use self::plan::{Plan, led_to_copies, named, recording_functions};
 pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
+use crate::lexer::{Lexer, TokenKind};
 use crate::{
     Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
 };
@@ -110,6 +111,8 @@ pub struct Spliced {
     pub text: String,
     /// The traced kernels.
     pub kernels: Vec<TracedKernel>,
+    /// Kernels that cannot be traced, with the reason, where no kernels were named.
+    pub left_out: Vec<(String, String)>,
 }
 
 /// A traced copy of a kernel.
@@ -154,6 +157,14 @@ pub enum SpliceError {
         name: String,
         /// The kernels that there are.
         known: String,
+    },
+    /// A kernel that was asked for cannot be traced.
+    #[error("`{kernel}` cannot be traced: {reason}")]
+    LeftOut {
+        /// The kernel.
+        kernel: String,
+        /// Why not.
+        reason: String,
     },
     /// Records cannot be kept where the options say.
     #[error(
@@ -218,7 +229,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     }
     if options.recording.is_some() {
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
-            if text.contains(name) {
+            if text.contains(name) && has_word(text, name) {
                 return Err(SpliceError::Reserved { name });
             }
         }
@@ -243,6 +254,17 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             mark(&mut edits, function, plan);
         }
     }
+    let mut left_out = Vec::new();
+    let entries = module.definitions().filter(|function| function.is_entry() && wanted(function));
+    for kernel in entries.filter(|_| options.recording.is_some()) {
+        match too_large(&module, kernel, options.chooses) {
+            Some(reason) if options.kernels.is_some() => {
+                return Err(SpliceError::LeftOut { kernel: kernel.name.to_owned(), reason });
+            }
+            Some(reason) => left_out.push((kernel.name.to_owned(), reason)),
+            None => {}
+        }
+    }
     let mut kernels = Vec::new();
     let mut copies = Vec::new();
     if let Some(recording) = options.recording {
@@ -264,7 +286,10 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
         copies.push(definitions);
         let traced = |(function, plan): &&(&Function<'_>, Plan)| {
-            function.is_entry() && wanted(function) && !plan.unreadable
+            function.is_entry()
+                && wanted(function)
+                && !plan.unreadable
+                && !left_out.iter().any(|(name, _)| name == function.name)
         };
         let traced: Vec<_> = plans.iter().filter(traced).collect();
         for (kernel, copy) in parallel::each(&traced, |(function, plan)| splicer.kernel(function, plan))? {
@@ -283,7 +308,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     for copy in copies {
         text.push_str(&copy);
     }
-    Ok(Spliced { text, kernels })
+    Ok(Spliced { text, kernels, left_out })
 }
 
 fn check_kernels(module: &Module<'_>, options: &Options<'_>) -> Result<(), SpliceError> {
@@ -309,6 +334,41 @@ const FIRST_VERSION: (u32, u32) = (6, 2);
 /// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
 /// is claimed in it (see [`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
+
+/// The bytes that parameters of a kernel may take, from PTX 8.1 on and before.
+const MOST_PARAMETERS: [usize; 2] = [32_764, 4_352];
+
+/// Says why a traced copy of a kernel could not be assembled, if it could not.
+fn too_large(module: &Module<'_>, kernel: &Function<'_>, chooses: bool) -> Option<String> {
+    let params = crate::points::params::layout(&kernel.params).ok()?;
+    let end = params.last().map_or(0, |last| last.offset + last.size);
+    let needed = end.next_multiple_of(8) + descriptor_bytes(chooses) as usize;
+    let most = MOST_PARAMETERS[usize::from(module.version() < (8, 1))];
+    (needed > most).then(|| {
+        format!(
+            "its parameters take {end} bytes, which leaves no room for the recorder's: {needed} of {most}"
+        )
+    })
+}
+
+/// Whether a word of the text holds a name; comments and strings may.
+fn has_word(text: &str, name: &str) -> bool {
+    let mut lexer = Lexer::new(text);
+    loop {
+        let token = lexer.next();
+        match token.kind {
+            TokenKind::End => return false,
+            TokenKind::Word | TokenKind::Dot if token.span.text(text).contains(name) => return true,
+            _ => {}
+        }
+    }
+}
+
+/// Whether a kernel moves registers between its warps. The assembler lets it only if the kernel's limits say
+/// how many it has, so a limit that its source does not state would switch that on.
+fn moves_registers(body: &Body<'_>) -> bool {
+    body.instructions().any(|(_, instruction)| instruction.name() == "setmaxnreg")
+}
 
 /// Whether a kernel says itself what registers it may have.
 fn says_registers(function: &Function<'_>) -> bool {
@@ -380,6 +440,8 @@ impl Splicer<'_> {
         let placement = match (self.options.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
+            // The registers that such a kernel's warps keep are few.
+            (None, None) if body.is_some_and(moves_registers) => Placement::Local,
             (None, None) => Placement::Registers,
             (Some(placement), Some(name)) => {
                 let (kernel, function) = (function.name.to_owned(), name.to_owned());
@@ -463,7 +525,7 @@ impl Splicer<'_> {
         let loops: &[u16] = &plan.loops;
         emitter.declarations(loops);
         let limit = self.registers.get(function.name);
-        if let Some(registers) = limit.filter(|_| !says_registers(function)) {
+        if let Some(registers) = limit.filter(|_| !says_registers(function) && !moves_registers(body)) {
             edits.insert(
                 body.open - start,
                 format!(
@@ -513,13 +575,11 @@ impl Splicer<'_> {
     fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
         let Some(body) = &function.body else { return };
         let start = function.span.start;
+        for operand in led_to_copies(body, &self.names) {
+            edits.insert(operand.span.end - start, TRACED_SUFFIX);
+        }
         for statement in &body.statements {
             let StatementKind::Instruction(instruction) = &statement.kind else { continue };
-            for operand in &instruction.operands {
-                if self.names.contains(operand.text) {
-                    edits.insert(operand.span.end - start, TRACED_SUFFIX);
-                }
-            }
             let ends = match instruction.name() {
                 "exit" => true,
                 "ret" => function.is_entry(),

@@ -7,7 +7,7 @@ use warptrace_format::log::MAX_KEY_COUNT;
 
 use super::marker::Marker;
 use super::{SpliceError, proof};
-use crate::{Body, Cfg, Function, Module, StatementKind, Terminator};
+use crate::{Body, Cfg, Directive, Function, Instruction, Module, Operand, StatementKind, Terminator};
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
 pub(crate) const PARTING: [&str; 16] = [
@@ -162,14 +162,37 @@ impl Place {
     }
 }
 
-/// The words in a function's operands that `names` has: functions that it calls, and those whose address it
-/// takes.
+/// The operands of a function that name one of `names`, and that the traced copy leads to its copy: what calls
+/// name, and addresses if the body calls any. Where it calls none, an address is for others: compared, or
+/// stored where an untraced kernel finds it. A name that the body declares is no function.
+pub(super) fn led_to_copies<'b, 'a>(
+    body: &'b Body<'a>,
+    names: &BTreeSet<&str>,
+) -> impl Iterator<Item = &'b Operand<'a>> {
+    let own: BTreeSet<&str> = body
+        .statements
+        .iter()
+        .filter_map(|statement| match &statement.kind {
+            StatementKind::Directive(Directive::Registers(it) | Directive::Variable(it)) => Some(it),
+            _ => None,
+        })
+        .flat_map(|declaration| &declaration.names)
+        .filter(|declared| declared.count.is_none())
+        .map(|declared| declared.name)
+        .collect();
+    let instructions = || body.instructions().map(|(_, instruction)| instruction);
+    let calls_addresses = instructions().any(Instruction::is_indirect_call);
+    let operands: Vec<&Operand<'a>> = instructions()
+        .filter(|instruction| calls_addresses || instruction.is_call())
+        .flat_map(|instruction| &instruction.operands)
+        .filter(|operand| names.contains(operand.text) && !own.contains(operand.text))
+        .collect();
+    operands.into_iter()
+}
+
+/// The names in these operands.
 pub(super) fn named<'a>(body: &Body<'a>, names: &BTreeSet<&str>) -> BTreeSet<&'a str> {
-    body.instructions()
-        .flat_map(|(_, instruction)| &instruction.operands)
-        .map(|operand| operand.text)
-        .filter(|text| names.contains(text))
-        .collect()
+    led_to_copies(body, names).map(|operand| operand.text).collect()
 }
 
 /// Names of the functions, kernels aside, that hold markers or lead to one that does.

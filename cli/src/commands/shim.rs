@@ -1,0 +1,102 @@
+//! The library that `run` loads into programs: where it is, or that this tool carries it.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// Its file.
+const SHIM: &str = "libwarptrace_shim.so";
+
+/// Where the build script knows where cargo leaves the library, the assembler puts it into this tool.
+#[cfg(carries_shim)]
+mod carried {
+    std::arch::global_asm!(
+        ".pushsection .rodata.warptrace_shim, \"a\", @progbits",
+        ".hidden warptrace_carried_shim",
+        ".hidden warptrace_carried_shim_end",
+        ".globl warptrace_carried_shim",
+        ".globl warptrace_carried_shim_end",
+        "warptrace_carried_shim:",
+        concat!(".incbin \"", env!("WARPTRACE_SHIM"), "\""),
+        "warptrace_carried_shim_end:",
+        ".byte 0",
+        ".popsection",
+        options(raw)
+    );
+
+    unsafe extern "C" {
+        static warptrace_carried_shim: u8;
+        static warptrace_carried_shim_end: u8;
+    }
+
+    /// Returns the library's bytes.
+    pub(super) fn bytes() -> &'static [u8] {
+        let (start, end) = (&raw const warptrace_carried_shim, &raw const warptrace_carried_shim_end);
+        // SAFETY: the assembly above has the library's bytes from the first symbol to the second, in memory
+        // that nobody writes.
+        unsafe { std::slice::from_raw_parts(start, end.byte_offset_from_unsigned(start)) }
+    }
+}
+
+/// Returns the library's path: the chosen file, what this tool carries, written into `folder`, or a file beside
+/// the tool or in the `lib` folder next to the tool's.
+///
+/// # Errors
+/// If there is none, or its path is none that `LD_PRELOAD` can have.
+pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathBuf> {
+    let found = match chosen {
+        Some(file) if !file.is_file() => bail!(
+            "the library that --shim names is not there: {}; leave --shim out to take the tool's own",
+            file.display()
+        ),
+        Some(file) => file.to_owned(),
+        None => own(folder)?,
+    };
+    let found = fs::canonicalize(&found).with_context(|| format!("cannot open {}", found.display()))?;
+    if found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
+        bail!(
+            "{} has a space or a colon in its path, which LD_PRELOAD cannot have: name a copy elsewhere with \
+             --shim, or another folder for temporary files with TMPDIR",
+            found.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Writes the library that this tool carries.
+#[cfg(carries_shim)]
+fn own(folder: &Path) -> anyhow::Result<PathBuf> {
+    let file = folder.join(SHIM);
+    fs::write(&file, carried::bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
+}
+
+/// Looks for the library near this tool.
+#[cfg(not(carries_shim))]
+fn own(_: &Path) -> anyhow::Result<PathBuf> {
+    let tool = std::env::current_exe().context("cannot tell where this tool is")?;
+    let folder = tool.parent().unwrap_or(Path::new("."));
+    let places = [folder.join(SHIM), folder.join("../lib").join(SHIM)];
+    let shown = places.each_ref().map(|file| file.display().to_string()).join(" or ");
+    places.into_iter().find(|file| file.is_file()).with_context(|| {
+        format!(
+            "`run` needs {SHIM}, which this tool was built without and which is not at {shown}: build it with \
+             `cargo build --release -p warptrace-shim`, and name it with --shim"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_there_is_an_error_that_says_what_to_do() {
+        let error = find(Some(Path::new("/nowhere/shim.so")), Path::new("/nowhere"))
+            .expect_err("it is not there")
+            .to_string();
+        assert!(error.contains("/nowhere/shim.so") && error.contains("--shim"), "{error}");
+    }
+}

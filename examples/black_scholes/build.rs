@@ -1,0 +1,3 @@
+fn main() {
+    warptrace_build::compile("src/kernels.rs");
+}

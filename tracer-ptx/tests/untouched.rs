@@ -1,0 +1,88 @@
+//! What splicing leaves as it is: texts that came out wrong once.
+
+use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, Spliced, TracedKernel, splice};
+
+fn spliced(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
+    let text = format!(".version 8.0\n.target sm_90a\n.address_size 64\n{text}");
+    splice(&text, &Options { recording: Some(Recording::default()), ..*options })
+}
+
+fn copy(text: &str, name: &str) -> String {
+    let spliced = spliced(text, &Options::default()).expect("it can be spliced").text;
+    let start = spliced.rfind(&format!("{name}$traced")).expect("the copy is there");
+    spliced[start..].to_owned()
+}
+
+/// Without a limit the assembler ignores `setmaxnreg`; with one that the kernel does not state, the copy
+/// would execute what the kernel does not.
+#[test]
+fn kernels_that_move_registers_get_no_limit() {
+    let kernel = |more: &str| {
+        format!(
+            ".visible .entry k(){{ .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.eq.u32 %p, %r, 0;
+            // warptrace.loc 1
+            @%p bra P; {more} ret; P: ret; }}"
+        )
+    };
+    let options = Options { registers: &[("k", 168)], ..Options::default() };
+    let made = |more: &str| spliced(&kernel(more), &options).expect("it can be spliced");
+    let (moves, plain) = (made("setmaxnreg.inc.sync.aligned.u32 240;"), made(""));
+    let placement = |spliced: &Spliced| spliced.kernels[0].placement;
+    assert_eq!((placement(&moves), placement(&plain)), (Placement::Local, Placement::Registers));
+    assert!(plain.text.contains(".maxnreg 168") && !moves.text.contains(".maxnreg"));
+}
+
+const FUNCTION: &str = ".func f() { .reg .b32 %r; // warptrace.loc 4
+	mov.u32 %r, 1; ret; }\n";
+
+#[test]
+fn an_address_that_the_kernel_does_not_call_stays_that_of_the_function() {
+    let kernel = |call: &str| {
+        format!(
+            ".global .u64 table[1] = {{f}};\n{FUNCTION}.visible .entry k() {{ .reg .b64 %rd<3>; mov.u64 %rd1, f;
+            ld.global.u64 %rd2, [table]; call f, (); {call} ret; }}\nP: .callprototype _ ();"
+        )
+    };
+    let stored = copy(&kernel("").replace("\nP: .callprototype _ ();", ""), "k");
+    assert!(stored.contains("mov.u64 %rd1, f;") && stored.contains("call f$traced, ()"), "{stored}");
+    let called = kernel("P: .callprototype _ (); call %rd1, (), P;").replace("\nP: .callprototype _ ();", "");
+    let called = copy(&called, "k");
+    assert!(called.contains("mov.u64 %rd1, f$traced;"), "{called}");
+}
+
+#[test]
+fn a_register_of_a_functions_name_is_no_function() {
+    let text = format!(
+        "{FUNCTION}.visible .entry k() {{ .reg .b64 %rd<2>; {{ .reg .b32 f; mov.u32 f, 3; }}
+        P: .callprototype _ (); mov.u64 %rd1, 0; call %rd1, (), P; ret; }}"
+    );
+    assert!(copy(&text, "k").contains("mov.u32 f, 3;"));
+}
+
+#[test]
+fn a_comment_may_hold_the_tracers_names() {
+    let kernel = |comment: &str| format!(".visible .entry k() {{ .reg .b32 %r; {comment}\nret; }}");
+    for comment in ["// what %wt_k is", "/* $warptrace_1, k$traced */", "// warptrace_launch"] {
+        assert!(spliced(&kernel(comment), &Options::default()).is_ok(), "{comment}");
+    }
+    let taken = spliced(&kernel("mov.u32 %wt_k, 1;"), &Options::default());
+    assert!(matches!(taken, Err(SpliceError::Reserved { name: "%wt_" })));
+}
+
+#[test]
+fn a_kernel_whose_parameters_leave_no_room_is_left_out_alone() {
+    let text = |bytes: usize| {
+        format!(".visible .entry big(.param .b8 big_0[{bytes}]) {{ ret; }}\n.visible .entry k() {{ ret; }}")
+    };
+    let names = |kernels: &[TracedKernel]| -> Vec<String> {
+        kernels.iter().map(|kernel| kernel.name.clone()).collect()
+    };
+    let fits = spliced(&text(4_352 - 64), &Options::default()).expect("it can be spliced");
+    assert_eq!((names(&fits.kernels), fits.left_out), (vec!["big".to_owned(), "k".to_owned()], Vec::new()));
+    let full = spliced(&text(4_352 - 63), &Options::default()).expect("the other can be spliced");
+    assert_eq!(names(&full.kernels), ["k"]);
+    assert_eq!(full.left_out[0].0, "big");
+    assert!(full.left_out[0].1.contains("4289 bytes"), "{:?}", full.left_out);
+    let named = Options { kernels: Some(&["big"]), ..Options::default() };
+    assert!(matches!(spliced(&text(4_300), &named), Err(SpliceError::LeftOut { .. })));
+}
