@@ -581,16 +581,17 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
 
     /// Ends the file after an error.
     fn fail(mut self, error: SessionError, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
-        let (total, is_running, pool) = {
-            let mut state = self.shared.lock();
-            state.failed = Some(error.to_string());
-            let is_running = state.is_abandoned || state.ledger.running() > 0;
-            (state.ledger.total, is_running, state.ledger.pool.take())
-        };
-        self.shared.done.notify_all();
         // Dropped, it writes what it was given.
         self.worker = None;
+        // Before anybody who launches learns of it, and may end the process.
+        let total = self.shared.lock().ledger.total;
         fails(&error, &total);
+        let (is_running, pool) = {
+            let mut state = self.shared.lock();
+            state.failed = Some(error.to_string());
+            (state.is_abandoned || state.ledger.running() > 0, state.ledger.pool.take())
+        };
+        self.shared.done.notify_all();
         if is_running {
             std::mem::forget(self.device);
             return Ended { device: None, outcome: Err(error) };

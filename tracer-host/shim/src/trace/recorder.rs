@@ -53,8 +53,8 @@ impl ForeignDevice {
 struct Told {
     /// Numbers of the modules that the file knows.
     modules: HashSet<usize>,
-    /// Numbers of the file's kernels, by their module's number and the address of their name.
-    numbers: HashMap<(usize, usize), u32>,
+    /// Numbers of the file's kernels, by their module's number and their name.
+    numbers: HashMap<(usize, &'static str), u32>,
     /// Kernels that were recorded.
     recorded: HashSet<&'static str>,
     /// Streams of the launches that may still run.
@@ -119,15 +119,13 @@ impl Recorder {
         state: &'static State,
         drainer: Drainer<CudaDevice, Output, Bracket>,
     ) -> impl FnOnce() -> Ended<CudaDevice, Output> + Send + 'static {
-        let recorder = Arc::downgrade(self);
+        let recorder = Arc::clone(self);
         move || {
             let _inside = Inside::enter();
             let _relaxed = Relaxed::enter();
             drainer.run(|error, report| {
-                let Some(recorder) = recorder.upgrade() else { return };
-                let hint = hint(recorder.is_sync);
                 let line = recorder.described(report);
-                let line = format!("{line}; it ends early: {}{hint}", reason_of(error));
+                let line = format!("{line}; it ends early: {}{}", reason_of(error), hint(recorder.is_sync));
                 recorder.is_said.store(true, Ordering::Release);
                 lock(&state.summary).trace(&recorder.path, line);
             })
@@ -177,7 +175,7 @@ impl Recorder {
 
     /// Returns the number of a kernel of a module, of which the file is told once.
     fn tell(&self, told: &mut Told, code: &Code, kernel: &'static str) -> Result<u32, SessionError> {
-        let key = |kernel: &'static str| (code.number, kernel.as_ptr().addr());
+        let key = |kernel: &'static str| (code.number, kernel);
         if let Ok(module) = &code.traced
             && !told.modules.contains(&code.number)
         {

@@ -215,7 +215,7 @@ entry_points! {
     }
     fn cuMemFree_v2(address: u64) { if memory::free(address) { OK } else { INVALID } }
     fn cuMemHostAlloc(address: *mut Handle, bytes: usize, _flags: c_uint) {
-        *address = memory::allocate(bytes) as Handle;
+        *address = memory::allocate_pinned(bytes) as Handle;
         if (*address).is_null() { OUT_OF_MEMORY } else { OK }
     }
     fn cuMemFreeHost(address: Handle) { if memory::free(address as u64) { OK } else { INVALID } }

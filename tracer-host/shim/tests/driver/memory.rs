@@ -1,7 +1,7 @@
 //! Memory of the device, which is the host's.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of an allocation, as of the driver's.
@@ -9,6 +9,9 @@ const ALIGN: usize = 512;
 
 /// Length of each allocation, by address.
 static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
+/// Those of them that are the host's.
+static PINNED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 fn allocations() -> MutexGuard<'static, BTreeMap<u64, usize>> {
     ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,8 +32,16 @@ pub fn allocate(bytes: usize) -> u64 {
     address
 }
 
+/// The same of the host, which no kernel of a test uses.
+pub fn allocate_pinned(bytes: usize) -> u64 {
+    let address = allocate(bytes);
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+    address
+}
+
 /// Gives an allocation back; `false` if it is none.
 pub fn free(address: u64) -> bool {
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
     let Some(bytes) = allocations().remove(&address) else { return false };
     let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return false };
     // SAFETY: allocated with this layout, and no longer listed.
@@ -38,7 +49,12 @@ pub fn free(address: u64) -> bool {
     true
 }
 
-/// All allocations.
+/// All allocations that kernels use.
 pub fn all() -> Vec<(u64, usize)> {
-    allocations().iter().map(|(&address, &bytes)| (address, bytes)).collect()
+    let pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = allocations();
+    all.iter()
+        .filter(|(address, _)| !pinned.contains(address))
+        .map(|(&address, &bytes)| (address, bytes))
+        .collect()
 }
