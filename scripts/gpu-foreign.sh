@@ -32,7 +32,7 @@ log=$OUT/foreign.log
 : > "$log"
 export CUDA_CACHE_PATH=${CUDA_CACHE_PATH:-$scratch/cache}
 
-examples="spmv bfs reduction cooperative constant_texture dynamic_shared calls printing trap graphs streams waiting named many"
+examples="launches spmv bfs reduction cooperative constant_texture dynamic_shared calls printing trap graphs streams waiting named many"
 baselines="fractal nbody matmul"
 
 wanted() {
