@@ -27,7 +27,7 @@ struct Screen {
 impl Screen {
     /// Shows a trace, without figures yet. Sources are those of this repository.
     fn unread(trace: TraceFile, columns: u16, rows: u16) -> Self {
-        let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let app = App::new(Arc::new(trace), "run.wtrc".to_owned(), Selection::default(), &[folder]);
         Self { app, terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap() }
     }

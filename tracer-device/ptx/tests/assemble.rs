@@ -44,7 +44,7 @@ fn probed(text: &str) -> (String, usize) {
 
 #[test]
 fn the_assembler_takes_a_probe_in_each_block() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let ptxas = match Ptxas::find(&root) {
         Ok(ptxas) => ptxas,
         Err(error) => {

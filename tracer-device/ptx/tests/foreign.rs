@@ -211,7 +211,7 @@ fn branches_of_spliced_text_see_their_labels() {
 
 #[test]
 fn the_assembler_takes_what_is_spliced() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let ptxas = match Ptxas::find(&root) {
         Ok(ptxas) => ptxas,
         Err(error) => {

@@ -158,7 +158,7 @@ fn a_way_that_does_not_fit_into_memory_is_left_out_by_name() {
     let row = |way: &str| table.lines().find(|line| line.contains(way)).unwrap_or_else(|| panic!("{table}"));
     assert!(row("| untraced |").contains(" ms |"), "{table}");
     assert!(
-        row("| predict  |").contains("left out: it needs ") && row("| predict").contains(" MiB"),
+        row("| predict  |").contains("left out: it needs ") && row("| predict").contains(" KiB"),
         "{table}"
     );
 }

@@ -97,8 +97,8 @@ mod tests {
     fn a_manifest_names_the_package_and_where_warptrace_is() {
         let found = manifest("mine", Some(Path::new("/a \"b\"")));
         assert!(found.starts_with("[package]\nname = \"mine\"\n"), "{found}");
-        assert!(found.contains(r#"warptrace = { path = "/a \"b\"/warptrace" }"#), "{found}");
-        assert!(found.contains(r#"warptrace-build = { path = "/a \"b\"/tracer-build" }"#), "{found}");
+        assert!(found.contains(r#"warptrace = { path = "/a \"b\"/tracer-host/warptrace" }"#), "{found}");
+        assert!(found.contains(r#"warptrace-build = { path = "/a \"b\"/tracer-device/build" }"#), "{found}");
         assert!(!found.contains("[workspace]") && !found.contains("../"), "{found}");
         let found = manifest("mine", None);
         assert!(found.contains(&format!("\nwarptrace = \"{}\"\n", env!("CARGO_PKG_VERSION"))), "{found}");

@@ -60,7 +60,10 @@ fn an_interrupted_recording_says_where_warps_stand() {
         assert!(told.contains("of 2,048 warps have not ended") && told.contains("last came past "), "{told}");
         let (code, verified, _) = run(&["verify", text(&path)]);
         assert_eq!(code, 3);
-        assert!(verified.contains(", complete") && verified.contains("warps did not finish"), "{verified}");
+        assert!(
+            verified.contains("1 launch interrupted") && verified.contains("warps did not finish"),
+            "{verified}"
+        );
         assert!(verified.contains("problems: 2"), "{verified}");
         let info: serde_json::Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
         assert_eq!(info["launches"][0]["ended"], "interrupted");

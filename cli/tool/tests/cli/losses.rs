@@ -118,7 +118,7 @@ fn memory_for_nothing_says_how_much_is_needed() {
     let large = ["--width", "256", "--depth", "20", "--memory", "2MiB"];
     let (_, (code, _, errors)) = folder.record_program("fractal", "small.wtrc", &large);
     assert_eq!(code, 1);
-    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 15MiB"), "{errors}");
+    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 15079KiB"), "{errors}");
 }
 
 #[test]

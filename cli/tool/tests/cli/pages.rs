@@ -129,7 +129,7 @@ fn current(block: &str, shell: &mut Shell) -> Result<(String, usize), String> {
 #[test]
 fn the_pages_show_what_the_tool_prints() {
     let overwrites = std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1");
-    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut shell = Shell { folder: Folder::new(), printed: HashMap::new() };
     for (page, least) in PAGES {
         let old = std::fs::read_to_string(root.join(page)).unwrap();
@@ -158,7 +158,7 @@ fn the_pages_show_what_the_tool_prints() {
 /// The code of README.md is that of the example, which is built and run by `tracer-host/warptrace/tests/example.rs`.
 #[test]
 fn the_code_of_the_readme_is_from_the_example() {
-    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
     let sources = ["kernels.rs", "main.rs"].map(|file| read(&format!("examples/spmv/src/{file}")));
     let page = read("README.md");

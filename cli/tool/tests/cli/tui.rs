@@ -38,7 +38,7 @@ impl Terminal {
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
         command.env("TERM", "xterm-256color");
-        command.cwd(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+        command.cwd(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
         let child = pair.slave.spawn_command(command).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(some(30), some(100), 0)));
         let (mut output, shown) = (pair.master.try_clone_reader().unwrap(), Arc::clone(&screen));

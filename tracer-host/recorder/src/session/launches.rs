@@ -94,6 +94,9 @@ impl<E> Shared<E> {
 #[derive(Debug)]
 pub struct Launches<E>(Arc<Shared<E>>);
 
+/// A recording that has started: where launches find room, and what brings to the file what they record.
+type Started<D, W, E> = (Launches<E>, Drainer<D, W, E>);
+
 impl<E> Clone for Launches<E> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -110,7 +113,7 @@ impl<E: Ending> Launches<E> {
         mut device: D,
         spec: &RecordingSpec,
         output: W,
-    ) -> Result<(Self, Drainer<D, W, E>), (SessionError, D)> {
+    ) -> Result<Started<D, W, E>, (SessionError, D)> {
         let started = Recorder::start_with(&mut device, &[], Vec::new(), (spec, Vec::new()), true, output);
         let Recorder { ledger, worker, .. } = match started {
             Ok(recorder) => recorder,

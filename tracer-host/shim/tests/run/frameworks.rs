@@ -155,7 +155,7 @@ fn of_many_kernels_only_those_that_are_launched_get_copies() {
 
 /// Finds an assembler of the toolchain, or says that there is none.
 fn assembler() -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = root.join(".toolchain/cuda/nvidia/cu13/bin/ptxas");
     let found = [own.to_str().expect("a plain name"), "ptxas"]
         .into_iter()

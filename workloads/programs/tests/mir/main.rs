@@ -46,7 +46,7 @@ const VALUES: [(&str, &str); 5] = [
 type Locations = BTreeMap<u16, &'static SourceLocation>;
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Compiles the kernels for the host, in a folder of its own, and answers their MIR.

@@ -95,7 +95,7 @@ fn assembler() -> Option<Ptxas> {
 
 /// The workspace's root.
 fn workspace() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The names of all kernels, with trace points of either kind.

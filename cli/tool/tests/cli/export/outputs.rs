@@ -75,7 +75,7 @@ fn a_trace_that_was_cut_short_is_exported_with_a_warning() {
     let folder = Folder::new();
     let bytes = std::fs::read(mis(&folder)).unwrap();
     let cut = folder.at("cut.wtrc");
-    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() * 3 / 4]).unwrap();
     for format in FORMATS {
         let out = folder.at("out");
         let (code, _, errors) = run(&["export", text(&cut), "--to", format, "-o", text(&out)]);

@@ -48,8 +48,8 @@ fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
         let error = recorded(warps, &with(2 << 20)).unwrap_err();
         let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 2 << 20));
-        let (said, mib) = (error.to_string(), needed >> 20);
-        assert!(said.contains(&format!("--memory {mib}MiB")) && said.contains("2 MiB"), "{said}");
+        let (said, kib) = (error.to_string(), needed >> 10);
+        assert!(said.contains(&format!("--memory {kib}KiB")) && said.contains("2 MiB"), "{said}");
         // With that it can be recorded, and with a MiB less it cannot.
         recorded(warps, &with(needed)).unwrap();
         let error = recorded(warps, &with(needed - (1 << 20))).unwrap_err();
