@@ -14,7 +14,7 @@ mod known {
     #[kernel]
     pub fn branch(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] % 8 == 0 {
+        if data[i].is_multiple_of(8) {
             for turn in 0..20 {
                 *out += turn;
             }
@@ -38,7 +38,7 @@ mod known {
     #[kernel]
     pub fn early(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] % 2 == 0 {
+        if data[i].is_multiple_of(2) {
             return;
         }
         for turn in 0..30 {
@@ -51,7 +51,7 @@ mod known {
     pub fn nested(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
         if data[i] < 64 {
-            if data[i] % 4 == 0 {
+            if data[i].is_multiple_of(4) {
                 for turn in 0..10 {
                     *out += turn;
                 }

@@ -52,7 +52,7 @@ fn a_window_has_what_the_whole_trace_has_of_its_warps() {
     };
     assert_eq!(warps(&trace, 0), of(&|launch| launch == 1, &|_| true));
     let Some(trace) = recorded(|spec| spec.recording.window.blocks = "1/2".parse().unwrap()) else { return };
-    assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| warp / per_block % 2 == 0));
+    assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| (warp / per_block).is_multiple_of(2)));
     let Some(trace) = recorded(|spec| spec.recording.window.warps = "1".parse().unwrap()) else { return };
     assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| warp % per_block == 1));
     assert!(trace.metadata().properties.iter().any(|(name, what)| name == "window" && what == "warps 1"));

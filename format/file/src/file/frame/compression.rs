@@ -186,7 +186,7 @@ mod tests {
         let frame = |window: u8| [&ZSTD_MAGIC[..], &[0, window], &[0x19, 0, 0], b"abc"].concat();
         let read = |frame: &[u8]| decompress("FRAM", StoredAs::Zstd, frame, 10, 40);
         assert_eq!(read(&frame((27 - 10) << 3)).unwrap(), b"abc");
-        for window in [(27 - 10) << 3 | 1, 31 - 10 << 3, 0xff] {
+        for window in [(27 - 10) << 3 | 1, (31 - 10) << 3, 0xff] {
             let error = read(&frame(window)).unwrap_err().to_string();
             assert!(error.contains("a window of"), "{error}");
         }
