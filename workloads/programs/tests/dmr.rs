@@ -288,7 +288,7 @@ fn trace_points_stand_at_one_place_each() {
 fn the_page_lists_every_trace_point() {
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../../docs/evaluation/programs-dmr.md"
+        "/../../docs/evaluation/programs-dmr.md"
     ))
     .unwrap();
     for point in dmr::PROGRAM.points.iter().flat_map(|table| table.points) {
