@@ -17,7 +17,7 @@ use warptrace_build::Compiler;
 use crate::{process, workspace};
 
 /// Packages of the workspace that are not for a registry.
-const UNPUBLISHED: [&str; 2] = ["xtask", "warptrace-bench"];
+const UNPUBLISHED: [&str; 4] = ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels"];
 
 /// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds
 /// its source.
