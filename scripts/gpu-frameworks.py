@@ -320,6 +320,11 @@ def one(name, warptrace, options, folder, log):
     return result
 
 
+def as_text(line):
+    """Returns a message in Markdown: a kernel's name with `<float>` in it is no tag."""
+    return re.sub(r"( launch(?:es)? of )(.*?)(: (?:only|its) )", r"\1`\2`\3", line)
+
+
 def table(results):
     lines = [
         "# Kernels of Python's frameworks under `warptrace run`",
@@ -344,7 +349,7 @@ def table(results):
         )
     lines.append("")
     for found in results:
-        lines += [f"## {found['part']}", ""] + [f"- {line}" for line in found.get("said", [])] + [""]
+        lines += [f"## {found['part']}", ""] + [f"- {as_text(line)}" for line in found.get("said", [])] + [""]
     return "\n".join(lines)
 
 
