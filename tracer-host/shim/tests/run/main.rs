@@ -13,9 +13,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::{CodecSpec, EclParams};
-use warptrace_spec::{MemorySize, RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec};
+use warptrace_spec::{MemorySize, RunSpec};
 
 /// What the tests run: the compiled programs, and the driver beside them.
 struct Built {
@@ -92,7 +93,7 @@ impl Run {
     fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).expect("a folder").flatten() {
-            if entry.file_name().to_string_lossy().starts_with("process-") {
+            if entry.file_name().to_string_lossy().starts_with(REPORT_PREFIX) {
                 let text = std::fs::read_to_string(entry.path()).expect("a report");
                 lines.extend(text.lines().skip(1).map(str::to_owned));
             }
@@ -396,7 +397,7 @@ fn what_the_driver_refuses_is_loaded_as_it_is() {
     let Some(built) = built() else { return };
     let words = ["dlsym", &data("kernels-size.fatbin")];
     let plain = run(built, false, &words, &[]);
-    let variables = [("TEST_DRIVER_REFUSES", "1"), ("WARPTRACE_RUN_PTXAS", "/nowhere/ptxas")];
+    let variables = [("TEST_DRIVER_REFUSES", "1"), (RUN_PTXAS, "/nowhere/ptxas")];
     let traced = run(built, true, &words, &variables);
     assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
     assert!(traced.report()[0].contains("the driver refused its PTX"), "{:?}", traced.report());
