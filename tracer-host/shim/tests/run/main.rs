@@ -68,6 +68,8 @@ fn build() -> Option<Built> {
         .arg(source.with_file_name("nvrtc.c"))
         .status();
     assert!(status.expect("cc runs").success(), "nvrtc");
+    std::fs::copy(target.join("examples/adopted"), folder.path().join("adopted"))
+        .expect("cargo builds examples with the tests");
     let shim = deps.join("libwarptrace_shim.so");
     assert!(shim.is_file(), "cargo builds the library with its tests");
     Some(Built { folder, shim })
@@ -176,6 +178,15 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
         return None;
     }
     Some(traced)
+}
+
+#[test]
+fn what_a_device_reads_comes_behind_what_an_adopted_stream_was_given() {
+    let Some(built) = built() else { return };
+    // Copies are done when they are waited for: those of another stream would come before.
+    let run = run_command(built, false, &mut command_of(built, "adopted"), &[("TEST_DRIVER_LATE", "1")]);
+    let errors = String::from_utf8_lossy(&run.output.stderr);
+    assert_eq!((run.stdout().as_str(), run.output.status.code()), ("in order\n", Some(0)), "{errors}");
 }
 
 #[test]
