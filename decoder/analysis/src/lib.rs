@@ -29,11 +29,13 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod matching;
 mod nesting;
 mod pairs;
 mod parting;
 mod path;
 mod points;
+mod recordings;
 mod runs;
 mod selection;
 mod source;
@@ -47,7 +49,7 @@ mod watch;
 pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
-pub use compare::{Comparison, LocationChange, Parting, compare};
+pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
@@ -55,6 +57,7 @@ pub use figures::{
     Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
     Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, share,
 };
+pub use recordings::Difference;
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
 pub use source::{SourceCode, source_code};
