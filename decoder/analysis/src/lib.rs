@@ -9,7 +9,7 @@
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
 //!
-//! `docs/users/answers.md` defines each figure.
+//! `docs/reference/answers.md` defines each figure.
 //!
 //! ```no_run
 //! use warptrace_analysis::{Selection, analyse};

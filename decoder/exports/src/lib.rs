@@ -8,7 +8,7 @@
 //!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```
 //!
-//! `docs/users/exports.md` describes what each of them holds. All are the same for the same trace, whatever the
+//! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace, whatever the
 //! machine; say what the trace lacks; and take memory that does not grow with the events.
 
 mod error;

@@ -10,12 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::support::{Folder, bench, text, tool};
 
 /// The pages, and how many outputs each shows at least.
-const PAGES: [(&str, usize); 4] = [
-    ("README.md", 3),
-    ("docs/users/tour.md", 6),
-    ("docs/users/answers.md", 8),
-    ("docs/users/answers-examples.md", 2),
-];
+const PAGES: [(&str, usize); 3] =
+    [("README.md", 3), ("docs/users/tour.md", 8), ("docs/reference/answers.md", 8)];
 const BLOCK: &str = "```console\n";
 const COMMANDS: [&str; 2] = ["$ warptrace ", "$ warptrace-bench "];
 /// Lines of a recording that have times.

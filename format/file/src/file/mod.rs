@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Everything after the preamble is a section: a 24-byte header ([`SectionHeader`]) with tag, version, flags,
-//! length and checksums, then the body. All integers are little-endian. `docs/contributors/format.md` is the
+//! length and checksums, then the body. All integers are little-endian. `docs/reference/format.md` is the
 //! specification; this module is its only implementation: each part's layout, encoder and parser stand in one
 //! file.
 //!

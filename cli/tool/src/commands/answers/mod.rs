@@ -1,4 +1,4 @@
-//! The commands that say what warps did. `docs/users/answers.md` defines their figures.
+//! The commands that say what warps did. `docs/reference/answers.md` defines their figures.
 
 mod causes;
 mod diff;
