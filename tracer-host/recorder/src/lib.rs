@@ -27,7 +27,8 @@ pub mod writer;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
-    Allocation, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+    Allocation, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
+    Simulated, Tracing,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use cudarc::driver::result;
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
-use warptrace_device::KernelCall;
+use warptrace_device::{KernelCall, KernelModule};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
@@ -82,8 +82,8 @@ impl Device for CudaDevice {
         DeviceMemory { total, free: free.map_or(total, |(free, _)| free as u64) }
     }
 
-    fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        let _ = self.code.add(ptx);
+    fn add_code(&mut self, module: &KernelModule) -> Result<(), DeviceError> {
+        self.code.add_module(module);
         Ok(())
     }
 

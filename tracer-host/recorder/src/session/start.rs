@@ -47,7 +47,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let (kernels, locations) = modules::merged(modules)?;
         let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         for module in modules {
-            device.add_code(module.ptx)?;
+            device.add_code(module)?;
         }
         let hashes = source_hashes(&[], modules.iter().copied());
         let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
