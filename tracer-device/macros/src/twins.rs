@@ -1,6 +1,5 @@
 //! Kernels of one name in the files that are one program on the GPU.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Span, TokenStream};
@@ -8,6 +7,7 @@ use syn::ext::IdentExt;
 use syn::{Item, ItemFn, ItemMod};
 
 use crate::decisions::has;
+use crate::text::Positions;
 
 /// A kernel, and where its name stands.
 struct Kernel {
@@ -54,10 +54,10 @@ pub(crate) fn check(module: &TokenStream, files: &str, file: Option<&Path>, star
 
 /// The kernels that stand before line `start` of `file`, in the order of `files`, with their files.
 fn earlier(files: &str, file: &Path, start: usize) -> Vec<(PathBuf, Kernel)> {
-    let mut found = Vec::new();
+    let (mut found, positions) = (Vec::new(), Positions::keep());
     for listed in files.lines().map(|listed| canonical(Path::new(listed))) {
         let mut modules = Vec::new();
-        if let Some(parsed) = fs::read_to_string(&listed).ok().and_then(|text| syn::parse_file(&text).ok()) {
+        if let Some(parsed) = positions.parse(&listed) {
             collect(parsed.items, &mut modules);
         }
         let is_own = listed == file;
@@ -110,6 +110,8 @@ fn canonical(file: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
