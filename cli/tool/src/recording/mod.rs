@@ -109,7 +109,7 @@ impl Prepared<'_> {
         file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
         let whole = started.elapsed();
         bar.finish_and_clear();
-        let (program, path, device) = (program.name.to_owned(), path.clone(), device.info().name);
+        let (program, path, device) = (program.name.to_owned(), path.clone(), device.facts().info.name);
         Ok((outcome, Recorded { program, device, path, spec, summary, report, whole }))
     }
 }

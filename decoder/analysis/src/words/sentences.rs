@@ -60,6 +60,13 @@ pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     lines
 }
 
+/// The lines, those that caused the most idle lane slots first; of equal ones that with the most idle itself.
+pub fn causing(analysis: &Analysis) -> Vec<&LineFigures> {
+    let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
+    lines.sort_by_key(|line| Reverse((line.caused, line.counts.idle)));
+    lines
+}
+
 /// Says in one sentence how many lane slots were idle, and what parted lanes to cause most of them.
 pub fn finding(analysis: &Analysis, names: &Names) -> String {
     let counts = analysis.counts;

@@ -62,7 +62,7 @@ pub(super) fn metadata(
         tracks.push(CodecSpec::Raw);
     }
     let mut metadata =
-        Metadata::new(TOOL, device.info(), tracks).with_pool(spec.chunk_bytes, division.chunk_count);
+        Metadata::new(TOOL, device.facts().info, tracks).with_pool(spec.chunk_bytes, division.chunk_count);
     metadata.policy = match spec.policy {
         Policy::Stop => POLICY_STOP,
         Policy::Ring => POLICY_RING,

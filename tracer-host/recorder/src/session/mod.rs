@@ -52,7 +52,7 @@ struct Lent<'d>(&'d mut dyn Device);
 
 impl std::fmt::Debug for Lent<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.0.info())
+        write!(f, "{:?}", self.0.facts().info)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_abi::run::RUN_SPEC;
 use warptrace_decoder::TraceFile;
-use warptrace_spec::{RUN_SPEC, RunSpec};
+use warptrace_spec::RunSpec;
 
 use super::{both_with, built, data, run, spec};
 
