@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! TraceFile ── analyse ──┬─ figures   JSON on the page: what the commands print with `--json`
-//!              decode ───┼─ source    each line with its heat           ┐
+//!              decode ───┼─ picture   lane slots of kernels by cause    ┐
+//!                        ├─ source    each line with its heat           │
 //!                        ├─ loops     trips over lanes and over warps   │
 //!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
-//!                        ├─ strips    three warps, lane by lane         │
-//!                        ├─ graph     where lanes went                  │
+//!                        ├─ parts     sums by kernel, function and loop │
+//!                        ├─ strips    warps, lane by lane               │
+//!                        ├─ graph     where lanes of each kernel went   │
 //!                        └─ changes   what is different in another trace┘
 //! ```
 //!
@@ -26,10 +28,13 @@ mod changes;
 mod error;
 mod figures;
 mod graph;
+mod guide;
 mod limits;
 mod lines;
 mod loops;
 mod page;
+mod parts;
+mod picture;
 mod strips;
 mod svg;
 mod warps;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! TraceFile ── Source ──┬─ parquet   tables of runs, locations, launches and losses: SQL, data frames
-//!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run: ui.perfetto.dev
+//!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run, in those of its loops: ui.perfetto.dev
 //!                       ├─ chrome    the same as JSON: chrome://tracing, Speedscope
-//!                       ├─ firefox   where lanes were active or idle: profiler.firefox.com
+//!                       ├─ firefox   where lanes were active or idle, with stacks of loops: profiler.firefox.com
 //!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```
 //!
@@ -15,6 +15,7 @@ mod error;
 mod firefox;
 mod lacks;
 mod lcov;
+mod nest;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod runs;

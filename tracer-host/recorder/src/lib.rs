@@ -36,6 +36,7 @@ pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
     OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
+    command_line, command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use trace_output::TraceOutput;
