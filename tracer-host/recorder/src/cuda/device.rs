@@ -150,7 +150,9 @@ impl Device for CudaDevice {
         }
         let recording = traced.map(|(recording, _)| recording);
         match traced {
-            Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) => drop(self.live_memory()?),
+            Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) => {
+                self.live_memory()?;
+            }
             Some((recording, codec)) => {
                 self.prepare_drains(codec)?;
                 if self.is_foreign {
