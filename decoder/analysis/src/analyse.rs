@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
+use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
 use crate::distribution::Distribution;
@@ -66,7 +67,8 @@ fn analyse_with(
 ) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
     let points = Points::new(trace);
-    let mut losses = Losses::default();
+    let mut losses =
+        Losses { assumed: trace.metadata().counting().and_then(Counting::assumption), ..Losses::default() };
     if let Completeness::Prefix { .. } = trace.completeness() {
         losses.cut_off = Some(trace.completeness().to_string());
     }

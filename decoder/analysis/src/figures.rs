@@ -365,6 +365,8 @@ pub struct Losses {
     pub unaccounted_warps: u64,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
+    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no loss.
+    pub assumed: Option<&'static str>,
 }
 
 impl Losses {

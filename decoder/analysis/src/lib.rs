@@ -30,11 +30,13 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod matching;
 mod nesting;
 mod pairs;
 mod parting;
 mod path;
 mod points;
+mod recordings;
 mod roll_up;
 mod runs;
 mod selection;
@@ -49,7 +51,7 @@ mod watch;
 pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
-pub use compare::{Comparison, LocationChange, Parting, compare};
+pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
@@ -58,6 +60,7 @@ pub use figures::{
     Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
     edges_from, share,
 };
+pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};

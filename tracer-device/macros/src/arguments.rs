@@ -7,6 +7,9 @@ use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 pub(crate) struct Arguments {
     /// Where the device crate is found.
     pub(crate) device: Path,
+    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one that names
+    /// the device crate has its code compiled elsewhere.
+    pub(crate) is_users: bool,
     /// Whether functions keep the trace points placed by hand, and have automatic ones in a copy.
     pub(crate) hand_placed: bool,
     /// Traced functions of other modules, for that copy.
@@ -19,6 +22,7 @@ impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut arguments = Self {
             device: parse_quote!(::warptrace::device),
+            is_users: true,
             hand_placed: false,
             callees: Vec::new(),
             first_id: 1,
@@ -52,6 +56,7 @@ impl Arguments {
         input.parse::<Token![=]>()?;
         if name == "device" {
             self.device = Path::parse_mod_style(input)?;
+            self.is_users = false;
         } else if name == "first_id" {
             let number: LitInt = input.parse()?;
             self.first_id = number

@@ -2,8 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
+use syn::visit::{self, Visit};
 use syn::visit_mut::VisitMut;
-use syn::{AttrStyle, Attribute, Item, ItemMod, parse2};
+use syn::{AttrStyle, Attribute, Ident, Item, ItemMod, parse2};
 
 use crate::arguments::{self, Arguments};
 use crate::decisions::{self, Noisy, has};
@@ -37,7 +38,8 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
     let mut errors = Vec::new();
     let mut content = TokenStream::new();
-    let source = Source { text: text(), tokens: &tokens, arguments: &arguments };
+    misplaced(items, &mut errors);
+    let source = Source { text: text(), tokens: &tokens, name: &module.ident, arguments: &arguments };
     if arguments.hand_placed {
         let mut copy = copies(items, &arguments, &mut errors);
         let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
@@ -81,26 +83,63 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     })
 }
 
+/// Refuses `#[kernel]` where it makes no kernel: before methods, and in modules of the module.
+fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
+    struct Search<'a>(&'a mut Vec<syn::Error>);
+    impl<'ast> Visit<'ast> for Search<'_> {
+        fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+            // One that has the attribute itself is expanded by itself.
+            let is_own = |attribute: &Attribute| {
+                attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
+            };
+            if !module.attrs.iter().any(is_own) {
+                visit::visit_item_mod(self, module);
+            }
+        }
+        fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+            if attribute.path().is_ident("kernel") {
+                self.0.push(syn::Error::new_spanned(
+                    attribute,
+                    "a kernel is a function of the module that has #[warptrace::kernels]: no method, and in no module of \
+                     that module",
+                ));
+            }
+        }
+    }
+    let mut search = Search(errors);
+    for item in items {
+        match item {
+            Item::Fn(function) => search.visit_block(&function.block),
+            other => search.visit_item(other),
+        }
+    }
+}
+
 /// What is said of a module's source.
 struct Source<'a> {
     /// An expression for the text of its file.
     text: TokenStream,
     /// The module as it is written.
     tokens: &'a TokenStream,
+    name: &'a Ident,
     arguments: &'a Arguments,
 }
 
 impl Source<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
-        let Self { text, tokens, arguments } = self;
+        let Self { text, tokens, name, arguments } = self;
         let device = &arguments.device;
         let mut table = Table::starting_at(arguments.first_id);
         insert(items, arguments, &mut table, errors);
         errors.extend(table.check().err());
         let (content, kernels) = compiled(items, device, version, errors);
         let rows = table.rows(device);
-        let DeviceCode { ptx, items: checks } = device_code(tokens);
+        let code = device_code(tokens, name, arguments.is_users).unwrap_or_else(|error| {
+            errors.push(error);
+            DeviceCode::default()
+        });
+        let DeviceCode { ptx, without, items: checks } = code;
         quote! {
             #content
 
@@ -119,6 +158,7 @@ impl Source<'_> {
                 locations: LOCATIONS,
                 source: #text,
                 ptx: #ptx,
+                without_ptx: #without,
             };
         }
     }

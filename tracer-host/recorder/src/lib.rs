@@ -28,7 +28,7 @@ pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
     Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
-    Prepare, Traced,
+    Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
@@ -36,6 +36,7 @@ pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
     OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
+    command_line, command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use trace_output::TraceOutput;

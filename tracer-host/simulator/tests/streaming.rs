@@ -192,8 +192,8 @@ fn run_open(
     host: &mut Host,
     stall: u64,
 ) {
-    // SAFETY: as in `run`.
     let recording = Recording { logs: LogKind::Streamed { open_runs: true }, ..recording };
+    // SAFETY: as in `run`.
     let launch = unsafe { launch.streamed(host.logs(stall), recording) }.clock(host.clock);
     run_streamed(kernel, launch, host, serve_in_time);
 }

@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicI32, AtomicU64};
 use anyhow::{Context, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
-use warptrace_decoder::shown;
-
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
+use warptrace_decoder::shown;
+use warptrace_format::file::COMMAND;
+use warptrace_host::command_line;
 
 use super::shim;
 use crate::arguments::Run;
@@ -87,13 +88,15 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
     }
     let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
     let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
+    let mut spec = command.spec.clone();
+    spec.recording.properties.push((COMMAND.to_owned(), command_line()));
     let mut program = Command::new(name);
     program
         .args(arguments)
         .env("LD_PRELOAD", preload)
         .env(RUN_FILE, output)
         .env(RUN_REPORT, report)
-        .env(RUN_SPEC, command.spec.to_text());
+        .env(RUN_SPEC, spec.to_text());
     if let Some(ptxas) = &command.ptxas {
         let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
         program.env(RUN_PTXAS, ptxas);

@@ -95,6 +95,9 @@ impl Prepared<'_> {
         }
         let mut device = opened.device;
         let path = &recording.output;
+        if spec.policy != Policy::Stream {
+            interrupt::explain().context("cannot watch for signals")?;
+        }
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);

@@ -145,12 +145,14 @@ impl Device for CudaDevice {
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
         self.enter()?;
         let &Prepare { code, kernels, launch, traced } = prepare;
-        for text in code {
-            self.code.add(text);
+        for module in code {
+            self.code.add_module(module);
         }
         let recording = traced.map(|(recording, _)| recording);
         match traced {
-            Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) => drop(self.live_memory()?),
+            Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) => {
+                self.live_memory()?;
+            }
             Some((recording, codec)) => {
                 self.prepare_drains(codec)?;
                 if self.is_foreign {
