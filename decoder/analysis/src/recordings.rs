@@ -96,8 +96,11 @@ fn codec(codec: &CodecSpec) -> String {
     }
 }
 
+/// A fact about a launch, as text.
+type Fact = fn(&LaunchInfo) -> String;
+
 /// What a launch is like, by name.
-const LAUNCH: [(&str, fn(&LaunchInfo) -> String); 4] = [
+const LAUNCH: [(&str, Fact); 4] = [
     ("grid", |info| size(info.grid())),
     ("block", |info| size(info.block())),
     ("dynamic shared memory", |info| format!("{} bytes", info.dynamic_shared_bytes())),
