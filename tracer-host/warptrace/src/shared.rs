@@ -59,7 +59,7 @@ impl Shared {
 
     /// Checks what makes a call safe: its memory is in buffers, and what it writes overlaps nothing else.
     pub(crate) fn check(&self, call: &SafeCall<'_>) -> Result<(), Error> {
-        let kernel = || call.call().name().to_owned();
+        let kernel = || call.name().to_owned();
         let buffers = self.buffers.borrow();
         for memory in call.memory().iter().filter(|memory| memory.bytes != 0) {
             let inside = buffers.range(..=memory.address).next_back().is_some_and(|(start, bytes)| {

@@ -8,7 +8,6 @@
 //! policies                          what is kept under each policy, and what it takes ── Markdown, JSON
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
 //! masks                             the simulator's events beside a card's ── Markdown
-//! points                            automatic trace points beside those placed by hand ── Markdown
 //! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
@@ -25,7 +24,6 @@ mod figures;
 mod machine;
 mod markers;
 mod memory;
-mod points;
 mod programs;
 mod progress;
 mod record;
@@ -82,7 +80,6 @@ fn execute(command: &Command, out: &mut dyn Write, errors: &mut dyn Write) -> an
         Command::Fidelity(command) => fidelity::run(command),
         Command::FidelityRun(command) => fidelity::run_child(command).map(|()| true),
         Command::Masks(command) => fidelity::run_masks(command),
-        Command::Points(command) => points::run(command),
         Command::Soak(command) => soak::run(command),
         Command::Figures(command) => figures::run(command).map(|()| true),
     }

@@ -106,7 +106,7 @@ pub struct Recording {
     pub codec: warptrace_format::codec::CodecSpec,
     /// Whether track 1 records the same events raw.
     pub dual: bool,
-    /// Which loops are counted and recorded at their end (see [`trace_loop`](crate::trace_loop)). On the
+    /// Which loops are counted and recorded at their end (see [`LoopTrace`](crate::LoopTrace)). On the
     /// simulator none is proven.
     pub counting: warptrace_format::Counting,
 }
