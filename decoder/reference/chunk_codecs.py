@@ -1,4 +1,4 @@
-"""The codecs: codec-raw.md, codec-ecl.md and codec-predict.md in docs/contributors.
+"""The codecs: docs/reference/codecs.md.
 
 Each `decode_*` yields the events of one chunk, pairs of location and mask.
 """

@@ -1,4 +1,4 @@
-"""Numbers, checksums and compression, as docs/contributors/format.md describes them."""
+"""Numbers, checksums and compression, as docs/reference/format.md describes them."""
 
 import io
 import struct
@@ -81,7 +81,7 @@ def text(data):
 
 
 def shown(words):
-    """A text in which nothing acts on a terminal: docs/users/output.md, "Texts of a file"."""
+    """A text in which nothing acts on a terminal: docs/reference/output.md, "Texts of a file"."""
     return "".join(map(shown_letter, words))
 
 

@@ -1,4 +1,4 @@
-"""A trace as comma-separated values: docs/users/output.md."""
+"""A trace as comma-separated values: docs/reference/output.md."""
 
 import csv
 

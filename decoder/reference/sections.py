@@ -1,4 +1,4 @@
-"""The sections of a `.wtrc` file: docs/contributors/format.md, "Sections"."""
+"""The sections of a `.wtrc` file: docs/reference/format.md, "Sections"."""
 
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""Opening of `.wtrc` files: docs/contributors/format.md, "Opening"."""
+"""Opening of `.wtrc` files: docs/reference/format.md, "Opening"."""
 
 from collections import namedtuple
 

@@ -30,7 +30,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     println!(
         "\nGolden files written. A change in decoder/decode/tests/golden is a change of the format: see \"Evolution\" in \
-         docs/contributors/format.md. A change in a file hashes.txt is a change of PTX: what was measured on a card was \
+         docs/reference/format.md. A change in a file hashes.txt is a change of PTX: what was measured on a card was \
          measured with the text as it was."
     );
     let mut status = std::process::Command::new("git");

@@ -1,146 +1,191 @@
-// Goes from hot line to hot line, and draws the strips. The page can be read without it.
+// Makes the page answer: lines, folds, sorting, search, strips, the flame graph. It can be read without this.
 "use strict";
 (() => {
-  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const one = (what, at = document) => at.querySelector(what);
+  const all = (what, at = document) => [...at.querySelectorAll(what)];
+  const make = (tag, fields = {}) => Object.assign(document.createElement(tag), fields);
+  const clamp = (number, least, most) => Math.max(least, Math.min(most, number));
+  const said = (number) => number.toLocaleString("en");
+  const figures = JSON.parse(one("#figures").textContent);
+  const rankOf = new Map(figures.lines.flatMap((line, at) => line.locations.map((id) => [id, at + 1])));
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  for (const hidden of all("#tools, .choice")) hidden.hidden = false;
 
-  // Hot lines: n and p.
-  const rows = [...document.querySelectorAll(".hot")].sort((a, b) => a.dataset.rank - b.dataset.rank);
-  const where = document.getElementById("where");
+  // Lines: keys, buttons, and every link to one.
+  const rows = all(".hot").sort((a, b) => a.dataset.rank - b.dataset.rank);
+  const where = one("#where");
   let at = -1;
+  function show(row) {
+    const folded = row.closest(".folded");
+    if (folded?.hidden) unfold(folded, true);
+    const file = row.closest("details");
+    if (file) file.open = true;
+    row.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+  }
   function go(to) {
     if (rows.length === 0) return;
-    at = Math.max(0, Math.min(rows.length - 1, to));
+    at = clamp(to, 0, rows.length - 1);
     const row = rows[at];
-    row.closest("details").open = true;
+    show(row);
     row.focus({ preventScroll: true });
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    row.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
-    const name = row.querySelector(".where").textContent;
-    const line = row.querySelector(".number").textContent;
-    const idle = row.querySelector(".heat b").textContent;
-    where.textContent = `${at + 1} of ${rows.length}: ${line ? `line ${line}, ` : ""}${name}, ${idle} idle`;
+    const line = one(".number", row).textContent;
+    where.textContent = `${at + 1} of ${rows.length}${line ? `: line ${line}` : ""}`;
+    where.title = `${one(".where", row).textContent}, caused ${one(".heat", row).textContent}`;
   }
-  for (const row of rows) {
-    row.addEventListener("click", () => {
-      // Text that is being selected stays selected.
-      if (String(getSelection()) === "") go(rows.indexOf(row));
-    });
+  /** The next line in the order of heat that is not dimmed. */
+  function step(by) {
+    let to = at + by;
+    while (rows[to]?.classList.contains("off")) to += by;
+    go(rows[to] ? to : clamp(at, 0, rows.length - 1));
   }
-  if (rows.length > 0) {
-    document.getElementById("jump").hidden = false;
-    document.getElementById("next").addEventListener("click", () => go(at + 1));
-    document.getElementById("previous").addEventListener("click", () => go(at - 1));
-  }
-  for (const link of document.querySelectorAll(".hottest a")) {
-    link.addEventListener("click", (event) => {
+  const goToRank = (rank) => go(rows.findIndex((row) => row.dataset.rank === String(rank)));
+  one("#next")?.addEventListener("click", () => step(1));
+  one("#previous")?.addEventListener("click", () => step(-1));
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#"], a[*|href^="#"]');
+    const to = link?.getAttribute("href");
+    if (to?.startsWith("#hot-")) {
       event.preventDefault();
-      go(rows.findIndex((row) => row.dataset.rank === link.dataset.rank));
-    });
-  }
+      goToRank(to.slice(5));
+    } else if (link?.dataset?.warp) {
+      event.preventDefault();
+      strips.add(link.dataset.warp);
+    } else if (!link && event.target.closest(".hot") && String(getSelection()) === "") {
+      // Text that is being selected stays selected.
+      go(rows.indexOf(event.target.closest(".hot")));
+    }
+  });
+  const search = one("#search");
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input, textarea")) return;
-    if (event.key === "n" || event.key === "j") go(at + 1);
-    else if (event.key === "p" || event.key === "k") go(at - 1);
+    if (event.key === "n" || event.key === "j") step(1);
+    else if (event.key === "p" || event.key === "k") step(-1);
+    else if (event.key === "/") search.focus();
     else return;
     event.preventDefault();
   });
+  // Each file begins at its hottest line.
+  function open(file) {
+    const box = one(".box", file);
+    const hottest = all(".hot", box).reduce((a, b) => (a && +a.dataset.rank < +b.dataset.rank ? a : b), null);
+    if (!hottest) return;
+    box.scrollTop += hottest.getBoundingClientRect().top - box.getBoundingClientRect().top - Math.min(160, box.clientHeight / 3);
+  }
+  for (const file of all(".file")) {
+    if (file.open) open(file);
+    else file.addEventListener("toggle", () => open(file), { once: true });
+  }
+  if (location.hash.startsWith("#hot-")) goToRank(location.hash.slice(5));
 
-  // Strips: lanes downwards, events to the right.
-  const LANES = 32;
-  const scale = document.getElementById("scale");
-  const strips = [...document.querySelectorAll("canvas[data-strip]")].map((canvas) => {
-    const strip = figures.strips[canvas.dataset.strip];
-    return { canvas, strip, output: document.getElementById(`read-${canvas.dataset.strip}`), chosen: -1, starts: [] };
+  // Folds.
+  function unfold(lines, is) {
+    lines.hidden = !is;
+    one("button", lines.previousElementSibling).setAttribute("aria-expanded", is);
+  }
+  for (const button of all(".fold button")) {
+    const lines = button.closest("tbody").nextElementSibling;
+    button.addEventListener("click", () => unfold(lines, lines.hidden));
+  }
+
+  // Tables: a click on a head sorts by the column; rows of one body stay together where there are several.
+  const units = (table) => (table.tBodies.length > 1 ? [...table.tBodies] : [...table.tBodies[0].rows]);
+  const value = (unit, column) => {
+    const text = (unit.rows?.[0] ?? unit).cells[column]?.textContent.trim() ?? "";
+    const number = Number(text.replace(/[,%~+]/g, "").replace("−", "-"));
+    return text === "" || Number.isNaN(number) ? text : number;
+  };
+  for (const table of all("table.cards")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      if (head.textContent.trim() === "") return;
+      const button = make("button", { type: "button", className: "sort", textContent: head.textContent });
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const order = head.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+        all("[aria-sort]", table).forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", order);
+        const sign = order === "descending" ? -1 : 1;
+        const sorted = units(table).map((unit) => [value(unit, column), unit]).sort(([a], [b]) =>
+          sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b))));
+        sorted.forEach(([, unit]) => unit.parentNode.append(unit));
+      });
+    });
+  }
+
+  // Search, and the choice of a kernel: what does not match is hidden in tables and dimmed in the source.
+  const kernel = one("#kernel");
+  const found = one("#found");
+  let matches = [], match = -1;
+  function filter() {
+    const wanted = search.value.trim().toLowerCase();
+    const isOther = (row) => Boolean(kernel?.value) && !row.dataset.kernels.split(" ").includes(kernel.value);
+    for (const row of all(".hot")) row.classList.toggle("off", isOther(row));
+    for (const other of all("[data-kernels]:not(.hot)")) other.hidden = isOther(other);
+    for (const unit of all("table.cards").flatMap(units)) {
+      const isOff = unit.dataset.kernels !== undefined && isOther(unit);
+      unit.hidden = isOff || (wanted !== "" && !unit.textContent.toLowerCase().includes(wanted));
+    }
+    matches = wanted === "" ? [] : all(".source tbody:not(.fold) tr").filter((row) => row.textContent.toLowerCase().includes(wanted));
+    match = -1;
+    found.textContent = wanted === "" ? "" : `${said(matches.length)} lines`;
+    paint("found", wanted === "" ? [] : matches.flatMap((row) => all("code, .where", row)).flatMap((code) => ranges(code, wanted)));
+  }
+  function ranges(element, wanted) {
+    const node = element.firstChild, text = node?.data?.toLowerCase() ?? "", list = [];
+    for (let from = text.indexOf(wanted); from >= 0; from = text.indexOf(wanted, from + wanted.length)) list.push(range(node, from, from + wanted.length));
+    return list;
+  }
+  const range = (node, from, to) => { const made = new StaticRange({ startContainer: node, startOffset: from, endContainer: node, endOffset: to }); return made; };
+  const paint = (name, list) => { if (window.Highlight && CSS.highlights) CSS.highlights.set(name, new Highlight(...list.slice(0, 20000))); };
+  search?.addEventListener("input", filter);
+  search?.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { search.value = ""; filter(); search.blur(); }
+    if (event.key !== "Enter" || matches.length === 0) return;
+    match = (match + (event.shiftKey ? matches.length - 1 : 1)) % matches.length;
+    show(matches[match]);
+    found.textContent = `${said(match + 1)} of ${said(matches.length)} lines`;
   });
-  const bit = (mask, lane) => (mask >>> lane) & 1;
-  const count = (mask) => { let n = 0; for (let lane = 0; lane < LANES; lane++) n += bit(mask, lane); return n; };
+  kernel?.addEventListener("change", () => { filter(); strips.begin(); flame(); });
 
-  /** First position of each run, and behind the last one where they end. */
-  function lay(view) {
-    let end = 0;
-    view.starts = view.strip.runs.map(([, , times]) => { const start = end; end += scale.value === "runs" ? 1 : times; return start; });
-    view.starts.push(end);
+  // Flame graph: a part's row is its depth; what is inside comes behind it in the list.
+  const box = one("#flame");
+  function flame() {
+    if (!box) return;
+    const measure = { slots: (part) => part.lanes + part.idle, idle: (part) => part.idle, caused: (part) => part.caused, visits: (part) => part.visits }[one("#measure").value];
+    const shown = figures.parts.filter((part) => !kernel?.value || part.kernel === Number(kernel.value));
+    const whole = shown.filter((part) => part.depth === 0).reduce((sum, part) => sum + measure(part), 0);
+    const from = [0];
+    let deepest = 0;
+    box.replaceChildren(...shown.flatMap((part) => {
+      const wide = (100 * measure(part)) / (whole || 1), left = from[part.depth];
+      from.length = part.depth + 1;
+      from[part.depth] += wide;
+      from.push(left);
+      if (wide < 0.05) return [];
+      deepest = Math.max(deepest, part.depth);
+      const slots = part.lanes + part.idle, rank = rankOf.get(part.location);
+      const name = part.location === null ? part.name : figures.names[part.location] ?? part.name;
+      const text = `${part.kind === "loop" ? "↻ " : ""}${name}`;
+      const element = make(rank ? "a" : "span", { textContent: text, className: part.kind });
+      if (rank) element.href = `#hot-${rank}`;
+      element.title = `${part.kind} ${name}: ${said(slots)} lane slots, ${((100 * part.idle) / (slots || 1)).toFixed(1)}% idle, own ${said(part.own.lanes + part.own.idle)}; ` +
+        `caused ${said(part.caused)} idle lane slots; ${said(part.visits)} visits`;
+      element.style.cssText = `left:${left}%;width:${wide}%;top:${part.depth * 1.6}rem;--heat:${slots ? part.idle / slots : 0}`;
+      return element;
+    }));
+    box.style.height = `${(deepest + 1) * 1.6}rem`;
   }
+  one("#measure")?.addEventListener("change", flame);
 
-  function draw(view) {
-    const { canvas, strip, starts } = view;
-    // Browsers limit how wide a canvas can be.
-    canvas.style.width = scale.value === "runs" ? `max(100%, ${Math.min(strip.runs.length * 3, 9000)}px)` : "";
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (width === 0) return;
-    const style = getComputedStyle(document.documentElement);
-    const value = (name) => style.getPropertyValue(name).trim();
-    const dots = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * dots);
-    canvas.height = Math.round(height * dots);
-    const pen = canvas.getContext("2d");
-    pen.scale(dots, dots);
-    pen.fillStyle = value("--idle");
-    pen.fillRect(0, 0, width, height);
-    const row = height / LANES, step = width / starts[starts.length - 1];
-    strip.runs.forEach(([location, mask], run) => {
-      const left = starts[run] * step, wide = Math.max((starts[run + 1] - starts[run]) * step, 0.5);
-      // A gap between runs where there is room for one.
-      const gap = wide > 6 ? 1 : 0;
-      pen.fillStyle = value(`--c${figures.colours[location]}`);
-      for (let lane = 0; lane < LANES; lane++) {
-        if (bit(mask, lane)) pen.fillRect(left, lane * row, wide - gap, row - (row > 3 ? 0.5 : 0));
-      }
-    });
-    pen.fillStyle = value("--absent");
-    for (let lane = 0; lane < LANES; lane++) {
-      if (!bit(strip.lane_mask, lane)) pen.fillRect(0, lane * row, width, row);
-    }
-    if (view.chosen >= 0) {
-      pen.strokeStyle = value("--ink");
-      pen.lineWidth = 1.5;
-      const left = starts[view.chosen] * step;
-      pen.strokeRect(left, 0.75, Math.max((starts[view.chosen + 1] - starts[view.chosen]) * step, 2), height - 1.5);
-    }
-  }
+  const page = { figures, one, all, make, clamp, said, rankOf, goToRank, kernel, calm, range, paint };
+  const strips = drawStrips(page);
 
-  function choose(view, run) {
-    view.chosen = Math.max(0, Math.min(view.strip.runs.length - 1, run));
-    const [location, mask, times] = view.strip.runs[view.chosen];
-    const first = view.strip.runs.slice(0, view.chosen).reduce((sum, [, , more]) => sum + more, 0);
-    const events = times === 1 ? `event ${first.toLocaleString("en")}`
-      : `events ${first.toLocaleString("en")} to ${(first + times - 1).toLocaleString("en")}`;
-    const hex = (mask >>> 0).toString(16).padStart(8, "0");
-    view.output.textContent = `${events}: ${figures.names[location]}, ${count(mask)} lanes (0x${hex})`;
-    draw(view);
-  }
-
-  function runAt(view, x) {
-    const { starts } = view;
-    const at = (x / view.canvas.clientWidth) * starts[starts.length - 1];
-    let low = 0, high = starts.length - 2;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (starts[middle] <= at) low = middle; else high = middle - 1;
-    }
-    return low;
-  }
-
-  for (const view of strips) {
-    view.canvas.addEventListener("pointermove", (event) => choose(view, runAt(view, event.offsetX)));
-    view.canvas.addEventListener("pointerdown", (event) => choose(view, runAt(view, event.offsetX)));
-    view.canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20 }[event.key];
-      if (step) choose(view, view.chosen + step);
-      else if (event.key === "Home") choose(view, 0);
-      else if (event.key === "End") choose(view, view.strip.runs.length - 1);
-      else return;
-      event.preventDefault();
-    });
-  }
-  // What does not fit is cut off at both sides alike.
-  for (const graph of document.querySelectorAll(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
-
-  const redraw = () => strips.forEach((view) => { lay(view); draw(view); });
-  if (scale) {
-    scale.addEventListener("change", redraw);
-    addEventListener("resize", redraw);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-    redraw();
-  }
+  // What is far down waits until the first lines are seen.
+  requestAnimationFrame(() => setTimeout(() => {
+    flame();
+    strips.begin();
+    colourSource(page);
+    // What does not fit is cut off at both sides alike.
+    for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+    document.body.dataset.ready = "";
+  }));
 })();

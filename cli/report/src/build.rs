@@ -10,10 +10,11 @@ use warptrace_decoder::TraceFile;
 use crate::changes::{Compared, changes, compared};
 use crate::error::ReportError;
 use crate::figures::{figures, in_html};
+use crate::guide::Guide;
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
 use crate::page::{Page, cut};
-use crate::{graph, loops, strips, warps};
+use crate::{graph, loops, parts, picture, strips, warps};
 
 /// Launches that ended early that are named.
 const ENDS: usize = 5;
@@ -74,7 +75,7 @@ struct Parts<'a> {
 
 /// Makes the page of a trace, with a section that compares it with `base` if there is one.
 ///
-/// Goes once over the trace for its figures, and once more over three of its warps; with a base once more
+/// Goes once over the trace for its figures, and once more over the warps that the page can draw; with a base once more
 /// over both traces. Reads the source files that the table of locations names if they lie in the current
 /// directory or in one of the options' folders.
 ///
@@ -104,10 +105,12 @@ pub fn report<'a>(
 impl Parts<'_> {
     fn page(&self, limits: Limits) -> Result<Report, ReportError> {
         let Self { trace, options, analysis, names, files, .. } = self;
-        let strips = strips::strips(trace, analysis, names, limits)?;
+        let guide = Guide::new(trace, analysis, names, limits);
+        let strips = strips::strips(&guide)?;
+        let parts = parts::parts(&guide);
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
-        let json = in_html(&figures(analysis, names, strips.as_ref(), changes.as_ref(), limits))?;
-        let source = lines::source(trace, analysis, names, files, limits);
+        let json = in_html(&figures(&guide, &parts, strips.as_ref(), changes.as_ref()))?;
+        let source = lines::source(&guide, files);
         let embedded = files.values().flatten().filter_map(|source| source.path.clone()).collect();
         let mut notes = source.notes;
         let has_events = analysis.counts.visits > 0;
@@ -118,7 +121,11 @@ impl Parts<'_> {
         let ends = trace.launches().filter_map(|info| words::early_end(trace, info.number()));
         let page = Page {
             css: include_str!("../assets/page.css"),
-            js: include_str!("../assets/page.js"),
+            js: concat!(
+                include_str!("../assets/colours.js"),
+                include_str!("../assets/strips.js"),
+                include_str!("../assets/page.js")
+            ),
             name: &cut(&plain(&options.name), limits.text),
             recorded: self.recorded(limits),
             is_whole: analysis.losses.is_whole(),
@@ -126,17 +133,18 @@ impl Parts<'_> {
             finding: words::finding(analysis, names),
             holds: words::losses(analysis).lines().map(|line| cut(line, 2 * limits.text)).collect(),
             ends: ends.take(ENDS).map(|end| cut(&end, 2 * limits.text)).collect(),
-            standing: warps::standing(trace, analysis, names, limits),
+            standing: warps::standing(&guide),
             notes: notes.clone(),
             hot_lines: analysis.lines.len().min(limits.lines),
-            hottest: lines::hottest(analysis, names, limits),
+            picture: picture::picture(&guide),
             files: source.files,
             kernels: warps::kernels(analysis, limits),
-            loops: loops::loops(analysis, names, limits),
+            loops: loops::loops(&guide),
             more_loops: analysis.loops().count().saturating_sub(limits.loops),
-            warps: warps::warps(trace, analysis, limits),
+            parts,
+            warps: warps::warps(&guide, strips.as_ref()),
             strips,
-            graphs: graph::graphs(analysis, names, limits),
+            graphs: graph::graphs(&guide),
             changes,
             json,
         };

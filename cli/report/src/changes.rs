@@ -10,6 +10,7 @@ use warptrace_decoder::TraceFile;
 use crate::build::{Base, Options};
 use crate::error::ReportError;
 use crate::limits::Limits;
+use crate::page::cut;
 
 /// A comparison with the base, which is the first trace of it.
 pub(crate) struct Compared<'a> {
@@ -22,6 +23,8 @@ pub(crate) struct Compared<'a> {
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) base: String,
+    pub(crate) differences: Vec<String>,
+    pub(crate) ratios: Vec<String>,
     pub(crate) finding: String,
     pub(crate) holds: Vec<String>,
     pub(crate) sums: Vec<Row>,
@@ -74,13 +77,14 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     let mut changed: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
     changed.sort_by_key(|change| Reverse(weight(change.counts)));
     let mut partings = Vec::new();
-    for &warp in comparison.changed.iter().take(limits.changes) {
-        partings.extend(comparison.parting(*traces, warp)?);
+    for &warps in comparison.changed.iter().take(limits.changes) {
+        partings.extend(comparison.parting(*traces, warps)?);
     }
     let shown: Vec<&LocationChange> = changed.iter().copied().take(limits.changes).collect();
     let percent = comparison.greatest_percent();
     let json = json!({
         "base": base,
+        "recordings": comparison.recordings,
         "totals": [comparison.analyses[0].counts, comparison.analyses[1].counts],
         "greatest_change_percent": percent.is_finite().then_some(percent),
         "locations": shown,
@@ -92,7 +96,9 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     let more = |all: usize| all.saturating_sub(limits.changes);
     let holds = comparison.analyses.iter().zip(["first, the base", "second, this trace"]);
     Ok(Changes {
-        base: crate::page::cut(&plain(base), limits.text),
+        base: cut(&plain(base), limits.text),
+        differences: words::differences(comparison).iter().map(|line| cut(line, limits.text)).collect(),
+        ratios: words::ratios(comparison),
         finding: words::changes(comparison),
         holds: holds.map(|(analysis, which)| format!("{which}: {}", words::losses(analysis))).collect(),
         sums: sums(&comparison.analyses),

@@ -1,23 +1,27 @@
 //! The figures of the page as JSON: rows as the commands print them with `--json`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
-use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, Edge};
+use warptrace_analysis::Edge;
+use warptrace_analysis::words;
 
 use crate::changes::Changes;
-use crate::limits::Limits;
+use crate::guide::Guide;
+use crate::parts::Parts;
 use crate::strips::Strips;
 use crate::{loops, warps};
 
-/// The figures that the page shows; `limits` rows of each kind.
+/// The figures that the page shows, as many rows of each kind as the limits allow.
 pub(crate) fn figures(
-    analysis: &Analysis,
-    names: &Names,
+    guide: &Guide<'_>,
+    parts: &Parts,
     strips: Option<&Strips>,
     changes: Option<&Changes>,
-    limits: Limits,
 ) -> Value {
-    let lines: Vec<_> = words::hottest(analysis).into_iter().take(limits.lines).collect();
+    let Guide { analysis, names, limits, .. } = *guide;
+    let lines: Vec<_> = words::causing(analysis).into_iter().take(limits.lines).collect();
+    let causes: Vec<_> = analysis.causes.iter().take(limits.changes).collect();
     let loops: Vec<_> = loops::heads(analysis).into_iter().take(limits.loops).collect();
     let paths: Vec<_> = analysis.paths.iter().take(limits.paths).collect();
     let standing: Vec<_> = analysis.standing.iter().take(limits.standing).collect();
@@ -25,12 +29,9 @@ pub(crate) fn figures(
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
     edges.truncate(limits.edges);
-    let shown = strips.map_or(&[][..], |strips| &strips.strips);
-    let mut locations: Vec<u16> = shown.iter().flat_map(|strip| strip.runs.iter().map(|run| run.0)).collect();
-    locations.sort_unstable();
-    locations.dedup();
-    let locations: serde_json::Map<String, Value> =
-        locations.into_iter().map(|id| (id.to_string(), json!(names.name(id)))).collect();
+    let coloured = strips.into_iter().flat_map(|strips| strips.colours.keys());
+    let of_parts = parts.rows.iter().filter_map(|row| row.part.location.as_ref());
+    let locations: BTreeMap<u16, String> = coloured.chain(of_parts).map(|&id| (id, names.full(id))).collect();
     let mut value = json!({
         "whole": analysis.losses.is_whole(),
         "losses": analysis.losses,
@@ -40,13 +41,17 @@ pub(crate) fn figures(
         "finding": words::finding(analysis, names),
         "standing": standing,
         "kernels": kernels,
+        "causes": causes,
         "lines": lines,
         "loops": loops,
         "warp_events": analysis.warp_events,
         "warps": warps::curve(analysis, limits),
         "paths": { "number": analysis.paths.len(), "most_common": paths },
         "edges": edges,
-        "strips": shown,
+        "parts": parts.rows,
+        "strips": strips.map_or(&[][..], |strips| &strips.strips),
+        "strip_paths": strips.map(|strips| &strips.paths),
+        "strip_events": strips.map(|strips| &strips.events),
         "colours": strips.map(|strips| &strips.colours),
         "names": locations,
         "changes": changes.map(|changes| &changes.json),

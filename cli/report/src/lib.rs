@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! TraceFile ── analyse ──┬─ figures   JSON on the page: what the commands print with `--json`
-//!              decode ───┼─ source    each line with its heat           ┐
+//!              decode ───┼─ picture   lane slots of kernels by cause    ┐
+//!                        ├─ source    each line with its heat           │
 //!                        ├─ loops     trips over lanes and over warps   │
 //!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
-//!                        ├─ strips    three warps, lane by lane         │
-//!                        ├─ graph     where lanes went                  │
+//!                        ├─ parts     sums by kernel, function and loop │
+//!                        ├─ strips    warps, lane by lane               │
+//!                        ├─ graph     where lanes of each kernel went   │
 //!                        └─ changes   what is different in another trace┘
 //! ```
 //!
 //! The page needs no server and loads nothing. It has at most [`MAX_BYTES`], however large the trace is: what it
-//! leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/users/answers.md` defines them.
+//! leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/reference/answers.md` defines them.
 //!
 //! ```no_run
 //! use warptrace_report::{Options, report};
@@ -26,10 +28,13 @@ mod changes;
 mod error;
 mod figures;
 mod graph;
+mod guide;
 mod limits;
 mod lines;
 mod loops;
 mod page;
+mod parts;
+mod picture;
 mod strips;
 mod svg;
 mod warps;

@@ -20,9 +20,11 @@ pub(crate) struct Limits {
     pub(crate) standing: usize,
     /// Points of the curve of work.
     pub(crate) curve: usize,
-    /// Runs of each strip.
+    /// Runs of each warp that is drawn.
     pub(crate) runs: usize,
-    /// Edges, those of most lanes first.
+    /// Runs of all warps that can be drawn, but for those that are drawn first.
+    pub(crate) all_runs: usize,
+    /// Edges, those of most lanes first; parts of the program.
     pub(crate) edges: usize,
     /// Locations of the graph.
     pub(crate) nodes: usize,
@@ -42,6 +44,7 @@ impl Limits {
         standing: 20,
         curve: 300,
         runs: 3_000,
+        all_runs: 24_000,
         edges: 400,
         nodes: 120,
         changes: 20,
@@ -59,6 +62,7 @@ impl Limits {
             standing: less(self.standing),
             curve: less(self.curve),
             runs: less(self.runs),
+            all_runs: less(self.all_runs),
             edges: less(self.edges),
             nodes: less(self.nodes),
             changes: less(self.changes),

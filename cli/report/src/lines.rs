@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use warptrace_analysis::words::{self, Names, count, percent, plain, ratio};
+use warptrace_analysis::words::{self, count, percent, plain, ratio};
 use warptrace_analysis::{Analysis, LineFigures, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
+use crate::guide::Guide;
 use crate::limits::Limits;
 use crate::page::cut;
 use crate::svg::{Histogram, lane_histogram};
@@ -16,8 +17,6 @@ use crate::svg::{Histogram, lane_histogram};
 const CONTEXT: usize = 5;
 /// Bytes of source after which no more files are read.
 const MAX_SOURCE_BYTES: usize = 32 << 20;
-/// Lines that the page begins with.
-const HOTTEST: usize = 6;
 /// Targets of a location that are named.
 const TARGETS: usize = 4;
 
@@ -28,15 +27,15 @@ pub(crate) struct SourceFile {
     pub(crate) path: String,
     /// Whether the source is shown.
     pub(crate) is_found: bool,
-    /// Idle lane slots of its lines, in words.
-    pub(crate) idle: String,
+    /// The part of all idle lane slots that its lines caused.
+    pub(crate) caused: String,
     pub(crate) rows: Vec<Row>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Row {
-    /// Lines that are left out.
-    Gap(String),
+    /// Lines that are folded, and how many; if none are there, they are not on the page.
+    Fold(String, Vec<Folded>),
     Line(Box<Line>),
 }
 
@@ -50,17 +49,32 @@ pub(crate) struct Line {
     pub(crate) unvisited: String,
 }
 
+/// A line in a fold.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub(crate) number: usize,
+    pub(crate) code: String,
+}
+
 /// What happened at a line, in words.
 #[derive(Debug)]
 pub(crate) struct Heat {
     /// 1 for the hottest line of the page.
     pub(crate) rank: usize,
-    /// Idle lane slots over those of the hottest line.
+    /// Idle lane slots that the line caused, over those of the hottest one.
     pub(crate) heat: String,
+    /// Idle lane slots here, over the most of any line.
+    pub(crate) shows: String,
+    /// Whether no lane was idle here or because of it.
+    pub(crate) is_cold: bool,
     pub(crate) names: String,
     pub(crate) descriptions: String,
-    pub(crate) idle: String,
+    /// The first of its locations that is the head of a loop.
+    pub(crate) head: Option<u16>,
+    pub(crate) kernels: String,
+    pub(crate) caused: String,
     pub(crate) part_of_all: String,
+    pub(crate) idle: String,
     pub(crate) part_of_slots: String,
     pub(crate) visits: String,
     pub(crate) warps: String,
@@ -72,42 +86,19 @@ pub(crate) struct Heat {
     pub(crate) went: String,
 }
 
-/// The files, those with the most idle lane slots first, and what could not be shown.
+/// The files, those that caused the most idle lane slots first, and what could not be shown.
 pub(crate) struct Source {
     pub(crate) files: Vec<SourceFile>,
     pub(crate) notes: Vec<String>,
 }
 
-/// A line at the top of the page.
-#[derive(Debug)]
-pub(crate) struct Hottest {
-    pub(crate) rank: usize,
-    pub(crate) line: String,
-    pub(crate) names: String,
-    pub(crate) idle: String,
-    pub(crate) part_of_all: String,
-}
-
-/// The lines that the page begins with: those with the most idle lane slots.
-pub(crate) fn hottest(analysis: &Analysis, names: &Names, limits: Limits) -> Vec<Hottest> {
-    let order = (1..).zip(words::hottest(analysis)).filter(|(_, line)| line.counts.idle > 0);
-    let of = |(rank, line): (usize, &LineFigures)| Hottest {
-        rank,
-        line: names.line(&line.file, line.line),
-        names: names.names(&line.locations),
-        idle: count(line.counts.idle),
-        part_of_all: percent(line.counts.idle, analysis.counts.idle),
-    };
-    order.take(HOTTEST.min(limits.lines)).map(of).collect()
-}
-
 /// What is needed to describe lines.
 struct Lines<'a> {
-    trace: &'a TraceFile,
-    analysis: &'a Analysis,
-    names: &'a Names,
-    limits: Limits,
-    hottest: u64,
+    guide: &'a Guide<'a>,
+    /// The most idle lane slots that a line caused, and that it had.
+    most: [u64; 2],
+    /// Lines of source that may still be shown, and that may still be folded.
+    budget: [usize; 2],
 }
 
 /// Source files by their paths in the trace; `None`: not found.
@@ -121,7 +112,7 @@ pub(crate) fn read_files(
     limits: Limits,
 ) -> Files {
     let (mut files, mut bytes) = (Files::new(), 0);
-    for line in words::hottest(analysis).into_iter().take(limits.lines) {
+    for line in words::causing(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
             let lines = if bytes < MAX_SOURCE_BYTES { source_code(trace, &line.file, folders) } else { None };
             bytes += lines.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
@@ -131,17 +122,13 @@ pub(crate) fn read_files(
     files
 }
 
-/// Shows the lines that `limits` allow, hottest first, with the source around them.
-pub(crate) fn source(
-    trace: &TraceFile,
-    analysis: &Analysis,
-    names: &Names,
-    sources: &Files,
-    limits: Limits,
-) -> Source {
-    let order = words::hottest(analysis);
-    let hottest = order.first().map_or(0, |line| line.counts.idle);
-    let lines = Lines { trace, analysis, names, limits, hottest };
+/// Shows the lines that the limits allow, hottest first, with the source around them.
+pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
+    let (analysis, limits) = (guide.analysis, guide.limits);
+    let order = words::causing(analysis);
+    let most = |of: fn(&LineFigures) -> u64| order.iter().map(|line| of(line)).max().unwrap_or(0);
+    let most = [most(|line| line.caused), most(|line| line.counts.idle)];
+    let mut lines = Lines { guide, most, budget: [limits.source_lines; 2] };
     let mut notes = Vec::new();
     if order.len() > limits.lines {
         notes.push(format!(
@@ -154,27 +141,32 @@ pub(crate) fn source(
     for (rank, line) in (1..).zip(order).take(limits.lines) {
         by_file.entry(&line.file).or_default().push((rank, line));
     }
-    let idle = |lines: &[(usize, &LineFigures)]| -> u64 {
-        lines.iter().fold(0, |sum, (_, line)| sum.saturating_add(line.counts.idle))
+    let caused = |lines: &[(usize, &LineFigures)]| -> u64 {
+        lines.iter().fold(0, |sum, (_, line)| sum.saturating_add(line.caused))
     };
     let mut by_file: Vec<_> = by_file.into_iter().collect();
-    by_file.sort_by_key(|(_, lines)| Reverse(idle(lines)));
-    let (mut files, mut missing, mut budget) = (Vec::new(), Vec::new(), limits.source_lines);
+    by_file.sort_by_key(|(_, lines)| Reverse(caused(lines)));
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
     for (file, mut of_file) in by_file {
         of_file.sort_by_key(|(_, line)| line.line);
         let code = sources.get(file).and_then(Option::as_ref);
         if code.is_none() && of_file.iter().any(|(_, line)| line.line > 0) {
             missing.push(file);
         }
-        let idle = count(idle(&of_file));
+        let caused = percent(caused(&of_file), analysis.counts.idle);
         let rows = match code {
-            Some(code) => lines.with_code(file, &of_file, code, &mut budget, &mut notes),
+            Some(code) => lines.with_code(file, &of_file, code, &mut notes),
             None => {
                 of_file.sort_by_key(|(rank, _)| *rank);
                 lines.without_code(&of_file)
             }
         };
-        files.push(SourceFile { path: cut(&plain(file), limits.text), is_found: code.is_some(), idle, rows });
+        files.push(SourceFile {
+            path: cut(&plain(file), limits.text),
+            is_found: code.is_some(),
+            caused,
+            rows,
+        });
     }
     if let Some(first) = missing.first() {
         let others = match missing.len() - 1 {
@@ -200,26 +192,26 @@ impl Lines<'_> {
         lines.iter().map(row).collect()
     }
 
-    /// The lines with their source and some lines before and after, while `budget` lasts.
+    /// The lines with their source and some lines before and after, while the budget lasts.
     fn with_code(
-        &self,
+        &mut self,
         file: &str,
         lines: &[(usize, &LineFigures)],
         SourceCode { lines: code, has_changed, .. }: &SourceCode,
-        budget: &mut usize,
         notes: &mut Vec<String>,
     ) -> Vec<Row> {
-        let points = self.trace.metadata().locations.iter().filter(|info| info.file == file);
+        let Guide { trace, analysis, names, limits, .. } = *self.guide;
+        let points = trace.metadata().locations.iter().filter(|info| info.file == file);
         let mut unvisited: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for info in points.filter(|info| self.analysis.location(info.id).is_none()) {
-            unvisited.entry(info.line as usize).or_default().push(self.names.name(info.id));
+        for info in points.filter(|info| analysis.location(info.id).is_none()) {
+            unvisited.entry(info.line as usize).or_default().push(names.name(info.id));
         }
         let of_line: BTreeMap<usize, _> =
             lines.iter().map(|(rank, line)| (line.line as usize, (*rank, *line))).collect();
         let mut shown: BTreeSet<usize> = BTreeSet::new();
         for &number in of_line.keys().chain(unvisited.keys()).filter(|number| **number > 0) {
             let near = number.saturating_sub(CONTEXT).max(1)..=(number + CONTEXT).min(code.len());
-            if shown.len() < *budget {
+            if shown.len() < self.budget[0] {
                 shown.extend(near);
             }
             // Heat is shown even if the line is not.
@@ -227,16 +219,16 @@ impl Lines<'_> {
                 shown.insert(number);
             }
         }
-        *budget = budget.saturating_sub(shown.len());
+        self.budget[0] = self.budget[0].saturating_sub(shown.len());
         if *has_changed {
             notes.push(format!(
                 "{} has changed since the trace was recorded: figures may stand beside other lines than theirs.",
-                cut(&plain(file), self.limits.text)
+                cut(&plain(file), limits.text)
             ));
         } else if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
             notes.push(format!(
                 "{} has {} lines now, and a trace point at line {last}: it is not the source that was recorded.",
-                cut(&plain(file), self.limits.text),
+                cut(&plain(file), limits.text),
                 code.len()
             ));
         }
@@ -247,43 +239,62 @@ impl Lines<'_> {
         };
         // What all lines begin with says nothing, and screens are narrow.
         let common = shown.iter().filter_map(indent).min().unwrap_or(0);
+        let text = |number: usize| {
+            let text = code.get(number - 1).map_or("(the file has no such line)", String::as_str);
+            let is_blank = text.get(..common).is_some_and(|begin| begin.trim().is_empty());
+            cut(if is_blank { &text[common..] } else { text.trim_start() }, limits.text)
+        };
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {
             if number > before + 1 {
-                rows.push(gap(number - before - 1));
+                rows.push(self.fold(before + 1..number, &text));
             }
             before = number;
-            let text = code
-                .get(number - 1)
-                .map_or("(the file has no such line)", |text| text.get(common..).unwrap_or_default());
             let line = Line {
                 number: number.to_string(),
-                code: cut(text, self.limits.text),
+                code: text(number),
                 heat: of_line.get(&number).map(|(rank, line)| self.heat(*rank, line)),
                 unvisited: unvisited
                     .get(&number)
-                    .map_or_else(String::new, |names| cut(&names.join(", "), self.limits.text)),
+                    .map_or_else(String::new, |names| cut(&names.join(", "), limits.text)),
             };
             rows.push(Row::Line(Box::new(line)));
         }
         if code.len() > before {
-            rows.push(gap(code.len() - before));
+            rows.push(self.fold(before + 1..code.len() + 1, &text));
         }
         rows
     }
 
+    /// Folds lines, while the budget lasts.
+    fn fold(&mut self, lines: std::ops::Range<usize>, text: &impl Fn(usize) -> String) -> Row {
+        let said = words::many(lines.len() as u64, "line");
+        if lines.len() > self.budget[1] {
+            return Row::Fold(said, Vec::new());
+        }
+        self.budget[1] -= lines.len();
+        Row::Fold(said, lines.map(|number| Folded { number, code: text(number) }).collect())
+    }
+
     fn heat(&self, rank: usize, line: &LineFigures) -> Heat {
-        let LineFigures { locations, counts, warps, active, splits, .. } = line;
-        let described = locations.iter().filter_map(|&id| self.trace.metadata().location(id));
+        let Guide { trace, analysis, names, limits, .. } = *self.guide;
+        let LineFigures { locations, counts, caused, warps, active, splits, .. } = line;
+        let described = locations.iter().filter_map(|&id| trace.metadata().location(id));
         let descriptions: Vec<&str> = described.map(|info| info.description.as_str()).collect();
         let went: Vec<String> = locations.iter().take(TARGETS).filter_map(|&id| self.went(id)).collect();
+        let is_head = |id: &&u16| analysis.location(**id).is_some_and(|found| found.trips.max() > 1);
         Heat {
             rank,
-            heat: format!("{:.3}", share(counts.idle, self.hottest)),
-            names: self.names.names(locations),
-            descriptions: cut(&plain(&descriptions.join("; ")), self.limits.text),
+            heat: format!("{:.3}", share(*caused, self.most[0])),
+            shows: format!("{:.3}", share(counts.idle, self.most[1])),
+            is_cold: *caused == 0 && counts.idle == 0,
+            names: names.names(locations),
+            descriptions: cut(&plain(&descriptions.join("; ")), limits.text).replace('`', ""),
+            head: locations.iter().find(is_head).copied(),
+            kernels: self.guide.kernels(locations),
+            caused: count(*caused),
+            part_of_all: percent(*caused, analysis.counts.idle),
             idle: count(counts.idle),
-            part_of_all: percent(counts.idle, self.analysis.counts.idle),
             part_of_slots: percent(counts.idle, counts.slots()),
             visits: count(counts.visits),
             warps: count(*warps),
@@ -297,22 +308,19 @@ impl Lines<'_> {
 
     /// Where lanes went from a location; `None` if all went to the same.
     fn went(&self, id: u16) -> Option<String> {
-        let mut edges = self.analysis.edges_from(id).to_vec();
+        let Guide { analysis, names, .. } = *self.guide;
+        let mut edges = analysis.edges_from(id).to_vec();
         let all = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
         if edges.len() < 2 {
             return None;
         }
         edges.sort_by_key(|edge| Reverse(edge.lanes));
         let more = if edges.len() > TARGETS { ", …" } else { "" };
-        let name = |to: Option<u16>| to.map_or_else(|| "(end)".to_owned(), |to| self.names.name(to));
+        let name = |to: Option<u16>| to.map_or_else(|| "(end)".to_owned(), |to| names.name(to));
         let to = edges
             .iter()
             .take(TARGETS)
             .map(|edge| format!("{} {}", name(edge.to), words::about(edge.lanes, all)));
-        Some(format!("{} → {}{more}", self.names.name(id), to.collect::<Vec<_>>().join(", ")))
+        Some(format!("{} → {}{more}", names.name(id), to.collect::<Vec<_>>().join(", ")))
     }
-}
-
-fn gap(lines: usize) -> Row {
-    Row::Gap(words::many(lines as u64, "line"))
 }

@@ -2,17 +2,19 @@
 
 use std::cmp::Reverse;
 
-use warptrace_analysis::words::{Names, count, ratio};
+use warptrace_analysis::words::{count, ratio};
 use warptrace_analysis::{Analysis, Distribution, LocationFigures};
 
-use crate::limits::Limits;
+use crate::guide::{Guide, Place};
 use crate::svg::{Histogram, power_histogram};
 
 /// A loop, in words.
 #[derive(Debug)]
 pub(crate) struct Loop {
-    pub(crate) name: String,
-    pub(crate) line: String,
+    pub(crate) id: u16,
+    pub(crate) place: Place,
+    pub(crate) kernels: String,
+    pub(crate) idle: String,
     /// Of the trips of lanes, and of the visits of warps.
     pub(crate) spreads: [Spread; 2],
 }
@@ -54,14 +56,19 @@ pub(crate) fn heads(analysis: &Analysis) -> Vec<&LocationFigures> {
 }
 
 /// The loops that are shown.
-pub(crate) fn loops(analysis: &Analysis, names: &Names, limits: Limits) -> Vec<Loop> {
-    let of = |head: &LocationFigures| Loop {
-        name: names.name(head.point.location),
-        line: names.line_of(&head.point),
-        spreads: [
-            Spread::of("trips of lanes", &head.trips, "how many times a lane made so many trips"),
-            Spread::of("visits of warps", &head.warp_visits, "how many warps came so many times"),
-        ],
+pub(crate) fn loops(guide: &Guide<'_>) -> Vec<Loop> {
+    let of = |head: &LocationFigures| {
+        let id = head.point.location;
+        Loop {
+            id,
+            place: guide.place(Some(id), ""),
+            kernels: guide.kernels(&[id]),
+            idle: count(head.counts.idle),
+            spreads: [
+                Spread::of("trips of lanes", &head.trips, "how many times a lane made so many trips"),
+                Spread::of("visits of warps", &head.warp_visits, "how many warps came so many times"),
+            ],
+        }
     };
-    heads(analysis).into_iter().take(limits.loops).map(of).collect()
+    heads(guide.analysis).into_iter().take(guide.limits.loops).map(of).collect()
 }

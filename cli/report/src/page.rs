@@ -4,8 +4,10 @@ use askama::Template;
 
 use crate::changes::Changes;
 use crate::graph::Graphs;
-use crate::lines::{Hottest, Row, SourceFile};
+use crate::lines::{Row, SourceFile};
 use crate::loops::Loop;
+use crate::parts::Parts;
+use crate::picture::Picture;
 use crate::strips::Strips;
 use crate::warps::{Kernel, Warps};
 
@@ -29,10 +31,10 @@ pub(crate) struct Page<'a> {
     pub(crate) standing: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) hot_lines: usize,
-    /// The hottest lines.
-    pub(crate) hottest: Vec<Hottest>,
+    pub(crate) picture: Picture,
     pub(crate) files: Vec<SourceFile>,
     pub(crate) kernels: Vec<Kernel>,
+    pub(crate) parts: Parts,
     pub(crate) loops: Vec<Loop>,
     pub(crate) more_loops: usize,
     pub(crate) warps: Warps,
@@ -51,6 +53,49 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 }
 
 /// A number of rows with commas, for templates.
-fn number(rows: &usize) -> String {
-    warptrace_analysis::words::count(*rows as u64)
+fn number(rows: impl std::borrow::Borrow<usize>) -> String {
+    warptrace_analysis::words::count(*rows.borrow() as u64)
+}
+
+/// HTML of a text: what stands between two backticks is code.
+fn marked(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    let mut rest = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(piece) = rest.next() {
+        // A backtick that has no other stays one.
+        let is_open = is_code && rest.peek().is_none();
+        html.push_str(if is_open {
+            "`"
+        } else if is_code {
+            "<code>"
+        } else {
+            ""
+        });
+        for character in piece.chars() {
+            match character {
+                '&' => html.push_str("&amp;"),
+                '<' => html.push_str("&lt;"),
+                '>' => html.push_str("&gt;"),
+                '"' => html.push_str("&quot;"),
+                '\'' => html.push_str("&#39;"),
+                other => html.push(other),
+            }
+        }
+        html.push_str(if is_code && !is_open { "</code>" } else { "" });
+        is_code = !is_code;
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::marked;
+
+    #[test]
+    fn backticks_become_code() {
+        assert_eq!(marked("kernel `a<b>` failed"), "kernel <code>a&lt;b&gt;</code> failed");
+        assert_eq!(marked("`a` & `b`"), "<code>a</code> &amp; <code>b</code>");
+        assert_eq!(["it's ` one", "`", "none"].map(marked), ["it&#39;s ` one", "`", "none"]);
+    }
 }

@@ -17,7 +17,12 @@ pub(crate) struct Histogram {
     pub(crate) path: String,
     /// What it shows.
     pub(crate) label: String,
+    /// Labels of bins, and the middles of their bars.
+    pub(crate) bins: Vec<(usize, String)>,
 }
+
+/// Width of a bar with a label.
+const WIDE: usize = 26;
 
 /// Draws bars `step` wide, with a gap of 1; a bar that is not 0 can be seen.
 fn bars(numbers: &[u64], step: usize) -> String {
@@ -39,7 +44,8 @@ pub(crate) fn lane_histogram(active: &[u64]) -> Histogram {
         order.iter().take(6).map(|&lanes| format!("{} with {lanes}", count(active[lanes]))).collect();
     let more = if order.len() > 6 { ", and other numbers" } else { "" };
     let label = format!("visits by number of active lanes: {}{more}", said.join(", "));
-    Histogram { width: active.len() * 3, path: bars(active, 3), label }
+    let bins = [1, 16, 32].map(|lanes| (3 * lanes + 1, lanes.to_string())).to_vec();
+    Histogram { width: active.len() * 3, path: bars(active, 3), label, bins }
 }
 
 /// How many numbers are 1, 2 to 3, 4 to 7 and so on; the first of `powers`, for 0, has no bar.
@@ -50,7 +56,15 @@ pub(crate) fn power_histogram(powers: &[u64], what: &str) -> Histogram {
         at => format!("{} to {}: {}", count(1 << at), count((1_u64 << at) - 1 + (1 << at)), count(number)),
     });
     let label = format!("{what}: {}", said.collect::<Vec<_>>().join(", "));
-    Histogram { width: shown.len().max(1) * 8, path: bars(shown, 8), label }
+    let bins = (0..shown.len()).map(|at| (at * WIDE + WIDE / 2, short(1 << at))).collect();
+    Histogram { width: shown.len().max(1) * WIDE, path: bars(shown, WIDE), label, bins }
+}
+
+/// A power of two in a few characters: `512`, `1Ki`.
+fn short(number: u64) -> String {
+    const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let unit = number.max(1).ilog2() as usize / 10;
+    format!("{}{}", number >> (10 * unit), UNITS[unit])
 }
 
 /// Draws a step for each number, filled from the bottom of a box, `most` high.
@@ -85,7 +99,10 @@ mod tests {
             lane_histogram(&active).label,
             "visits by number of active lanes: 1,000 with 1, 5 with 32"
         );
-        assert_eq!(power_histogram(&[0, 3, 0, 7], "trips").label, "trips: 1: 3, 4 to 7: 7");
+        let trips = power_histogram(&[0, 3, 0, 7], "trips");
+        assert_eq!(trips.label, "trips: 1: 3, 4 to 7: 7");
+        assert_eq!(trips.bins.iter().map(|bin| &*bin.1).collect::<Vec<_>>(), ["1", "2", "4"]);
+        assert_eq!([1, 512, 1_024, 1 << 63].map(short), ["1", "512", "1Ki", "8Ei"]);
         let mut widest = vec![0; 65];
         widest[64] = 1;
         assert!(power_histogram(&widest, "trips").label.contains("to 18,446,744,073,709,551,615: 1"));

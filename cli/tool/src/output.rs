@@ -1,8 +1,12 @@
 //! Words and numbers for people.
 
+use std::fmt;
+use std::io::{self, Write};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use warptrace_format::codec::CodecSpec;
 
 /// `1,234,567`.
@@ -52,8 +56,15 @@ pub fn codec(codec: CodecSpec) -> String {
 /// # Panics
 /// Never: the template is a constant.
 pub fn progress_bar(message: &'static str, things: &str, total: u64) -> ProgressBar {
-    let template = format!("{{msg:>12}} [{{bar:40}}] {{human_pos}}/{{human_len}} {things}, {{eta}} left");
-    let style = ProgressStyle::with_template(&template).expect("a constant template");
+    let template = format!("{{msg:>12}} [{{bar:40}}] {{human_pos}}/{{human_len}} {things}{{left}}");
+    let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // Nothing is known before the first thing is done.
+        if state.pos() > 0 && !state.eta().is_zero() {
+            // A bar that cannot be drawn is no error.
+            let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+        }
+    };
+    let style = ProgressStyle::with_template(&template).expect("a constant template").with_key("left", left);
     ProgressBar::new(total).with_style(style).with_message(message)
 }
 
@@ -71,6 +82,67 @@ pub fn message(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
+/// Largest integer up to which all readers of JSON keep each one, 2^53.
+const EXACT_INTEGER: u64 = 1 << 53;
+
+/// Prints JSON on standard output, in lines. Integers above 2^53 are texts of their digits, since many readers keep
+/// no more bits of a number.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn print_json(value: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    value.serialize(&mut Serializer::with_formatter(&mut out, Exact::default()))?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// As [`PrettyFormatter`], but for the integers of [`print_json`].
+#[derive(Default)]
+struct Exact(PrettyFormatter<'static>);
+
+impl Formatter for Exact {
+    fn write_u64<W: ?Sized + Write>(&mut self, out: &mut W, value: u64) -> io::Result<()> {
+        if value > EXACT_INTEGER { write!(out, "\"{value}\"") } else { self.0.write_u64(out, value) }
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
+    }
+}
+
 /// Prints a line on standard output and returns how that went. A reader that has seen enough (`warptrace info
 /// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
 #[macro_export]
@@ -85,6 +157,19 @@ pub use crate::say;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_that_readers_round_are_texts() {
+        let value =
+            serde_json::json!({"a": [1_u64 << 53, (1_u64 << 53) + 1, u64::MAX, -3], "b": [], "c": {}});
+        let mut out = Vec::new();
+        value.serialize(&mut Serializer::with_formatter(&mut out, Exact::default())).expect("a list");
+        let mut expected = serde_json::to_string_pretty(&value).expect("JSON");
+        for large in ["9007199254740993", "18446744073709551615"] {
+            expected = expected.replace(large, &format!("\"{large}\""));
+        }
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
+    }
 
     #[test]
     fn no_cause_is_said_twice() {

@@ -114,14 +114,14 @@ fn conditions_choose_the_rows_that_decode_prints() {
     }
 }
 
-/// The answer of `docs/users/query.md` is what the tool prints.
+/// The answer of `docs/reference/exports.md` is what the tool prints.
 #[test]
 fn the_page_shows_what_the_tool_prints() {
     let folder = Folder::new();
     let more = ["--graph", "road:4096", "--grid", "16x256"];
     let (trace, (code, _, errors)) = folder.record_program("mis", "before.wtrc", &more);
     assert_eq!((code, errors.as_str()), (0, ""));
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/users/query.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/exports.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (command, rest) =
         page.split_once("$ warptrace query \"").unwrap().1.split_once("\" before.wtrc\n").unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
+use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
 use crate::distribution::Distribution;
@@ -66,7 +67,8 @@ fn analyse_with(
 ) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
     let points = Points::new(trace);
-    let mut losses = Losses::default();
+    let mut losses =
+        Losses { assumed: trace.metadata().counting().and_then(Counting::assumption), ..Losses::default() };
     if let Completeness::Prefix { .. } = trace.completeness() {
         losses.cut_off = Some(trace.completeness().to_string());
     }
@@ -164,6 +166,8 @@ fn no_launch(kernel: &str) -> KernelFigures {
         warps: 0,
         active: vec![0; LANE_COUNTS],
         causes: BTreeMap::new(),
+        locations: BTreeMap::new(),
+        edges: Vec::new(),
         warp_events: Distribution::default(),
     }
 }
@@ -173,9 +177,13 @@ fn add_launch(kernel: &mut KernelFigures, launch: &mut Sums) -> Result<(), Analy
         let idle = kernel.causes.entry(cause).or_default();
         *idle = idle.saturating_add(sum.amount);
     }
+    let edges = edges(launch)?;
+    kernel.edges = if kernel.edges.is_empty() { edges } else { joined(&kernel.edges, &edges) };
     kernel.launches += 1;
-    for (_, location) in launch.locations() {
-        kernel.counts.add(&location.counts());
+    for (id, location) in launch.locations() {
+        let counts = location.counts();
+        kernel.counts.add(&counts);
+        kernel.locations.entry(id).or_default().add(&counts);
         add_each(&mut kernel.active, &location.active);
     }
     kernel.warps += launch.warps.len() as u64;
@@ -201,6 +209,27 @@ fn edges(sums: &mut Sums) -> Result<Vec<Edge>, AnalysisError> {
         lanes: steps.amount,
     });
     Ok(edges.collect())
+}
+
+/// The sums of edges that are in order.
+fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
+    let (mut rest, mut all) = ((one, other), Vec::with_capacity(one.len()));
+    let key = |edge: &Edge| (edge.from, edge.to);
+    loop {
+        let (taken, left) = match rest {
+            ([a, more @ ..], [b, others @ ..]) if key(a) == key(b) => {
+                let (visits, lanes) = (a.visits.saturating_add(b.visits), a.lanes.saturating_add(b.lanes));
+                (Edge { visits, lanes, ..*a }, (more, others))
+            }
+            ([a, more @ ..], others) if others.first().is_none_or(|b| key(a) < key(b)) => {
+                (*a, (more, others))
+            }
+            (more, [b, others @ ..]) => (*b, (more, others)),
+            _ => return all,
+        };
+        all.push(taken);
+        rest = left;
+    }
 }
 
 /// Joins the sums of [`Causes`](crate::causes::Causes), which are ordered by the cause.

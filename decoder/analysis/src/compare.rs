@@ -1,5 +1,6 @@
 //! What changed from one trace to another.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -8,10 +9,12 @@ use warptrace_format::file::LocationInfo;
 
 use crate::analyse::{analyse, analyse_renamed};
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures};
+use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures, share};
+use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;
 use crate::points::Points;
+use crate::recordings::{self, Difference};
 use crate::selection::Selection;
 
 /// A location in two traces: the same name, and the same line, or the same turn among the locations of that
@@ -26,12 +29,52 @@ pub struct LocationChange {
     pub counts: [Counts; 2],
 }
 
+/// A cause of idle lane slots in two traces, whose locations are the same as in [`LocationChange`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseChange {
+    /// Its location in the first trace; `None` if it parted no lanes there.
+    pub before: Option<Point>,
+    /// Its location in the second trace; `None` if it parted no lanes there.
+    pub after: Option<Point>,
+    /// Idle lane slots in the first and in the second trace.
+    pub idle: [u64; 2],
+    /// Of all lane slots of the first and of the second trace, 0 to 1.
+    pub of_slots: [f64; 2],
+}
+
+/// What changes are measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// All events, in percent of the first trace's.
+    Events,
+    /// The idle part of all lane slots, in percentage points.
+    Idle,
+    /// The part of all lane slots that is idle for one cause, in percentage points.
+    Cause,
+    /// Visits of one location, in percent of the first trace's events.
+    Visits,
+}
+
+/// The greatest change from one trace to another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Greatest {
+    /// What has changed.
+    pub measure: Measure,
+    /// Of a cause or visits: the location, in the second trace if that has it.
+    pub location: Option<Point>,
+    /// By how much, never negative; infinite, in JSON null, where there was nothing before.
+    pub percent: f64,
+}
+
 /// A warp that took another path, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// The warp.
+    /// The warp in the first trace.
     #[serde(flatten)]
     pub warp: StandingWarp,
+    /// The same warp in the second trace.
+    pub second: StandingWarp,
     /// Number of the first event that differs, from 0.
     pub event: u64,
     /// Location and mask of that event in the first trace; `None`: the warp has no more events there.
@@ -44,13 +87,18 @@ pub struct Parting {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Comparison {
+    /// In what the recordings differ.
+    pub recordings: Vec<Difference>,
     /// The figures of both traces.
     pub analyses: [Analysis; 2],
+    /// All causes of idle lane slots, those that grew most first, in idle lane slots.
+    pub causes: Vec<CauseChange>,
     /// All locations that warps of one of them came to, in the order of the first trace's ids, and then of
     /// the second one's.
     pub locations: Vec<LocationChange>,
-    /// Warps with events in both traces that took another path, by launch and number.
-    pub changed: Vec<StandingWarp>,
+    /// Warps with events in both traces that took another path, in the first and in the second, by launch and number
+    /// in the first.
+    pub changed: Vec<[StandingWarp; 2]>,
     /// Warps with events in both traces.
     pub common_warps: u64,
     /// Warps with events in one trace only.
@@ -59,36 +107,31 @@ pub struct Comparison {
     renamed: Vec<u16>,
 }
 
-/// Compares two traces, or what `selection` names of them. Warps are the same if launch and number are;
-/// locations, if their names are, and file and line as far as there are such. Memory and time are those of
-/// [`analyse`], twice.
+/// Compares two traces, or what `selection` names of them. Launches are the same if they have the same turn among
+/// those of a kernel of the same name; warps, if their lanes are the same threads of the grid; locations, if their
+/// names are, and file and line as far as there are such. Memory and time are those of [`analyse`], twice.
 ///
 /// # Errors
 /// As [`analyse`], for either trace.
-pub fn compare([before, after]: [&TraceFile; 2], selection: &Selection) -> Result<Comparison, AnalysisError> {
+pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Comparison, AnalysisError> {
+    let [before, after] = traces;
     let renamed = renamed(&before.metadata().locations, &after.metadata().locations);
     let analyses = [analyse(before, selection)?, analyse_renamed(after, selection, Some(&renamed))?];
-    let locations = locations([before, after], &analyses, &renamed);
-    let (mut changed, mut common_warps) = (Vec::new(), 0);
-    let [mut old, mut new] = [&analyses[0].warps[..], &analyses[1].warps[..]];
-    let mut single_warps = [0, 0];
+    let locations = locations(traces, &analyses, &renamed);
+    let causes = causes(&analyses, &renamed);
+    let launches = matching::launches(traces);
+    let pairs = matching::warps(&launches, [&analyses[0].warps, &analyses[1].warps]);
     let name = |warp: &WarpFigures| StandingWarp { launch: warp.launch, warp: warp.warp };
-    while let ([first, old_rest @ ..], [second, new_rest @ ..]) = (old, new) {
-        match name(first).cmp(&name(second)) {
-            std::cmp::Ordering::Less => (old, single_warps[0]) = (old_rest, single_warps[0] + 1),
-            std::cmp::Ordering::Greater => (new, single_warps[1]) = (new_rest, single_warps[1] + 1),
-            std::cmp::Ordering::Equal => {
-                common_warps += 1;
-                if (first.path, first.counts.visits) != (second.path, second.counts.visits) {
-                    changed.push(name(first));
-                }
-                (old, new) = (old_rest, new_rest);
-            }
-        }
-    }
-    single_warps[0] += old.len() as u64;
-    single_warps[1] += new.len() as u64;
-    Ok(Comparison { analyses, locations, changed, common_warps, single_warps, renamed })
+    let is_changed = |[first, second]: &&[&WarpFigures; 2]| {
+        (first.path, first.counts.visits) != (second.path, second.counts.visits)
+    };
+    let mut changed: Vec<[StandingWarp; 2]> =
+        pairs.iter().filter(is_changed).map(|pair| pair.map(name)).collect();
+    changed.sort_unstable();
+    let common_warps = pairs.len() as u64;
+    let single_warps = analyses.each_ref().map(|analysis| analysis.warps.len() as u64 - common_warps);
+    let recordings = recordings::differences(traces, &launches);
+    Ok(Comparison { recordings, analyses, causes, locations, changed, common_warps, single_warps, renamed })
 }
 
 impl Comparison {
@@ -99,23 +142,38 @@ impl Comparison {
         !has_events || self.locations.iter().any(is_common)
     }
 
-    /// The greatest change of a location's visits, lanes or idle lane slots, in percent of the first trace's
-    /// sum of that figure; infinite where that is 0.
+    /// The greatest change in any [`Measure`]; `None` if none of them changed.
+    pub fn greatest(&self) -> Option<Greatest> {
+        let [before, after] = self.analyses.each_ref().map(|analysis| analysis.counts);
+        let of_events = |before_after: [u64; 2]| {
+            let [old, new] = before_after;
+            if old == new { 0.0 } else { 100.0 * old.abs_diff(new) as f64 / before.visits as f64 }
+        };
+        let points = |[old, new]: [f64; 2]| 100.0 * (old - new).abs();
+        let whole = [
+            (Measure::Events, of_events([before.visits, after.visits])),
+            (Measure::Idle, points([before.idle_share(), after.idle_share()])),
+        ];
+        let whole = whole.map(|(measure, percent)| Greatest { measure, location: None, percent });
+        let place = |before: &Option<Point>, after: &Option<Point>| after.clone().or_else(|| before.clone());
+        let causes = self.causes.iter().map(|change| Greatest {
+            measure: Measure::Cause,
+            location: place(&change.before, &change.after),
+            percent: points(change.of_slots),
+        });
+        let visits = self.locations.iter().map(|change| Greatest {
+            measure: Measure::Visits,
+            location: place(&change.before, &change.after),
+            percent: of_events(change.counts.map(|counts| counts.visits)),
+        });
+        let all = whole.into_iter().chain(causes).chain(visits).filter(|found| found.percent > 0.0);
+        // Of equal ones the first.
+        all.reduce(|most, next| if next.percent > most.percent { next } else { most })
+    }
+
+    /// The [greatest change](Self::greatest) in percent; 0 if nothing changed.
     pub fn greatest_percent(&self) -> f64 {
-        let sums = self.analyses[0].counts;
-        let mut greatest = 0.0_f64;
-        for LocationChange { counts: [before, after], .. } in &self.locations {
-            for (before, after, sum) in [
-                (before.visits, after.visits, sums.visits),
-                (before.lanes, after.lanes, sums.lanes),
-                (before.idle, after.idle, sums.idle),
-            ] {
-                if before != after {
-                    greatest = greatest.max(100.0 * before.abs_diff(after) as f64 / sum as f64);
-                }
-            }
-        }
-        greatest
+        self.greatest().map_or(0.0, |greatest| greatest.percent)
     }
 
     /// The first event in which a warp of both traces differs; `None` if it has the same events. Decodes this
@@ -126,12 +184,12 @@ impl Comparison {
     pub fn parting(
         &self,
         traces: [&TraceFile; 2],
-        warp: StandingWarp,
+        [warp, second]: [StandingWarp; 2],
     ) -> Result<Option<Parting>, DecodeError> {
-        let found = first_difference(traces, warp, |event| rename(event, &self.renamed))?;
+        let found = first_difference(traces, [warp, second], |event| rename(event, &self.renamed))?;
         Ok(found.map(|(event, events)| {
             let [before, after] = events.map(|event| event.map(|event| (event.location, event.mask)));
-            Parting { warp, event, before, after }
+            Parting { warp, second, event, before, after }
         }))
     }
 }
@@ -184,6 +242,32 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
         renamed[usize::from(id)] = other.unwrap_or(id);
     }
     renamed
+}
+
+/// Pairs the causes of both traces.
+fn causes(analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<CauseChange> {
+    let slots = analyses.each_ref().map(|analysis| analysis.counts.slots());
+    let mut found: BTreeMap<u16, CauseChange> = BTreeMap::new();
+    for (which, analysis) in analyses.iter().enumerate() {
+        for cause in &analysis.causes {
+            let id = cause.point.location;
+            let is_renamed = which == 1 && id != Point::BEGIN;
+            let id = renamed.get(usize::from(id)).copied().filter(|_| is_renamed).unwrap_or(id);
+            let change = found.entry(id).or_insert_with(|| CauseChange {
+                before: None,
+                after: None,
+                idle: [0; 2],
+                of_slots: [0.0; 2],
+            });
+            let point = if which == 0 { &mut change.before } else { &mut change.after };
+            *point = Some(cause.point.clone());
+            change.idle[which] = cause.idle;
+            change.of_slots[which] = share(cause.idle, slots[which]);
+        }
+    }
+    let mut found: Vec<CauseChange> = found.into_values().collect();
+    found.sort_by_key(|change| Reverse(i128::from(change.idle[1]) - i128::from(change.idle[0])));
+    found
 }
 
 fn locations(traces: [&TraceFile; 2], analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<LocationChange> {

@@ -223,6 +223,12 @@ pub struct KernelFigures {
     pub active: Vec<u64>,
     /// Idle lane slots by the location that is their cause; [`Point::BEGIN`] is one, too.
     pub causes: BTreeMap<u16, u64>,
+    /// Visits by location: [`Analysis::locations`] has their sums over all kernels.
+    #[serde(skip)]
+    pub locations: BTreeMap<u16, Counts>,
+    /// Edges, by `from` and `to`: [`Analysis::edges`] has their sums over all kernels.
+    #[serde(skip)]
+    pub edges: Vec<Edge>,
     /// Events of each warp that has some.
     pub warp_events: Distribution,
 }
@@ -238,6 +244,13 @@ pub struct Edge {
     pub visits: u64,
     /// Lanes that did, summed over the pairs.
     pub lanes: u64,
+}
+
+/// Those of `edges`, which are in order, that go from a location; `None`: with which lanes begin.
+pub fn edges_from(edges: &[Edge], location: Option<u16>) -> &[Edge] {
+    let from = edges.partition_point(|edge| edge.from < location);
+    let count = edges[from..].partition_point(|edge| edge.from == location);
+    &edges[from..from + count]
 }
 
 /// What one warp of a launch did.
@@ -352,6 +365,8 @@ pub struct Losses {
     pub unaccounted_warps: u64,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
+    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no loss.
+    pub assumed: Option<&'static str>,
 }
 
 impl Losses {
@@ -415,8 +430,6 @@ impl Analysis {
 
     /// The edges from a location, which lie side by side.
     pub fn edges_from(&self, location: u16) -> &[Edge] {
-        let from = self.edges.partition_point(|edge| edge.from < Some(location));
-        let count = self.edges[from..].partition_point(|edge| edge.from == Some(location));
-        &self.edges[from..from + count]
+        edges_from(&self.edges, Some(location))
     }
 }

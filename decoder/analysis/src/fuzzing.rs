@@ -35,7 +35,7 @@ fn check(data: Vec<u8>) {
     assert_eq!(same.greatest_percent(), 0.0);
     if let Some(warp) = analysis.warps.first() {
         let warp = crate::StandingWarp { launch: warp.launch, warp: warp.warp };
-        assert_eq!(same.parting([&trace, &trace], warp).expect("it was decoded before"), None);
+        assert_eq!(same.parting([&trace, &trace], [warp; 2]).expect("it was decoded before"), None);
     }
 }
 

@@ -5,11 +5,12 @@
 //! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle lane slots, splits, trips
 //!                                     ├─ edges              from event to event, lane by lane
 //!                                     ├─ warps, paths       work, groups of equal paths
+//!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
 //!
-//! `docs/users/answers.md` defines each figure.
+//! `docs/reference/answers.md` defines each figure.
 //!
 //! ```no_run
 //! use warptrace_analysis::{Selection, analyse};
@@ -29,11 +30,14 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod matching;
 mod nesting;
 mod pairs;
 mod parting;
 mod path;
 mod points;
+mod recordings;
+mod roll_up;
 mod runs;
 mod selection;
 mod source;
@@ -47,14 +51,17 @@ mod watch;
 pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
-pub use compare::{Comparison, LocationChange, Parting, compare};
+pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
-    Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, share,
+    Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
+    edges_from, share,
 };
+pub use recordings::Difference;
+pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
 pub use source::{SourceCode, source_code};

@@ -30,17 +30,17 @@ type Difference = (u64, [Option<Event>; 2]);
 
 type Stretches = Receiver<Result<Stretch, DecodeError>>;
 
-/// The first event in which a warp of two traces differs: its number, and the event of each trace, `None` where the
+/// The first event in which a warp of two traces, by its name in each, differs: its number, and the event of each trace, `None` where the
 /// warp has no more. `rename` makes the second trace's events comparable. `None` if all events are the same.
 pub(crate) fn first_difference(
     traces: [&TraceFile; 2],
-    warp: StandingWarp,
+    warps: [StandingWarp; 2],
     rename: impl Fn(Event) -> Event,
 ) -> Result<Option<Difference>, DecodeError> {
     std::thread::scope(|scope| {
-        let [old, new] = traces.map(|trace| {
+        let [old, new] = [0, 1].map(|which| {
             let (sender, receiver) = sync_channel(WAITING);
-            scope.spawn(move || decode(trace, warp, &sender));
+            scope.spawn(move || decode(traces[which], warps[which], &sender));
             receiver
         });
         compare(Cursor::new(old), Cursor::new(new), rename)

@@ -14,7 +14,8 @@ use warptrace_format::file::LaunchInfo;
 
 pub use self::causes::{apart, parting};
 pub use self::sentences::{
-    changes, early_end, finding, groups, holds, hottest, losses, missing, oddest, on_one_line, work,
+    causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
+    oddest, on_one_line, ratios, work,
 };
 pub use self::standing::{circle, standing};
 use crate::figures::{Point, share};

@@ -4,6 +4,7 @@ mod index;
 mod scan;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::OnceLock;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
@@ -225,10 +226,16 @@ impl Contents {
             let expected = format!("less than {kernels}, the kernels that META and MORE before it name");
             return invalid("kernel", launch.kernel(), expected);
         }
-        if self.launches.insert(launch.number(), launch).is_some() {
-            return invalid("number", launch.number(), "a number that no launch before has".into());
+        match self.launches.entry(launch.number()) {
+            // The first stays: what is read before this section is its.
+            Entry::Occupied(_) => {
+                invalid("number", launch.number(), "a number that no launch before has".into())
+            }
+            Entry::Vacant(place) => {
+                place.insert(launch);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn add_early_end(&mut self, (launch, end): (u32, EarlyEnd), at: u64) -> Result<(), FormatError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use warptrace_format::Counting;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
 
 use crate::accounts::{AccountCursor, Accounted};
@@ -15,8 +16,10 @@ use crate::losses::{Reasons, chosen_within};
 pub struct FileState {
     /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell.
     pub is_whole: bool,
-    /// The same in words, on one line.
+    /// The same in words, on one line, and what was assumed.
     pub sentence: String,
+    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's.
+    pub assumed: Option<&'static str>,
 }
 
 /// What a track lacks, over all launches.
@@ -33,7 +36,7 @@ struct Lacks {
 
 impl TraceFile {
     /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in the
-    /// trace and in its raw twin. Reads the accounting, one section at a time and only once, and no frame.
+    /// trace and in its raw twin; and what was assumed. Reads the accounting, one section at a time and only once, and no frame.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }
@@ -56,10 +59,15 @@ impl TraceFile {
         if *self.completeness() != Completeness::Complete {
             words.push(self.completeness().to_string());
         }
-        if words.is_empty() {
-            return FileState { is_whole: true, sentence: "complete".to_owned() };
-        }
-        FileState { is_whole: false, sentence: format!("INCOMPLETE trace: {}", words.join("; ")) }
+        let assumed = self.metadata().counting().and_then(Counting::assumption);
+        let is_whole = words.is_empty();
+        words.extend(assumed.map(str::to_owned));
+        let sentence = match (is_whole, assumed) {
+            (true, None) => "complete".to_owned(),
+            (true, Some(assumed)) => format!("complete, {assumed}"),
+            (false, _) => format!("INCOMPLETE trace: {}", words.join("; ")),
+        };
+        FileState { is_whole, sentence, assumed }
     }
 
     fn lacks(&self, track: u32) -> Lacks {

@@ -305,3 +305,22 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error() {
     assert!(error.contains("shortened"), "{error}");
     assert!(!trace.verify().is_ok());
 }
+
+#[test]
+fn a_second_launch_of_one_number_does_not_replace_the_first() {
+    let (good, recording) = small();
+    let (at, _, length) = sections(&good).into_iter().find(|(_, tag, _)| tag.0 == *b"LNCH").unwrap();
+    let mut body = good[at + SECTION_HEADER_BYTES..at + length].to_vec();
+    // Blocks along y.
+    body[12] += 1;
+    let second = with_section(&good, b"LNCH", 0, &body);
+    // Without an index the file is walked.
+    for bytes in [second.clone(), second[..second.len() - TRAILER_BYTES].to_vec()] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert!(!trace.verify().is_ok());
+        let whole = TraceFile::from_bytes(good.clone()).unwrap();
+        let [found, expected] = [&trace, &whole].map(|trace| trace.launches().next().unwrap().grid());
+        assert_eq!(found, expected);
+        assert_eq!(decode(&trace, 3, 0).unwrap(), recording[&3]);
+    }
+}

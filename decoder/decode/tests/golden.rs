@@ -1,5 +1,5 @@
 //! Files as earlier builds wrote them. A change here is a change of the format: see "Evolution" in
-//! `docs/contributors/format.md` before rewriting them with `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p
+//! `docs/reference/format.md` before rewriting them with `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p
 //! warptrace-decoder`.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 

@@ -1,4 +1,4 @@
-//! Profiles for the Firefox Profiler: kernel, location; samples that weigh lanes.
+//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh lanes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use warptrace_format::file::LaunchInfo;
 
 use crate::error::ExportError;
+use crate::nest::{Nest, loop_name};
 use crate::runs::{Run, Step};
 use crate::source::Source;
 use crate::timeline::AXIS;
@@ -54,7 +55,8 @@ impl Weight {
     }
 }
 
-/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location.
+/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for each
+/// loop around it and for each function of the program.
 /// Answers the sum of all weights.
 ///
 /// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
@@ -69,6 +71,7 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
     profile.set_symbolicated(true);
     let category = profile.add_category("Kernel", CategoryColor::Green);
     let labels = Labels::new(source);
+    let nest = Nest::new(source, |id| labels.of(source, id))?;
     let mut processes = BTreeMap::new();
     let mut weights = Vec::new();
     let most = (ALL_STRETCHES / source.launches().len().max(1) as u64).clamp(1, MAX_STRETCHES);
@@ -89,11 +92,16 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
         profile.set_thread_name(thread, &format!("launch {}", info.number()));
         let mut of_thread = Vec::new();
         for (nanos, location, sum) in stretches.samples() {
-            let frames = [kernel.to_owned(), labels.of(source, location)].map(|name| FrameInfo {
-                frame: Frame::Label(profile.intern_string(&name)),
-                category_pair: category.into(),
-                flags: FrameFlags::empty(),
-            });
+            let own = labels.of(source, location);
+            let around = nest.around(source, info, location).iter().map(String::as_str);
+            let names = std::iter::once(kernel).chain(around).chain([own.as_str()]);
+            let frames: Vec<FrameInfo> = names
+                .map(|name| FrameInfo {
+                    frame: Frame::Label(profile.intern_string(name)),
+                    category_pair: category.into(),
+                    flags: FrameFlags::empty(),
+                })
+                .collect();
             let stack = profile.intern_stack_frames(thread, frames.into_iter());
             let time = Timestamp::from_nanos_since_reference(nanos);
             profile.add_sample(thread, time, stack, CpuDelta::ZERO, 1);
@@ -170,7 +178,9 @@ impl Labels {
             let is_shared = uses.get(&name).is_some_and(|uses| *uses > 1);
             let name = if is_shared { format!("{name} (location {})", info.id) } else { name };
             if !info.file.is_empty() {
-                sources.insert(name.clone(), (info.file.clone(), info.line));
+                let place = (info.file.clone(), info.line);
+                sources.insert(loop_name(&name), place.clone());
+                sources.insert(name.clone(), place);
             }
             by_id.insert(info.id, name);
         }

@@ -2,19 +2,20 @@
 //!
 //! ```text
 //! TraceFile ── Source ──┬─ parquet   tables of runs, locations, launches and losses: SQL, data frames
-//!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run: ui.perfetto.dev
+//!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run, in those of its loops: ui.perfetto.dev
 //!                       ├─ chrome    the same as JSON: chrome://tracing, Speedscope
-//!                       ├─ firefox   where lanes were active or idle: profiler.firefox.com
+//!                       ├─ firefox   where lanes were active or idle, with stacks of loops: profiler.firefox.com
 //!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```
 //!
-//! `docs/users/exports.md` describes what each of them holds. All are the same for the same trace, whatever the
+//! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace, whatever the
 //! machine; say what the trace lacks; and take memory that does not grow with the events.
 
 mod error;
 mod firefox;
 mod lacks;
 mod lcov;
+mod nest;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod runs;

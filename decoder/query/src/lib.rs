@@ -8,7 +8,7 @@
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
-//! `docs/users/query.md` describes the tables.
+//! `docs/reference/exports.md` describes the tables.
 //!
 //! # Memory
 //! A query holds what [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order) holds, once

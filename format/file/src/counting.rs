@@ -16,3 +16,39 @@ pub enum Counting {
     /// but masks may be others than the kernel's.
     All,
 }
+
+impl Counting {
+    /// The name, as options and the file have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Proven => "proven",
+            Self::All => "all",
+        }
+    }
+
+    /// The kind of this name; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Never, Self::Proven, Self::All].into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Which loops are counted, in words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Never => "no loop: each event was recorded where it happened",
+            Self::Proven => "loops that provably have the same events when they are counted",
+            Self::All => {
+                "all loops that hold no other trace point, as if their lanes ran in lock step: masks can differ \
+                 from the kernel's"
+            }
+        }
+    }
+
+    /// What a reader of the trace has to know of it first; `None` if the events are those of the kernel.
+    pub const fn assumption(self) -> Option<&'static str> {
+        match self {
+            Self::All => Some("as if lanes ran counted loops in lock step"),
+            Self::Never | Self::Proven => None,
+        }
+    }
+}

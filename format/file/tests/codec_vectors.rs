@@ -1,4 +1,4 @@
-//! Bytes worked out by hand from the rules in `docs/contributors/codec-ecl.md`, for each stage and for whole
+//! Bytes worked out by hand from the rules in `docs/reference/codecs.md`, for each stage and for whole
 //! chunks.
 
 use warptrace_format::codec::ecl::lza2::{Emitted, Lza2State};

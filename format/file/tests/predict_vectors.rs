@@ -1,4 +1,4 @@
-//! Payloads of `predict` worked out by hand from the tables in `docs/contributors/codec-predict.md`, and the
+//! Payloads of `predict` worked out by hand from the tables in `docs/reference/codecs.md`, and the
 //! faults of others.
 //!
 //! Bits stand in the order in which they are written, each byte's lowest first.

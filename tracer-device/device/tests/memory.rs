@@ -4,7 +4,8 @@
 use core::cell::RefCell;
 use std::thread;
 
-use warptrace_device::simt::host::{Lane, Recording, Site, WarpOp, enter};
+use warptrace_abi::recording::Recording;
+use warptrace_device::simt::host::{Lane, Site, WarpOp, enter};
 use warptrace_device::thread::{block_leader, count, index};
 use warptrace_device::{AtomicSlice, BlockIndex, DisjointSlice, Global, Pod, shared_arrays};
 

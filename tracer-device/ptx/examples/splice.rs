@@ -3,7 +3,7 @@
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
-use warptrace_ptx::splice::{Options, Placement, Recording, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, splice};
 
 fn visits(text: &str) -> Option<After> {
     let (location, count) = text.split_once(':')?;
@@ -27,19 +27,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (_, true) => Counting::Never,
         _ => Counting::Proven,
     };
-    let recording = Recording { counting, dual: has("dual") };
+    let logs = match (has("ring"), has("streamed")) {
+        (_, true) => LogKind::Streamed { open_runs: has("open") },
+        (true, false) => LogKind::Ring,
+        (false, false) => LogKind::Kept,
+    };
+    let recording = Recording {
+        counting,
+        dual: has("dual"),
+        logs,
+        chooses: has("chooses"),
+        after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
+        placement,
+    };
     let options = Options {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
-        ring: has("ring"),
-        streamed: has("streamed"),
-        open_runs: has("open"),
-        placement,
         registers: &[],
         architecture: if has("old") { 80 } else { 90 },
         marks: has("marks"),
-        chooses: has("chooses"),
-        after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
     };
     let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
     for kernel in &spliced.kernels {

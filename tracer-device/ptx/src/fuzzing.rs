@@ -90,7 +90,7 @@ fn check_points(text: &str, module: &Module<'_>, points: Points) {
     for point in &marked.points {
         assert!(point.parent < point.id && point.ptx_line > 0 && point.ptx_column > 0);
     }
-    let recording = Some(Recording { counting: Counting::All, dual: false });
+    let recording = Some(Recording { counting: Counting::All, ..Recording::DEFAULT });
     let options = Options { recording, ..Options::default() };
     match (splice(text, &options), splice(&marked.text, &options)) {
         (Ok(_), Ok(spliced)) => {

@@ -52,9 +52,9 @@ fn spliced(marked: &Marked, recording: Recording) -> String {
 }
 
 const RECORDINGS: [Recording; 3] = [
-    Recording { counting: Counting::Never, dual: false },
-    Recording { counting: Counting::Proven, dual: false },
-    Recording { counting: Counting::All, dual: true },
+    Recording { counting: Counting::Never, ..Recording::DEFAULT },
+    Recording::DEFAULT,
+    Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT },
 ];
 
 #[test]

@@ -73,7 +73,10 @@ pub struct Opened {
 
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("device", &self.device.info()).field("no_gpu", &self.no_gpu).finish()
+        f.debug_struct("Opened")
+            .field("device", &self.device.facts().info)
+            .field("no_gpu", &self.no_gpu)
+            .finish()
     }
 }
 
@@ -197,14 +200,21 @@ mod tests {
     fn a_gpu_is_taken_where_there_is_one() {
         for choice in [DeviceChoice::Auto, DeviceChoice::Cuda(0)] {
             let opened = open(choice, one_gpu).unwrap();
-            assert_eq!((opened.device.multiprocessors(), opened.no_gpu.is_none()), (7, true), "{choice}");
+            assert_eq!(
+                (opened.device.facts().multiprocessors, opened.no_gpu.is_none()),
+                (7, true),
+                "{choice}"
+            );
         }
     }
 
     #[test]
     fn auto_takes_the_simulator_and_tells_why() {
         let opened = open(DeviceChoice::Auto, no_driver).unwrap();
-        assert_eq!((opened.device.info().kind, opened.device.multiprocessors()), (DeviceKind::Simulator, 2));
+        assert_eq!(
+            (opened.device.facts().info.kind, opened.device.facts().multiprocessors),
+            (DeviceKind::Simulator, 2)
+        );
         assert!(matches!(opened.no_gpu, Some(DeviceError::NoDriver)));
     }
 
@@ -220,7 +230,7 @@ mod tests {
     fn only_a_gpu_needs_the_code() {
         let broken = || Err(io::Error::other("no such folder"));
         let opened = DeviceChoice::Simulator.open_with(broken, one_gpu, SimOptions::default()).unwrap();
-        assert_eq!(opened.device.info().kind, DeviceKind::Simulator);
+        assert_eq!(opened.device.facts().info.kind, DeviceKind::Simulator);
         for choice in [DeviceChoice::Auto, DeviceChoice::Cuda(0)] {
             let error = choice.open_with(broken, one_gpu, SimOptions::default()).unwrap_err();
             assert_eq!(error.to_string(), "cannot read the GPU code: no such folder", "{choice}");

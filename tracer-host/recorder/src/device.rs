@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use warptrace_abi::log::{LaunchLogs, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_abi::stream::StreamLogs;
 use warptrace_device::KernelCall;
-use warptrace_device::simt::host::Recording;
 use warptrace_encode::FlattenJob;
-use warptrace_format::chosen::After;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-pub use warptrace_ptx::splice::Placement;
 
-use crate::{DeviceError, LiveMemory, Serve, Streaming};
+use crate::{DeviceError, LiveMemory, Recording, Serve};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,38 +84,65 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
-/// Memory of a device, in bytes.
+/// Where memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceMemory {
-    /// What it has, whoever uses it. For the simulator that is the host's, and 4 GiB where the system does
+pub enum Place {
+    /// In the device's own memory.
+    Device,
+    /// In memory of the host that kernels can use. What a kernel has written there can still be read by way of
+    /// [`Device::live`] when the kernel has failed and taken the device's own memory with it.
+    Host,
+}
+
+/// What a device is, and has now.
+#[derive(Clone, Debug)]
+pub struct DeviceFacts {
+    /// As a file's metadata records it.
+    pub info: DeviceInfo,
+    /// Multiprocessors; of the simulator its number of worker threads.
+    pub multiprocessors: u32,
+    /// Threads that can be on the device at once; `u64::MAX` where it is not known.
+    pub resident_threads: u64,
+    /// Bytes of memory, whoever uses it. For the simulator that is the host's, and 4 GiB where the system does
     /// not tell.
-    pub total: u64,
-    /// What of it is free. The simulator offers the host's, but at most 8 GiB: others use that as well.
-    pub free: u64,
+    pub memory_bytes: u64,
+    /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as well.
+    pub free_bytes: u64,
 }
 
-/// What a traced kernel asks, to record only what is chosen. Nothing, by default: then all of it is recorded.
-/// The code of a kernel depends on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Choosing {
-    /// Whether the kernel looks which of its warps were chosen; else all of them are. The simulator always
-    /// looks.
-    pub warps: bool,
-    /// From where on lanes are recorded; `None`: from their start on.
-    pub after: Option<After>,
+/// What is prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prepare<'a> {
+    /// Texts of PTX whose kernels the device may then run. Empty ones, those that it has, and all of them on a
+    /// device that needs no code are ignored.
+    pub code: &'a [&'static str],
+    /// Kernels that will be launched, of whichever text has them.
+    pub kernels: &'a [&'a str],
+    /// A launch that will be made.
+    pub launch: Option<(&'a KernelCall, &'a LaunchShape)>,
+    /// What traced ones record, and how it is encoded; `None` if they are untraced.
+    pub traced: Option<(Recording, CodecSpec)>,
 }
 
-/// What a launch records and where.
-#[derive(Clone, Copy, Debug)]
-pub struct Tracing {
+/// What a traced launch records and where.
+pub struct Traced<'a> {
     /// What is recorded.
     pub recording: Recording,
-    /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
-    pub placement: Option<Placement>,
-    /// What the kernel asks.
-    pub chooses: Choosing,
-    /// The launch's logs.
-    pub logs: LaunchLogs,
+    /// The launch's logs, of the kind that [`recording`](Self::recording) asks for.
+    pub logs: Logs<'a>,
+}
+
+/// Logs of a launch.
+pub enum Logs<'a> {
+    /// They stay until it has ended.
+    Kept(&'a LaunchLogs),
+    /// The host empties them meanwhile.
+    Streamed {
+        /// Where they are.
+        logs: &'a StreamLogs,
+        /// Called again and again while the kernel runs.
+        serve: &'a mut Serve<'a>,
+    },
 }
 
 /// How long a launch took.
@@ -124,15 +150,37 @@ pub struct Tracing {
 pub struct LaunchTime {
     /// The kernel alone: device events on a GPU, wall clock on the simulator.
     pub kernel: Duration,
-    /// What the pool's counters of claims said after the kernel; 0 if it did not trace. Larger than the pool
-    /// if that is exhausted.
+    /// What the pool's counters of claims said after the kernel; 0 if it did not trace into logs that are kept.
+    /// Larger than the pool if that is exhausted.
     pub claims: Claims,
 }
 
-/// What merging and encoding took and made.
+/// A step on the way from logs to chunks.
+#[derive(Clone, Copy, Debug)]
+pub enum EncodeJob<'a> {
+    /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
+    Flatten(&'a FlattenJob),
+    /// Merges and encodes the logs that launches have left, into chunks of `pool`, and adds what they hold to
+    /// the warps' counts.
+    ///
+    /// Where chunks or memory for merged runs are used up, [`Claims::waiting`] is not 0: when the chunks have
+    /// been collected and all counters but the first are 0, the same job goes on.
+    Logs {
+        /// The codec of the first track; a second one is raw.
+        codec: CodecSpec,
+        /// Where logs, counters and chunks are.
+        pool: &'a PoolDescriptor,
+        /// The launches.
+        launches: &'a [LoggedLaunch],
+        /// Memory of this device that may be written, as large as these launches.
+        table: Allocation,
+    },
+}
+
+/// What an [`EncodeJob`] took and made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoded {
-    /// The counters of claims afterwards; `chunks` may be more than the pool has.
+    /// The counters of claims afterwards, 0 if logs were made flat; `chunks` may be more than the pool has.
     pub claims: Claims,
     /// How long it took.
     pub time: Duration,
@@ -140,51 +188,15 @@ pub struct Encoded {
 
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
 pub trait Device {
-    /// What the device is, as a file's metadata records it.
-    fn info(&self) -> DeviceInfo;
-
-    /// Multiprocessors (the simulator answers its number of worker threads).
-    fn multiprocessors(&self) -> u32;
-
-    /// Threads that can be on the device at once; those of a launch may all be, where it is not known.
-    fn resident_threads(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// Threads of a launch whose logs are streamed that can be on the device at once, as
-    /// [`launch_streamed`](Self::launch_streamed) runs it: at most
-    /// [`resident_threads`](Self::resident_threads). Of the fields of `streaming` the logs mean nothing.
-    ///
-    /// # Errors
-    /// If the device has no code for it.
-    fn resident_of(
-        &mut self,
-        _call: &KernelCall,
-        _shape: &LaunchShape,
-        _streaming: &Streaming,
-    ) -> Result<u64, DeviceError> {
-        Ok(self.resident_threads())
-    }
-
-    /// Returns how much memory the device has, and how much of it is free.
-    fn memory(&self) -> DeviceMemory;
+    /// Returns what the device is, and has now.
+    fn facts(&self) -> DeviceFacts;
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] when there is not enough.
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError>;
-
-    /// Allocates memory of the host that kernels can use, for what [`live`](Self::live) reads and writes.
-    /// What a kernel has written there can still be read by way of that when the kernel has failed and taken
-    /// the device's own memory with it.
-    ///
-    /// # Errors
-    /// [`DeviceError::OutOfMemory`] when there is not enough, or if the device has none.
-    fn allocate_on_host(&mut self, _bytes: u64) -> Result<Allocation, DeviceError> {
-        let problem = "this device cannot keep logs in the host's memory".to_owned();
-        Err(DeviceError::Unsupported { problem })
-    }
+    /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has no
+    /// memory at this place.
+    fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError>;
 
     /// Gives memory back.
     ///
@@ -204,8 +216,14 @@ pub trait Device {
     /// If the source is not inside one allocation, or the driver fails.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
+    /// Sets `bytes` bytes to `value`.
+    ///
+    /// # Errors
+    /// If the target is not inside one allocation, or the driver fails.
+    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
+
     /// Appends the used ones of the first of `count` chunks to `to`, packed as `packed` (the module) says, in
-    /// any order, and answers how many it has gone through: at least one, and all unless they hold much. The
+    /// any order, and returns how many it has gone through: at least one, and all unless they hold much. The
     /// chunks lie `chunk_bytes` apart from address `first` on, which is a multiple of 16, as is
     /// `chunk_bytes`.
     ///
@@ -224,99 +242,37 @@ pub trait Device {
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError>;
 
-    /// Sets `bytes` bytes to `value`.
-    ///
-    /// # Errors
-    /// If the target is not inside one allocation, or the driver fails.
-    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
-
-    /// Adds kernels that this device may then run: their PTX, or an empty text where there is none. Devices
-    /// that need no code ignore it, and code that is there already.
-    ///
-    /// # Errors
-    /// If the device cannot take it.
-    fn add_code(&mut self, _ptx: &'static str) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    /// Prepares what launches of these kernels will need (loads and compiles their code), so that the first
-    /// launch is not slower than the next; with `tracing` traced ones, and what merges and encodes their
-    /// logs. `tracing` is the first three fields of [`Tracing`].
+    /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first launch
+    /// is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else of any,
+    /// can be on the device at once.
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
-    fn prepare(
-        &mut self,
-        kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, Choosing)>,
-    ) -> Result<(), DeviceError>;
+    fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
 
-    /// As [`prepare`](Self::prepare), for launches whose logs are rings
-    /// ([`LaunchLogs::ring`](warptrace_abi::log::LaunchLogs::ring)): each lane keeps its latest runs.
-    ///
-    /// # Errors
-    /// If the device has no code for them, or cannot record so.
-    fn prepare_ring(
-        &mut self,
-        _kernels: &[&str],
-        _recording: Recording,
-        _placement: Option<Placement>,
-        _chooses: Choosing,
-    ) -> Result<(), DeviceError> {
-        Err(DeviceError::Unsupported {
-            problem: "this device does not keep the latest events: record with another policy".to_owned(),
-        })
-    }
-
-    /// As [`prepare`](Self::prepare), for launches whose logs are streamed; with `open_runs` those that write
-    /// runs when they begin, too.
-    ///
-    /// # Errors
-    /// If the device has no code for them, or cannot record so.
-    fn prepare_streamed(
-        &mut self,
-        _kernels: &[&str],
-        _recording: Recording,
-        _placement: Option<Placement>,
-        _chooses: Choosing,
-        _open_runs: bool,
-    ) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    /// Merges and encodes the logs that `launches` have left, into chunks of `pool`, and adds what they hold
-    /// to the warps' accounts. `table` is memory of this device that may be written, as large as these
-    /// launches.
-    ///
-    /// Where chunks or memory for merged runs are used up, [`Claims::waiting`] is not 0: when the chunks have
-    /// been collected and all counters but the first are 0, another call goes on.
-    ///
-    /// # Errors
-    /// If the device cannot encode so, or fails.
-    fn encode(
-        &mut self,
-        recording: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        table: Allocation,
-    ) -> Result<Encoded, DeviceError>;
-
-    /// Runs a kernel and waits for it; with `tracing` the variant that records.
+    /// Runs a kernel and waits for it; with `traced` the variant that records.
     ///
     /// # Safety
-    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and
-    /// the addresses of the launch's logs are as [`LaunchLogs`] says.
+    /// The call's arguments name memory of this device that is valid for what the kernel does with it. The
+    /// logs are of the kind that the recording asks for, and the addresses in them are as [`LaunchLogs`] or
+    /// [`StreamLogs`] says.
     ///
     /// # Errors
-    /// If the device has no code for it, or the kernel fails.
+    /// If the device has no code for it, the kernel fails, or who serves its logs does.
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-        tracing: Option<&Tracing>,
+        traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// The device's memory, as it is seen while kernels run. No kernel needs to run.
+    /// Does a step on the way from logs to chunks.
+    ///
+    /// # Errors
+    /// If what the job names is not inside of this device's memory, the device cannot encode so, or fails.
+    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError>;
+
+    /// Returns the device's memory, as it is seen while kernels run. No kernel needs to run.
     ///
     /// # Errors
     /// If the device cannot stream logs.
@@ -324,49 +280,27 @@ pub trait Device {
         Err(not_streamed())
     }
 
-    /// The same device for another thread, whose calls do not wait for kernels that this one has launched:
-    /// `None` if there is no such thing. It can use `memory`, which stays this device's and outlives it, and
-    /// what merges and encodes logs that are recorded so is ready.
+    /// Makes a second handle of this device for another thread, whose calls do not wait for kernels that this
+    /// one has launched; `None` if there is no such thing. It can use `memory`, and what encodes logs with
+    /// `codec` is ready.
+    ///
+    /// # Safety
+    /// `memory` stays this device's, and is not freed before the handle is dropped. What both use of it at once
+    /// they use as a kernel and its host do.
     ///
     /// # Errors
-    /// If the driver fails.
-    fn beside(
+    /// If `memory` is not inside of this device's, or the driver fails.
+    unsafe fn second_handle(
         &mut self,
         _memory: Allocation,
-        _recording: Recording,
+        _codec: CodecSpec,
     ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
         Ok(None)
     }
-
-    /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
-    ///
-    /// # Errors
-    /// If what the job names is not inside of this device's memory, or the device fails.
-    fn flatten(&mut self, _job: &FlattenJob) -> Result<(), DeviceError> {
-        Err(not_streamed())
-    }
-
-    /// Runs a kernel whose logs are streamed, and waits for it. Calls `serve` again and again while it runs.
-    ///
-    /// # Safety
-    /// The call's arguments name memory of this device that is valid for what the kernel does with it, and
-    /// the addresses of the launch's logs are as [`StreamLogs`](warptrace_abi::stream::StreamLogs) says.
-    ///
-    /// # Errors
-    /// If the device has no code for it, the kernel fails, or `serve` does.
-    unsafe fn launch_streamed(
-        &mut self,
-        _call: &KernelCall,
-        _shape: &LaunchShape,
-        _streaming: &Streaming,
-        _serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        Err(not_streamed())
-    }
 }
 
-/// The answer of devices that do not stream.
-fn not_streamed() -> DeviceError {
+/// The error of devices that do not stream.
+pub(crate) fn not_streamed() -> DeviceError {
     DeviceError::Unsupported {
         problem: "this device does not let logs be emptied while a kernel runs: record without streamed logs"
             .to_owned(),

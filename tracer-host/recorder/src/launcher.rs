@@ -2,7 +2,7 @@
 
 use warptrace_device::{Global, KernelCall};
 
-use crate::{Allocation, Device, DeviceError, LaunchShape, LaunchTime, SessionError};
+use crate::{Allocation, Device, DeviceError, LaunchShape, LaunchTime, Place, SessionError};
 
 /// Runs kernels on a device: a [`Session`](crate::Session) records them, [`Untraced`] does not.
 pub trait Launcher {
@@ -71,7 +71,7 @@ impl<T: Pod> Buffer<T> {
                 bytes: u64::MAX,
                 reason: format!("{len} elements of {} bytes pass 2^64 bytes", size_of::<T>()),
             })?;
-        let allocation = device.allocate(bytes.max(1))?;
+        let allocation = device.allocate(bytes.max(1), Place::Device)?;
         Ok(Self { allocation, len, element: std::marker::PhantomData })
     }
 

@@ -27,18 +27,20 @@ pub mod writer;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
-    Allocation, Blocks, Choosing, Device, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement, Tracing,
+    Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
+    Prepare, Traced,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
-pub use live::{LiveMemory, MAX_READ, Serve, Streaming};
+pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
     OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
+    command_line, command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use trace_output::TraceOutput;
-pub use warptrace_device::simt::host::Recording;
+pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
 pub use warptrace_spec::{

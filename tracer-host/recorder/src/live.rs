@@ -3,10 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use warptrace_abi::stream::StreamLogs;
-use warptrace_device::simt::host::Recording;
-
-use crate::{Choosing, DeviceError, Placement};
+use crate::DeviceError;
 
 /// The most that one read copies.
 pub const MAX_READ: usize = 16 << 20;
@@ -44,21 +41,6 @@ pub trait LiveMemory {
         self.start_read(ranges)?;
         self.finish_read()
     }
-}
-
-/// What a streamed launch records and where.
-#[derive(Clone, Copy, Debug)]
-pub struct Streaming {
-    /// What is recorded.
-    pub recording: Recording,
-    /// Where lanes keep their records on a GPU; `None`: what suits the kernel. The simulator ignores it.
-    pub placement: Option<Placement>,
-    /// What the kernel asks.
-    pub chooses: Choosing,
-    /// Whether runs are written when they begin, too (`warptrace_abi::stream`).
-    pub open_runs: bool,
-    /// The launch's logs.
-    pub logs: StreamLogs,
 }
 
 /// Empties logs: called with the device's memory again and again while a kernel runs, not after it has ended.

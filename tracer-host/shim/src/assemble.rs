@@ -14,11 +14,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use warptrace_abi::run::RUN_PTXAS;
+
 use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
 
-/// Names the assembler to use.
-const CHOSEN: &str = "WARPTRACE_RUN_PTXAS";
 /// Variables that name the toolkit.
 const TOOLKITS: [&str; 3] = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"];
 /// Where Python's packages have assemblers, in the folder of all packages.
@@ -149,7 +149,7 @@ fn with_assembler(
 /// Lists the assemblers that there are: the one that the user names, else those of the program's own packages, those
 /// of the toolkit.
 fn assemblers(like: &str) -> Vec<PathBuf> {
-    if let Some(chosen) = std::env::var_os(CHOSEN).filter(|chosen| !chosen.is_empty()) {
+    if let Some(chosen) = std::env::var_os(RUN_PTXAS).filter(|chosen| !chosen.is_empty()) {
         return vec![chosen.into()];
     }
     let mut folders: Vec<PathBuf> = Vec::new();

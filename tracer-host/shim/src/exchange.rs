@@ -10,9 +10,9 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::LocationInfo;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::location::LocationKind;
-use warptrace_host::{Policy, traced_registers};
+use warptrace_host::traced_registers;
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
-use warptrace_ptx::splice::{Options, Recording, TracedKernel, splice};
+use warptrace_ptx::splice::{Options, TracedKernel, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
 use crate::image::Found;
@@ -171,9 +171,6 @@ pub(crate) fn exchange(
         return Err(short(reason.to_owned()));
     }
     let spec = &settings.spec.recording;
-    let ring = spec.policy == Policy::Ring;
-    let recording = Some(Recording { counting: spec.counting, dual: spec.dual });
-    let chooses = spec.window.looks_inside();
     if settings.spec.marks {
         return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
     }
@@ -199,7 +196,8 @@ pub(crate) fn exchange(
         .transpose()
         .map_err(|error| short(error.to_string()))?;
     let registers = &*registers;
-    let options = Options { recording, architecture, ring, registers, chooses, after, ..Options::default() };
+    let recording = spec.traced(after);
+    let options = Options { recording: Some(recording), architecture, registers, ..Options::default() };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
@@ -236,7 +234,11 @@ pub(crate) fn exchange(
             traced_name: CString::new(copy.traced_name.as_str()).map_err(|error| error.to_string())?,
             shared_bytes: copy.shared_bytes,
             logs_offset: end.next_multiple_of(LOGS_ALIGNMENT),
-            logs_bytes: if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) },
+            logs_bytes: if recording.chooses {
+                size_of::<LaunchLogs>()
+            } else {
+                offset_of!(LaunchLogs, chosen)
+            },
             parameters: kernel.parameters,
             file: source.map_or_else(String::new, |source| source.file.to_string()),
             is_deep: deep.contains(&kernel.name),

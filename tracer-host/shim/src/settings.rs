@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec};
+use warptrace_abi::run::{RUN_FILE, RUN_REPORT, RUN_SPEC};
+use warptrace_spec::RunSpec;
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]

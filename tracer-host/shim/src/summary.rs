@@ -5,6 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use warptrace_abi::run::REPORT_PREFIX;
+
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
 
@@ -114,7 +116,7 @@ impl Summary {
     /// Writes all lines. What goes wrong with that must not concern the program.
     pub(crate) fn write(&self) {
         let Some(folder) = &self.folder else { return };
-        let path = folder.join(format!("process-{}", self.process));
+        let path = folder.join(format!("{REPORT_PREFIX}{}", self.process));
         if let Ok(mut file) = fs::File::create(path) {
             let _ = file.write_all((self.lines().join("\n") + "\n").as_bytes());
         }

@@ -7,8 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use corosensei::{Coroutine, Yielder};
+use warptrace_abi::recording::Recording;
 use warptrace_device::simt::WARP_LANES;
-use warptrace_device::simt::host::{Lane, Recording, Site, WarpOp};
+use warptrace_device::simt::host::{Lane, Site, WarpOp};
 
 use crate::error::op_mask;
 use crate::launch::Launch;

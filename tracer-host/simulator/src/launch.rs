@@ -1,14 +1,12 @@
 //! What is launched, and what comes back.
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
+use warptrace_abi::recording::{LogKind, Recording};
 use warptrace_abi::stream::StreamLogs;
-use warptrace_device::simt::host::Recording;
-use warptrace_format::Counting;
-use warptrace_format::chosen::After;
-use warptrace_format::codec::CodecSpec;
 
 use crate::error::SimError;
 
@@ -56,8 +54,9 @@ pub(crate) enum LogMemory {
     None,
     /// Into logs that are read when it has ended.
     Kept(LaunchLogs),
-    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too.
-    Streamed { logs: StreamLogs, open: bool },
+    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too. `clock`: by which lanes
+    /// wait.
+    Streamed { logs: StreamLogs, open: bool, clock: Option<&'static AtomicU64> },
 }
 
 impl LogMemory {
@@ -79,7 +78,6 @@ pub struct Launch<'a> {
     pub(crate) dynamic_shared: usize,
     pub(crate) memory: LogMemory,
     pub(crate) recording: Recording,
-    pub(crate) after: Option<After>,
     pub(crate) interaction: Interaction,
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
@@ -96,8 +94,7 @@ impl<'a> Launch<'a> {
             block,
             dynamic_shared: 0,
             memory: LogMemory::None,
-            recording: Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
-            after: None,
+            recording: Recording::DEFAULT,
             interaction: Interaction::Independent,
             seed: 0,
             threads: None,
@@ -142,25 +139,19 @@ impl<'a> Launch<'a> {
     /// `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
-        self.memory = LogMemory::Streamed { logs, open: false };
+        let open = recording.logs == LogKind::Streamed { open_runs: true };
+        self.memory = LogMemory::Streamed { logs, open, clock: None };
         self.recording = recording;
         self
     }
 
-    /// Writes runs into [streamed](Self::streamed) logs as soon as they begin, if `open`. Without effect on
-    /// others.
+    /// Lets lanes of a [streamed](Self::streamed) launch that wait for a segment do so by this clock, in
+    /// nanoseconds, instead of in real time. Without effect on others.
     #[must_use]
-    pub fn open_runs(mut self, open: bool) -> Self {
-        if let LogMemory::Streamed { open: to, .. } = &mut self.memory {
-            *to = open;
+    pub fn clock(mut self, nanoseconds: &'static AtomicU64) -> Self {
+        if let LogMemory::Streamed { clock, .. } = &mut self.memory {
+            *clock = Some(nanoseconds);
         }
-        self
-    }
-
-    /// Records lanes of a traced launch from some visit of a location on only.
-    #[must_use]
-    pub fn after(mut self, after: Option<After>) -> Self {
-        self.after = after;
         self
     }
 

@@ -54,4 +54,4 @@ pub use error::{Place, SimError, SourcePoint, Waiting};
 pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use simulator::{Simulator, Watchdog};
-pub use warptrace_device::simt::host::Recording;
+pub use warptrace_abi::recording::{LogKind, Recording};

@@ -127,7 +127,7 @@ impl<'a> Resident<'a> {
                     // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch
                     // is started once.
                     Some(warp) => unsafe {
-                        WarpRecorder::new(&self.launch.memory, self.launch.recording, self.launch.after, warp)
+                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp)
                     },
                     None => WarpRecorder::off(),
                 };

@@ -7,7 +7,6 @@ use std::num::NonZeroU32;
 use device_memory::{AMPLE, DeviceMemory, Encoded};
 use warptrace_device::simt;
 use warptrace_encode::native::Schedule;
-use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_macros::kernels;
@@ -36,8 +35,8 @@ use rounds_kernel::rounds;
 fn record(after: Option<After>, dual: bool) -> Encoded {
     let codec = CodecSpec::Predict(PredictParams::DEFAULT);
     let mut memory = DeviceMemory::new(AMPLE, WARPS, THREADS, if dual { 2 } else { 1 });
-    let launch = Launch::new([2, 1, 1], [THREADS, 1, 1]).threads(1).after(after);
-    memory.record(&rounds(), Recording { codec, dual, counting: Counting::Never }, launch);
+    let launch = Launch::new([2, 1, 1], [THREADS, 1, 1]).threads(1);
+    memory.record(&rounds(), Recording { dual, after, ..Recording::DEFAULT }, launch);
     memory.encode_natively(codec, Schedule::Sequential)
 }
 

@@ -7,7 +7,6 @@ use device_memory::{AMPLE, DeviceMemory, Encoded};
 use streamed_memory::{Host, Room, Runs};
 use warptrace_device::simt;
 use warptrace_encode::native::Schedule;
-use warptrace_format::Counting;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_macros::kernels;
@@ -45,7 +44,7 @@ fn record(chosen: Option<ChosenWarps>, dual: bool) -> Encoded {
     let mut memory = DeviceMemory::new(AMPLE, warps, threads, if dual { 2 } else { 1 });
     memory.chosen = chosen.unwrap_or(ChosenWarps::NONE);
     let launch = Launch::new(GRID, [THREADS, 1, 1]).threads(2);
-    memory.record(&rounds(), Recording { codec, dual, counting: Counting::Never }, launch);
+    memory.record(&rounds(), Recording { dual, ..Recording::DEFAULT }, launch);
     let mut again = memory.clone();
     let native = memory.encode_natively(codec, Schedule::Sequential);
     native.assert_same(&again.encode_by_kernels(codec));
@@ -61,7 +60,7 @@ fn stream(chosen: Option<ChosenWarps>, dual: bool) -> Runs {
     let mut host = Host::new(room, warps, tracks);
     host.chosen = chosen.unwrap_or(ChosenWarps::NONE);
     host.give(segments);
-    let recording = Recording { codec: CodecSpec::Raw, dual, counting: Counting::Never };
+    let recording = Recording { dual, ..Recording::DEFAULT };
     // SAFETY: all memory has the sizes given and outlives the launch.
     let launch = unsafe { Launch::new(GRID, [THREADS, 1, 1]).threads(2).streamed(host.logs(0), recording) };
     let call = rounds();

@@ -10,12 +10,27 @@ use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use warptrace_macros::kernels;
-use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
+use warptrace_sim::{Interaction, Launch, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
 const THREADS: u32 = 40;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
+/// What is recorded, and how it is encoded.
+#[derive(Clone, Copy, Debug)]
+struct Recording {
+    codec: CodecSpec,
+    dual: bool,
+    counting: Counting,
+}
+
+impl Recording {
+    fn of_kernel(self) -> warptrace_sim::Recording {
+        let Self { codec: _, dual, counting } = self;
+        warptrace_sim::Recording { dual, counting, ..warptrace_sim::Recording::DEFAULT }
+    }
+}
+
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
 
@@ -211,8 +226,8 @@ fn logged(
     launch: Launch<'_>,
 ) -> DeviceMemory {
     let warps = blocks * THREADS.div_ceil(32);
-    let mut memory = DeviceMemory::new(room, warps, THREADS, if recording.dual { 2 } else { 1 });
-    memory.record(call, recording, launch);
+    let mut memory = DeviceMemory::new(room, warps, THREADS, recording.of_kernel().tracks());
+    memory.record(call, recording.of_kernel(), launch);
     memory
 }
 
@@ -616,7 +631,7 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
     let call = rounds(u32::MAX);
     for warps in [0, 1, 3] {
         let mut memory = DeviceMemory::new(AMPLE, warps, THREADS, 1);
-        memory.record(&call, RAW, in_turn(6));
+        memory.record(&call, RAW.of_kernel(), in_turn(6));
         if warps != 0 {
             let found = memory.encode_natively(RAW.codec, Schedule::Sequential);
             check_whole(&found, warps, |warp| expected_rounds(6, warp));
@@ -637,7 +652,7 @@ fn lanes_of_a_launch_that_failed_write_no_heads() {
     };
     let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
     // SAFETY: all memory has the sizes given and outlives the launch.
-    let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).traced(memory.launch_logs(), RAW) };
+    let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).traced(memory.launch_logs(), RAW.of_kernel()) };
     let error = Simulator::new().launch(&launch, &kernel).expect_err("it panics");
     assert!(matches!(error, SimError::Panicked { .. }), "{error}");
     let logs = memory.logs.contents();

@@ -5,11 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use warptrace_abi::recording::{LogKind, Placement, Recording};
 use warptrace_format::Counting;
+use warptrace_format::chosen::After;
 use warptrace_format::chunk::{DEFAULT_CHUNK_BYTES, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::Compression;
-use warptrace_ptx::splice::Placement;
 
 #[cfg(feature = "clap")]
 use crate::text::{property, seconds};
@@ -223,6 +224,18 @@ impl RecordingSpec {
             return Err(SpecError::After { option });
         }
         Ok(())
+    }
+
+    /// Returns what traced kernels record, and in which form: lanes from `after` on, which
+    /// [`Visits::among`](crate::Visits::among) finds among the locations.
+    pub fn traced(&self, after: Option<After>) -> Recording {
+        let &Self { counting, dual, placement, .. } = self;
+        let logs = match self.policy {
+            Policy::Stop => LogKind::Kept,
+            Policy::Ring => LogKind::Ring,
+            Policy::Stream => LogKind::Streamed { open_runs: self.post_mortem },
+        };
+        Recording { counting, dual, logs, chooses: self.window.looks_inside(), after, placement }
     }
 
     /// Returns the bytes of device memory that the recording may take on a device of which `free`

@@ -9,13 +9,6 @@ use warptrace_ptx::points::Points;
 use crate::text::seconds;
 use crate::{Door, RecordingSpec, SpecError, refusal};
 
-/// Names the environment variable with the path of the trace; without it nothing is traced.
-pub const RUN_FILE: &str = "WARPTRACE_RUN_FILE";
-/// Names the environment variable with the folder in which each process says what it did.
-pub const RUN_REPORT: &str = "WARPTRACE_RUN_REPORT";
-/// Names the environment variable with a [`RunSpec`] as text; without it the default holds.
-pub const RUN_SPEC: &str = "WARPTRACE_RUN_SPEC";
-
 /// How long a launch waits for room if nothing else is said.
 const WAIT: Duration = Duration::from_secs(10);
 

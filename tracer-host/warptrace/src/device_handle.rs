@@ -9,7 +9,7 @@ use std::time::Duration;
 use cudarc::driver::{CudaSlice, CudaStream};
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::file::DeviceInfo;
-use warptrace_host::{self as host, CudaDevice, DeviceError, Pod, SimDevice, SimOptions};
+use warptrace_host::{self as host, CudaDevice, DeviceError, Pod, Prepare, SimDevice, SimOptions};
 
 use crate::shared::Shared;
 use crate::{AdoptedSlice, Buffer, Error, LaunchConfig, TraceBuilder};
@@ -129,7 +129,7 @@ impl Device {
 
     /// What the device is.
     pub fn info(&self) -> DeviceInfo {
-        self.shared.with(|device| device.info())
+        self.shared.with(|device| device.facts().info)
     }
 
     /// Copies `values` to the device.
@@ -162,7 +162,8 @@ impl Device {
     /// # Errors
     /// If the device cannot take them.
     pub fn load(&self, module: &KernelModule) -> Result<(), Error> {
-        Ok(self.shared.with(|device| device.add_code(module.ptx))?)
+        let prepare = Prepare { code: &[module.ptx], ..Prepare::default() };
+        Ok(self.shared.with(|device| device.prepare(&prepare)).map(drop)?)
     }
 
     /// Runs a kernel without tracing it and waits for it; answers how long it took. On a GPU its module has been

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use warptrace_device::SafeCall;
-use warptrace_host::{Allocation, Device, DeviceError};
+use warptrace_host::{Allocation, Device, DeviceError, Place};
 
 use crate::Error;
 
@@ -46,7 +46,7 @@ impl Shared {
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<Allocation, DeviceError> {
-        let allocation = self.with(|device| device.allocate(bytes.max(1)))?;
+        let allocation = self.with(|device| device.allocate(bytes.max(1), Place::Device))?;
         self.buffers.borrow_mut().insert(allocation.address, allocation.bytes);
         Ok(allocation)
     }

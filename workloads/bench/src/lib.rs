@@ -47,7 +47,8 @@ use crate::arguments::{Arguments, Command};
 /// What `record` says goes to `out` and `errors`; commands that take longer write to the process's own outputs
 /// as they go.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
-    let command = match Arguments::try_parse_from(arguments) {
+    let words: Vec<OsString> = arguments.into_iter().collect();
+    let command = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments.command,
         Err(error) => {
             let text = error.render().to_string();
@@ -56,7 +57,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, e
             return u8::try_from(error.exit_code()).unwrap_or(exit::ERROR);
         }
     };
-    match execute(&command, out, errors) {
+    match execute(&command, words, out, errors) {
         Ok(true) => 0,
         Ok(false) => exit::FINDINGS,
         Err(error) => {
@@ -67,9 +68,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, e
 }
 
 /// Returns whether nothing was found wrong.
-fn execute(command: &Command, out: &mut dyn Write, errors: &mut dyn Write) -> anyhow::Result<bool> {
+fn execute(
+    command: &Command,
+    words: Vec<OsString>,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> anyhow::Result<bool> {
     match command {
-        Command::Record(command) => record::run(command, out, errors),
+        Command::Record(command) => record::run(command, warptrace_host::command_of(words), out, errors),
         Command::Check(command) => check::run(command),
         Command::Bench(command) => bench::run(command).map(|()| true),
         Command::Whole(command) => whole::run(command),

@@ -21,7 +21,7 @@ pub(crate) fn simulator(seed: u64) -> Box<dyn Device> {
 
 /// Whether times on this device are performance.
 pub(crate) fn is_gpu(device: &dyn Device) -> bool {
-    device.info().kind == DeviceKind::Cuda
+    device.facts().info.kind == DeviceKind::Cuda
 }
 
 /// What a table says about where it was made.
@@ -38,7 +38,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Describes the device and the host it is in.
     pub(crate) fn of(device: &dyn Device) -> Self {
-        let info = device.info();
+        let info = device.facts().info;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let name = format!("{}; {cores} cores of {}", info.name, processor());
         let version = std::fs::read_to_string("/proc/driver/nvidia/version")

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use warptrace_cli::recording::{Finished, Recordable, Recording};
+use warptrace_format::file::COMMAND;
 use warptrace_workloads::ptx;
 
 use crate::programs::{dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
@@ -66,9 +67,14 @@ struct How {
 }
 
 /// Runs a program, records it, checks its result, and writes to `out` what was recorded and to `notes` what was
-/// lost. Returns whether nothing was.
-pub(crate) fn run(command: &Record, out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<bool> {
-    let (case, how) = match &command.program {
+/// lost. The trace gets the command line. Returns whether nothing was lost.
+pub(crate) fn run(
+    command: &Record,
+    command_line: String,
+    out: &mut dyn Write,
+    notes: &mut dyn Write,
+) -> anyhow::Result<bool> {
+    let (mut case, how) = match &command.program {
         Program::Fractal(Recorded { program, how }) => (program.case(), how),
         Program::Nbody(Recorded { program, how }) => (program.case(), how),
         Program::Mis(Recorded { program, how }) => (program.case(), how),
@@ -79,6 +85,7 @@ pub(crate) fn run(command: &Record, out: &mut dyn Write, notes: &mut dyn Write) 
         Program::Stress(Recorded { program, how }) => (program.case(), how),
         Program::Fault(Recorded { program, how }) => (program.case(), how),
     };
+    case.properties.push((COMMAND.to_owned(), command_line));
     record(case, how, out, notes)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    Device, LaunchReport, MemorySize, Policy, RecordingSpec, Session, SessionError, Untraced,
+    Device, LaunchReport, MemorySize, Policy, Prepare, RecordingSpec, Session, SessionError, Untraced,
 };
 use warptrace_workloads::WorkloadError;
 use warptrace_workloads::dmr::DmrError;
@@ -103,7 +103,7 @@ pub(crate) fn untraced<'s>(
 ) -> anyhow::Result<(Run<'s>, Times)> {
     let kernels: Vec<&str> = subject.program().kernels().collect();
     let started = Instant::now();
-    device.prepare(&kernels, None)?;
+    device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
     let setup = started.elapsed();
     let started = Instant::now();
     let run = subject.run(&mut Untraced(device)).context("the untraced run failed")?;
@@ -157,9 +157,9 @@ impl Bench {
         }
         .context("cannot create a folder for traces; name another with --scratch")?;
         let (first, most) = if machine::is_gpu(&*device) {
-            (8 << 30, device.memory().free / 4 * 3)
+            (8 << 30, device.facts().free_bytes / 4 * 3)
         } else {
-            (256 << 20, device.memory().total / 4)
+            (256 << 20, device.facts().memory_bytes / 4)
         };
         let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
         Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })

@@ -131,6 +131,11 @@ fn options_are_in_the_trace() {
     assert_eq!(property("stress", &["--walks", "3", "--block", "32"], "block").as_deref(), Some("32"));
     assert_eq!(property("triad", &["--elements", "3", "--passes", "2"], "passes").as_deref(), Some("2"));
     assert_eq!(property("mis", &["--graph", "road:64"], "graph").as_deref(), Some("road:64"));
+    let command = property("mis", &["--graph", "road:64"], "command").unwrap();
+    assert!(
+        command.starts_with("warptrace-bench record mis ") && command.contains(" --graph road:64"),
+        "{command}"
+    );
     assert_eq!(property("mst", &["--graph", "road:64", "--grid", "2x64"], "grid").as_deref(), Some("2x64"));
     assert_eq!(property("mst", &["--graph", "road:64"], "grid"), None);
     assert_eq!(property("dmr", &["--points", "20", "--angle", "25"], "angle").as_deref(), Some("25"));

@@ -48,7 +48,7 @@ impl Grid {
 
     /// The grid that fills the device, but with no more blocks than `items` of work need.
     pub fn filling(device: &dyn Device, items: u64) -> Self {
-        let card = device.multiprocessors().saturating_mul(Self::BLOCKS_PER_MULTIPROCESSOR);
+        let card = device.facts().multiprocessors.saturating_mul(Self::BLOCKS_PER_MULTIPROCESSOR);
         let needed = items.div_ceil(u64::from(Self::DEFAULT_BLOCK));
         let most = Self::MAX_THREADS / u64::from(Self::DEFAULT_BLOCK);
         let blocks = u64::from(card).min(needed).clamp(1, most);
@@ -59,7 +59,7 @@ impl Grid {
     /// and no shared memory leaves no room for anything else. As [`filling`](Self::filling) where the device
     /// holds any number.
     pub fn as_many_as_fit(device: &dyn Device) -> Self {
-        let blocks = device.resident_threads() / u64::from(Self::DEFAULT_BLOCK);
+        let blocks = device.facts().resident_threads / u64::from(Self::DEFAULT_BLOCK);
         match u32::try_from(blocks) {
             Ok(blocks) if blocks > 0 => Self { blocks, threads: Self::DEFAULT_BLOCK },
             _ => Self::filling(device, u64::MAX),

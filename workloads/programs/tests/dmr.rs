@@ -277,19 +277,6 @@ fn trace_points_stand_at_one_place_each() {
 }
 
 #[test]
-fn the_page_lists_every_trace_point() {
-    let page = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/evaluation/programs-dmr.md"
-    ))
-    .unwrap();
-    for point in dmr::PROGRAM.locations() {
-        let row = format!("| {} | `{}` | ", point.id, point.name);
-        assert!(page.contains(&row), "docs/evaluation/programs-dmr.md lacks: {row}");
-    }
-}
-
-#[test]
 fn impossible_options_are_refused_by_name() {
     let base = DmrOptions::default;
     for (wrong, option) in [

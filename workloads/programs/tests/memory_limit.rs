@@ -5,18 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use warptrace_abi::log::LoggedLaunch;
-use warptrace_abi::pool::PoolDescriptor;
 use warptrace_decoder::TraceFile;
-use warptrace_device::KernelCall;
-use warptrace_format::Counting as Loops;
+use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::DeviceInfo;
 use warptrace_host::{
-    Allocation, Choosing, DEVICE_ECL, DEVICE_PREDICT, Device, DeviceError, DeviceMemory, Encoded, FlattenJob,
-    LaunchShape, LaunchTime, Launcher, LiveMemory, MemorySize, Placement, Policy, Recording, RecordingSpec,
-    Serve, Session, SessionError, SimDevice, SimOptions, Streaming, Tracing, Untraced,
+    DEVICE_ECL, DEVICE_PREDICT, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
+    SimDevice, SimOptions, Untraced,
 };
 use warptrace_workloads::dmr::{self, DmrError, DmrOptions};
 use warptrace_workloads::fractal::{self, FractalOptions};
@@ -27,144 +22,6 @@ use warptrace_workloads::mst::{self, MstOptions};
 use warptrace_workloads::nbody::{self, NbodyOptions};
 use warptrace_workloads::stress::{self, StressOptions};
 use warptrace_workloads::{Grid, ProgramInfo, WorkloadError};
-
-/// A simulator that counts what is allocated.
-struct Counting {
-    device: SimDevice,
-    allocated: u64,
-    peak: u64,
-}
-
-impl Counting {
-    fn new(threads: Option<usize>) -> Self {
-        let options = SimOptions { threads, ..SimOptions::default() };
-        Self { device: SimDevice::new(options), allocated: 0, peak: 0 }
-    }
-}
-
-impl Device for Counting {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
-    }
-
-    fn multiprocessors(&self) -> u32 {
-        self.device.multiprocessors()
-    }
-
-    fn memory(&self) -> DeviceMemory {
-        self.device.memory()
-    }
-
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        self.allocated += bytes;
-        self.peak = self.peak.max(self.allocated);
-        self.device.allocate(bytes)
-    }
-
-    fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        self.allocated -= allocation.bytes;
-        self.device.free(allocation)
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.device.write(address, bytes)
-    }
-
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.device.read(address, bytes)
-    }
-
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        scratch: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError> {
-        self.device.collect(first, chunk_bytes, count, scratch, to)
-    }
-
-    fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
-        self.device.fill(address, bytes, value)
-    }
-
-    fn prepare(
-        &mut self,
-        kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, Choosing)>,
-    ) -> Result<(), DeviceError> {
-        self.device.prepare(kernels, tracing)
-    }
-
-    fn prepare_ring(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-    ) -> Result<(), DeviceError> {
-        self.device.prepare_ring(kernels, recording, placement, chooses)
-    }
-
-    fn encode(
-        &mut self,
-        recording: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        table: Allocation,
-    ) -> Result<Encoded, DeviceError> {
-        self.device.encode(recording, pool, launches, table)
-    }
-
-    unsafe fn launch(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        tracing: Option<&Tracing>,
-    ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.device.launch(call, shape, tracing) }
-    }
-
-    fn prepare_streamed(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-        open_runs: bool,
-    ) -> Result<(), DeviceError> {
-        self.device.prepare_streamed(kernels, recording, placement, chooses, open_runs)
-    }
-
-    fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
-        self.device.live()
-    }
-
-    fn beside(
-        &mut self,
-        memory: Allocation,
-        recording: Recording,
-    ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
-        self.device.beside(memory, recording)
-    }
-
-    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
-        self.device.flatten(job)
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-        serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.device.launch_streamed(call, shape, streaming, serve) }
-    }
-}
 
 /// Runs a program and checks its result.
 type Run = Box<dyn Fn(&mut dyn Launcher) -> Result<(), WorkloadError>>;
@@ -251,9 +108,9 @@ fn record_file(
 ) -> Result<(TraceFile, u64), WorkloadError> {
     let Recording { codec, dual, counting } = recording;
     let what = || format!("{}, {recording:?}, {policy:?}, {limit} bytes", program.name);
-    let mut device = Counting::new(threads);
+    let mut device = SimDevice::new(SimOptions { threads, ..SimOptions::default() });
     run(&mut Untraced(&mut device))?;
-    let untraced = std::mem::take(&mut device.peak);
+    let untraced = device.peak_bytes();
 
     let stall_limit = (policy == Policy::Stream).then_some(STALL);
     let memory = Some(MemorySize(limit));
@@ -261,8 +118,9 @@ fn record_file(
     let mut session = Session::start(&mut device, &program.traced(), &options, Vec::new())?;
     run(&mut session)?;
     let (bytes, _, report) = session.finish()?;
-    assert!(device.peak <= untraced + limit, "{}: {} of {untraced} untraced", what(), device.peak);
-    assert_eq!(device.allocated, 0, "{}: all is given back", what());
+    let peak = device.peak_bytes();
+    assert!(peak <= untraced + limit, "{}: {peak} of {untraced} untraced", what());
+    assert_eq!(device.allocated_bytes(), 0, "{}: all is given back", what());
     assert_eq!(report.memory.limit, limit);
     assert!(report.memory.peak <= limit && report.memory.filled <= report.memory.peak, "{}", what());
     assert_eq!(report.attempted, report.recorded + report.lost, "{}", what());
@@ -291,11 +149,19 @@ fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
 /// Warps wait for as long as it takes.
 const STALL: Duration = Duration::from_secs(600);
 
+/// Ways to record.
+#[derive(Clone, Copy, Debug)]
+struct Recording {
+    codec: CodecSpec,
+    dual: bool,
+    counting: Counting,
+}
+
 const RECORDINGS: [Recording; 4] = [
-    Recording { codec: CodecSpec::Raw, dual: false, counting: Loops::Never },
-    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Loops::Never },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counting: Loops::Never },
-    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counting: Loops::All },
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: false, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counting: Counting::All },
 ];
 
 #[test]

@@ -32,7 +32,7 @@ fn the_usual_grid_is_as_many_threads_as_fit() {
     let outcome = triad::run(&mut Untraced(&mut device), &arrays, &TriadOptions::default()).unwrap();
     let threads = u64::from(outcome.grid.blocks()) * u64::from(outcome.grid.threads());
     // The simulator holds any number; it takes as many blocks as for other programs.
-    assert_eq!(threads, u64::from(device.multiprocessors()) * 4 * 256);
+    assert_eq!(threads, u64::from(device.facts().multiprocessors) * 4 * 256);
 }
 
 #[test]

@@ -121,6 +121,40 @@ pub(super) fn check(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<Vec
     Ok(faults)
 }
 
+/// Files other than pages in which paths of pages stand, such as comments and tests that read a page.
+const SOURCES: [&str; 5] = [".rs", ".py", ".sh", ".sql", ".html"];
+/// The files of this folder make up pages in their tests.
+const MADE_UP: &str = "xtask/src/book/";
+
+/// Names the pages of `docs/` that sources name and that are not there, with file and line.
+///
+/// # Errors
+/// If a source cannot be read.
+pub(super) fn check_sources(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let is_source =
+        |file: &&String| SOURCES.iter().any(|end| file.ends_with(end)) && !file.starts_with(MADE_UP);
+    for file in files.iter().filter(is_source) {
+        let text = std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+        for (number, line) in (1..).zip(text.lines()) {
+            let missing = named_pages(line).filter(|page| !files.contains(page));
+            faults
+                .extend(missing.map(|page| format!("{file}:{number}: there is no {page} in the repository")));
+        }
+    }
+    Ok(faults)
+}
+
+/// The paths of pages below `docs/` that a line names.
+fn named_pages(line: &str) -> impl Iterator<Item = String> {
+    line.split("docs/").skip(1).filter_map(|rest| {
+        let end =
+            rest.find(|letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '/' | '-' | '_'));
+        let (path, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        behind.starts_with(".md").then(|| format!("docs/{path}.md"))
+    })
+}
+
 /// What is wrong with a link, if anything.
 fn fault(file: &str, link: &str, files: &BTreeSet<String>, pages: &BTreeMap<String, Page>) -> Option<String> {
     let Some((path, anchor)) = target(file, link) else {
@@ -180,6 +214,21 @@ mod tests {
             "b.md:5: (d) is a folder: link a file in it, since a book has no view of folders",
             "b.md:6: (../out.md) leads out of the repository",
             "b.md:7: (f.rs#x) f.rs is no page and has no headings",
+        ];
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn a_source_that_names_a_page_that_is_gone_is_named() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let source =
+            "//! `docs/a.md` and \"../../docs/b/gone.md\".\n// docs/ alone, docs/x.rs, docs/also-gone.md\n";
+        std::fs::write(folder.path().join("f.rs"), source).expect("a file can be written");
+        let files = ["f.rs", "docs/a.md"].map(str::to_owned).into();
+        let faults = check_sources(folder.path(), &files).expect("the source can be read");
+        let expected = [
+            "f.rs:1: there is no docs/b/gone.md in the repository",
+            "f.rs:2: there is no docs/also-gone.md in the repository",
         ];
         assert_eq!(faults, expected);
     }

@@ -36,7 +36,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// Names each link that leads nowhere.
 pub(crate) fn check_links() -> anyhow::Result<()> {
     let files = workspace::files()?;
-    fail_on(links::check(workspace::root(), &files)?, "links lead nowhere")
+    let mut faults = links::check(workspace::root(), &files)?;
+    faults.extend(links::check_sources(workspace::root(), &files)?);
+    fail_on(faults, "links lead nowhere")
 }
 
 /// Installs mdBook if it is not there.

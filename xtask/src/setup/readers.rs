@@ -10,12 +10,23 @@ use super::{Found, Missing};
 use crate::process::quietly;
 use crate::workspace;
 
-/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files.
-const WHEELS: [&str; 5] =
-    ["duckdb>=1.3", "perfetto>=0.16", "protobuf>=6", "lcov_cobertura>=2", "zstandard>=0.22"];
+/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files, and a
+/// validator of JSON with what it needs.
+const WHEELS: [&str; 11] = [
+    "duckdb>=1.3",
+    "perfetto>=0.16",
+    "protobuf>=6",
+    "lcov_cobertura>=2",
+    "zstandard>=0.22",
+    "jsonschema>=4.18",
+    "jsonschema-specifications>=2023.7",
+    "referencing>=0.30",
+    "rpds-py>=0.10",
+    "attrs>=23",
+    "typing-extensions>=4.4",
+];
 /// What must be there to be imported.
-const IMPORTS: &str =
-    "import duckdb, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+const IMPORTS: &str = "import duckdb, jsonschema, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "install Python 3 with pip and run this again";

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use warptrace_analysis::words::{Names, count, percent};
-use warptrace_analysis::{Analysis, Edge, share};
+use warptrace_analysis::words::{about, count, percent, plain};
+use warptrace_analysis::{Counts, Edge, KernelFigures, edges_from, share};
 
 use super::layout::{Layout, layout};
-use super::{Drawn, Graph, Node, beginning, line_width, said};
+use super::{Drawn, Graph, Node, leaving, line_width};
+use crate::guide::Guide;
+use crate::page::cut;
 
 const NODE_HEIGHT: f64 = 40.0;
 /// Height of the stripe between layers, in which edges turn.
@@ -18,13 +20,19 @@ const TRACK: f64 = 12.0;
 /// Width of a character.
 const CHARACTER: f64 = 7.4;
 
-/// Draws these locations and the edges between them.
-pub(super) fn draw(analysis: &Analysis, names: &Names, ids: &[u16], edges: &[&Edge]) -> Graph {
+/// Draws these locations of a kernel and the edges between them.
+pub(super) fn draw(
+    guide: &Guide<'_>,
+    (number, kernel): (usize, &KernelFigures),
+    ids: &[u16],
+    edges: &[&Edge],
+    left_out: String,
+) -> Graph {
     let at = |id: Option<u16>| ids.iter().position(|&own| Some(own) == id);
     let own: Vec<(usize, usize, &Edge)> =
         edges.iter().filter_map(|edge| Some((at(edge.from)?, at(edge.to)?, *edge))).collect();
     let most = own.iter().map(|edge| edge.2.lanes).max().unwrap_or(0);
-    let texts: Vec<[String; 2]> = ids.iter().map(|&id| texts(analysis, names, id)).collect();
+    let texts: Vec<[String; 2]> = ids.iter().map(|&id| texts(guide, id)).collect();
     let width = |texts: &[String; 2]| {
         let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         longest as f64 * CHARACTER + 18.0
@@ -38,7 +46,7 @@ pub(super) fn draw(analysis: &Analysis, names: &Names, ids: &[u16], edges: &[&Ed
     let mut drawn = Vec::new();
     let (mut route, mut track) = (0, 0.0);
     for (from, to, edge) in &own {
-        let path = if from == to {
+        let (path, at) = if from == to {
             pen.again(*from)
         } else {
             route += 1;
@@ -51,35 +59,57 @@ pub(super) fn draw(analysis: &Analysis, names: &Names, ids: &[u16], edges: &[&Ed
             }
         };
         let width = format!("{:.1}", line_width(edge.lanes, most));
-        drawn.push(Drawn { path, width, label: said(analysis, names, edge) });
+        let leaving = leaving(&kernel.edges, edge);
+        drawn.push(Drawn {
+            path,
+            width,
+            label: said(guide, edge, leaving),
+            taken: if edge.lanes < leaving { about(edge.lanes, leaving) } else { String::new() },
+            at: at.map(|at| format!("{at:.1}")),
+        });
     }
     let joins = |node: usize| {
         let down = pairs.iter().zip(&layout.routes).filter(|(pair, route)| pair.1 == node && route.is_some());
         down.count() > 1
     };
-    let nodes = (0..ids.len()).map(|node| {
-        let [name, line] = texts[node].clone();
-        pen.node(analysis, ids[node], node, joins(node), [name, line])
-    });
+    let nodes =
+        (0..ids.len()).map(|node| pen.node(guide, kernel, ids[node], node, joins(node), texts[node].clone()));
     let total = own.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.2.lanes));
+    let name = cut(&plain(&kernel.kernel), guide.limits.text);
     Graph {
-        width: format!("{:.0}", pen.left + layout.width + MARGIN),
+        number,
+        left_out,
+        width: format!("{:.0}", pen.left + layout.width + 2.0 * MARGIN),
         height: format!("{:.0}", layout.layers as f64 * (NODE_HEIGHT + STRIPE) + STRIPE),
         label: format!(
-            "Control flow of {} locations: {} steps of lanes along {} edges; the table below has them",
+            "Control flow of {name}, {} locations: {} steps of lanes along {} edges; the table below has them",
             count(ids.len() as u64),
             count(total),
             count(own.len() as u64)
         ),
+        kernel: name,
         edges: drawn,
         nodes: nodes.collect(),
     }
 }
 
 /// Name and line of a location.
-fn texts(analysis: &Analysis, names: &Names, id: u16) -> [String; 2] {
-    let line = analysis.location(id).map(|location| names.line_of(&location.point));
-    [names.name(id), line.filter(|line| line != "-").unwrap_or_default()]
+fn texts(guide: &Guide<'_>, id: u16) -> [String; 2] {
+    let place = guide.place(Some(id), "");
+    [place.name, place.line]
+}
+
+/// What an edge says when it is pointed at.
+fn said(guide: &Guide<'_>, edge: &Edge, leaving: u64) -> String {
+    let name = |id: Option<u16>| id.map_or_else(String::new, |id| guide.names.full(id));
+    format!(
+        "{} → {}: {} lanes in {} visits, {} of the lanes that left",
+        name(edge.from),
+        name(edge.to),
+        count(edge.lanes),
+        count(edge.visits),
+        about(edge.lanes, leaving)
+    )
 }
 
 /// Knows where things are.
@@ -99,8 +129,8 @@ impl Pen<'_> {
         top(self.layout.nodes[node].1)
     }
 
-    /// An edge to a lower layer, through the layers between.
-    fn down(&self, from: usize, to: usize, through: &[f64]) -> String {
+    /// An edge to a lower layer, through the layers between, and where its label stands.
+    fn down(&self, from: usize, to: usize, through: &[f64]) -> (String, [f64; 2]) {
         let mut path = format!("M{:.1} {:.1}", self.x(from), self.top(from) + NODE_HEIGHT);
         let (mut x, mut layer) = (self.x(from), self.layout.nodes[from].1);
         let mut turn = |next: f64, path: &mut String, is_last: bool| {
@@ -117,38 +147,45 @@ impl Pen<'_> {
         };
         through.iter().for_each(|&next| turn(self.left + next, &mut path, false));
         turn(self.x(to), &mut path, true);
-        path
+        let first = through.first().map_or(self.x(to), |next| self.left + next);
+        let label = [(self.x(from) + first) / 2.0, self.top(from) + NODE_HEIGHT + STRIPE / 2.0 + 3.0];
+        (path, label)
     }
 
     /// An edge to a higher layer, on a track of its own at the left.
-    fn back(&self, from: usize, to: usize, track: f64) -> String {
+    fn back(&self, from: usize, to: usize, track: f64) -> (String, [f64; 2]) {
         let outside = self.left - 14.0 - track * TRACK;
         let (start, end) = (self.top(from) + NODE_HEIGHT, self.top(to));
         let below = start + 8.0 + (track * 5.0) % (STRIPE / 2.0 - 10.0);
         let above = end - 14.0 - (track * 5.0) % (STRIPE / 2.0 - 10.0);
         let (x, to_x) = (self.x(from) - self.widths[from] / 4.0, self.x(to) - self.widths[to] / 4.0);
-        format!("M{x:.1} {start:.1}V{below:.1}H{outside:.1}V{above:.1}H{to_x:.1}V{:.1}", end - 6.0)
+        let path =
+            format!("M{x:.1} {start:.1}V{below:.1}H{outside:.1}V{above:.1}H{to_x:.1}V{:.1}", end - 6.0);
+        (path, [x - 16.0, below - 3.0])
     }
 
     /// An edge from a location to itself.
-    fn again(&self, node: usize) -> String {
+    fn again(&self, node: usize) -> (String, [f64; 2]) {
         let (right, top) = (self.x(node) + self.widths[node] / 2.0, self.top(node));
-        format!("M{right:.1} {:.1}c22 0 22 -20 6 -20", top + NODE_HEIGHT * 0.75)
+        let path = format!("M{right:.1} {:.1}c22 0 22 -20 6 -20", top + NODE_HEIGHT * 0.75);
+        (path, [right + 34.0, top + NODE_HEIGHT / 2.0])
     }
 
     fn node(
         &self,
-        analysis: &Analysis,
+        guide: &Guide<'_>,
+        kernel: &KernelFigures,
         id: u16,
         node: usize,
         is_join: bool,
         [name, line]: [String; 2],
     ) -> Node {
-        let found = analysis.location(id);
-        let (visits, splits) = found.map_or((0, 0), |found| (found.counts.visits, found.splits));
-        let idle = found.map_or(0, |found| found.counts.idle);
-        let hottest = analysis.locations.iter().map(|location| location.counts.idle).max().unwrap_or(0);
-        let splits_text = if splits > 0 { percent(splits, visits) } else { String::new() };
+        // Splits are counted over all kernels that come here.
+        let found = guide.analysis.location(id);
+        let (all_visits, splits) = found.map_or((0, 0), |found| (found.counts.visits, found.splits));
+        let Counts { visits, idle, .. } = kernel.locations.get(&id).copied().unwrap_or_default();
+        let hottest = kernel.locations.values().map(|counts| counts.idle).max().unwrap_or(0);
+        let splits_text = if splits > 0 { percent(splits, all_visits) } else { String::new() };
         Node {
             x: format!("{:.1}", self.x(node) - self.widths[node] / 2.0),
             y: format!("{:.1}", self.top(node)),
@@ -158,14 +195,15 @@ impl Pen<'_> {
                 "{name} {line}: {} visits, {} idle lane slots, lanes split after {} of the visits",
                 count(visits),
                 count(idle),
-                percent(splits, visits)
+                percent(splits, all_visits)
             ),
             name,
             line,
+            rank: guide.rank(id),
             splits: splits_text,
             is_join,
-            begins: beginning(analysis).iter().any(|edge| edge.to == Some(id)),
-            ends: analysis.edges_from(id).iter().any(|edge| edge.to.is_none()),
+            begins: edges_from(&kernel.edges, None).iter().any(|edge| edge.to == Some(id)),
+            ends: edges_from(&kernel.edges, Some(id)).iter().any(|edge| edge.to.is_none()),
         }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct Export {
     /// The trace
     pub(crate) file: PathBuf,
 
-    /// Form of the output; docs/users/exports.md describes what each holds
+    /// Form of the output; docs/reference/exports.md describes what each holds
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: ExportFormat,
 

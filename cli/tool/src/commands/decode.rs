@@ -100,7 +100,9 @@ fn print(
     launches: &[(LaunchInfo, WarpFilter)],
     out: &mut Output,
 ) -> anyhow::Result<()> {
-    let total: u64 = launches.iter().map(|(info, _)| trace.totals(info.number(), command.track).events).sum();
+    let events = |info: &LaunchInfo| trace.totals(info.number(), command.track).events;
+    // A damaged file may say any numbers.
+    let total = launches.iter().fold(0_u64, |sum, (info, _)| sum.saturating_add(events(info)));
     // Only where the events do not go to the same terminal.
     let bar = command.output.is_some().then(|| output::progress_bar("decoding", "events", total));
     match command.format {

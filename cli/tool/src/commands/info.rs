@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
-use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::{LaunchInfo, POLICY_STREAM};
+use warptrace_format::file::{COUNTING, LaunchInfo, LocationInfo, Metadata, POLICY_STREAM};
+use warptrace_format::{Counting, LocationKind, RAW_EVENT_BYTES};
 use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
-use crate::output::{bytes, count, say};
+use crate::output::{bytes, count, print_json, say};
 use crate::{arguments, output};
 
 /// A launch, in numbers.
@@ -110,7 +110,7 @@ fn json(trace: &TraceFile, state: &FileState, launches: &[Launch], losses: &Loss
         "losses": losses.rows,
         "lost_by_reason": losses.totals,
     });
-    say!("{}", serde_json::to_string_pretty(&value)?)?;
+    print_json(&value)?;
     Ok(())
 }
 
@@ -146,7 +146,13 @@ fn text(
     if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| memory(trace, name)) {
         say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
     }
+    if let Some(counting) = metadata.counting() {
+        say!("counted      {}{}", counting.describe(), counted_loops(metadata))?;
+    }
     for (name, value) in &metadata.properties {
+        if name == COUNTING && metadata.counting().is_some() {
+            continue;
+        }
         if ![MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str()) || memory(trace, name).is_none() {
             say!("{name:<12} {value}")?;
         }
@@ -193,6 +199,18 @@ fn text(
     }
     say!("\n{table}")?;
     Ok(())
+}
+
+/// Names the loops that were counted, as far as the table of locations tells: those that hold no other location.
+fn counted_loops(metadata: &Metadata) -> String {
+    let is_counted = |info: &&LocationInfo| {
+        info.kind == LocationKind::LoopBody && metadata.locations.iter().all(|other| other.parent != info.id)
+    };
+    let loops: Vec<&str> = match metadata.counting() {
+        Some(Counting::All) => metadata.locations.iter().filter(is_counted).map(|info| &*info.name).collect(),
+        _ => Vec::new(),
+    };
+    if loops.is_empty() { String::new() } else { format!("; they are {}", loops.join(", ")) }
 }
 
 /// A row for each launch. Where some warps were not chosen, a column says how many were.

@@ -10,6 +10,7 @@ use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions, Man};
 use crate::output::say;
+use crate::whole_file::Target;
 
 /// Prints a shell's script.
 pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
@@ -26,9 +27,16 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     if folder == Path::new("-") {
         bail!("manual pages are several files: name a folder for them");
     }
-    fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
-        .with_context(|| format!("cannot write manual pages to {}", folder.display()))?;
+    let cannot = || format!("cannot write manual pages to {}", folder.display());
+    fs::create_dir_all(folder).with_context(cannot)?;
+    // So that each page comes into being as a whole.
+    let drafts = tempfile::tempdir().with_context(cannot)?;
+    clap_mangen::generate_to(Arguments::command(), drafts.path()).with_context(cannot)?;
+    for draft in fs::read_dir(drafts.path()).with_context(cannot)? {
+        let draft = draft.with_context(cannot)?;
+        let page = fs::read(draft.path()).with_context(cannot)?;
+        Target::new(&folder.join(draft.file_name()), &[])?.write(|out| out.write_all(&page))?;
+    }
     say!("wrote manual pages to {}", folder.display())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -86,7 +86,8 @@ fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String
     let source = Source::new(trace, Selection::default())?;
     let events = count(source.launch_events());
     let path = path.display();
-    let words = if state.is_whole { "whole trace" } else { &state.sentence };
+    let is_plain = state.is_whole && state.assumed.is_none();
+    let words = if is_plain { "whole trace" } else { &state.sentence };
     Ok((format!("{path}: {words}; {events} events"), state.is_whole))
 }
 

@@ -9,14 +9,17 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicI32, AtomicU64};
 
 use anyhow::{Context, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
+use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
 use warptrace_decoder::shown;
-
-use warptrace_spec::{RUN_FILE, RUN_REPORT, RUN_SPEC};
+use warptrace_format::file::COMMAND;
+use warptrace_host::command_line;
 
 use super::shim;
 use crate::arguments::Run;
@@ -51,6 +54,7 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     let shim = shim::find(command.shim.as_deref(), report.path())?;
     let mut program = prepared(command, &shim, report.path())?;
     let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    watch_signals()?;
     let mut child = match program.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -59,7 +63,9 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
     };
-    pass_signals(&child)?;
+    let process = i32::try_from(child.id()).context("the program's number is not one of a process")?;
+    PROGRAM.store(process, SeqCst);
+    pass_on();
     let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
     let lines = reported(report.path());
     if lines.is_empty() {
@@ -82,44 +88,65 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
     }
     let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
     let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
+    let mut spec = command.spec.clone();
+    spec.recording.properties.push((COMMAND.to_owned(), command_line()));
     let mut program = Command::new(name);
     program
         .args(arguments)
         .env("LD_PRELOAD", preload)
         .env(RUN_FILE, output)
         .env(RUN_REPORT, report)
-        .env(RUN_SPEC, command.spec.to_text());
+        .env(RUN_SPEC, spec.to_text());
     if let Some(ptxas) = &command.ptxas {
         let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
-        program.env("WARPTRACE_RUN_PTXAS", ptxas);
+        program.env(RUN_PTXAS, ptxas);
     }
     program.envs(switches::to_set(|name| env::var_os(name)));
     Ok(program)
 }
 
-/// Passes signals on to the program. Signals of the keyboard reach it by themselves; this tool waits for it.
-fn pass_signals(child: &Child) -> anyhow::Result<()> {
-    let process = i32::try_from(child.id()).context("the program's number is not one of a process")?;
+/// Signals that the program is sent.
+const PASSED: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+/// The program's process; 0 before there is one.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+/// A bit for each signal that came and was not passed on.
+static CAME: AtomicU64 = AtomicU64::new(0);
+
+/// Watches for signals, before there is a program to pass them on to. Those of the keyboard reach it by themselves;
+/// this tool waits for it.
+fn watch_signals() -> anyhow::Result<()> {
     let failed = "cannot watch for signals";
     for signal in [SIGINT, SIGQUIT] {
         // SAFETY: does nothing.
         unsafe { low_level::register(signal, || {}) }.context(failed)?;
     }
-    for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
-        // SAFETY: `kill` may be called in a handler. The child is waited for only at the end of this tool.
-        unsafe {
-            low_level::register(signal, move || {
-                let _ = libc::kill(process, signal);
-            })
-        }
-        .context(failed)?;
+    for signal in PASSED {
+        let came = move || {
+            CAME.fetch_or(1 << signal, SeqCst);
+            pass_on();
+        };
+        // SAFETY: atomics, and what `pass_on` does, may be used in a handler.
+        unsafe { low_level::register(signal, came) }.context(failed)?;
     }
     Ok(())
 }
 
+/// Sends the program the signals that came, if there is one by then. May be called in a handler.
+fn pass_on() {
+    let program = PROGRAM.load(SeqCst);
+    if program == 0 {
+        return;
+    }
+    let came = CAME.swap(0, SeqCst);
+    for signal in PASSED.into_iter().filter(|signal| came >> signal & 1 != 0) {
+        // SAFETY: `kill` may be called in a handler. The program is waited for only at the end of this tool.
+        let _ = unsafe { libc::kill(program, signal) };
+    }
+}
+
 /// Reads what the processes have reported, with their names if there are several.
 fn reported(folder: &Path) -> Vec<String> {
-    let is_report = |name: &OsStr| name.as_bytes().starts_with(b"process-");
+    let is_report = |name: &OsStr| name.as_bytes().starts_with(REPORT_PREFIX.as_bytes());
     let mut names: Vec<OsString> = fs::read_dir(folder)
         .map(|entries| entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name())).collect())
         .unwrap_or_default();

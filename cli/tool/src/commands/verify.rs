@@ -1,6 +1,6 @@
 //! `warptrace verify`.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -94,8 +94,5 @@ fn json(trace: &TraceFile, report: &VerifyReport) -> io::Result<()> {
         problems_left_out: report.problems_left_out,
         losses: Streamed(trace),
     };
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &report)?;
-    writeln!(out)?;
-    out.flush()
+    output::print_json(&report)
 }

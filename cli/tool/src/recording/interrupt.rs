@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 use warptrace_format::file::LocationInfo;
 use warptrace_host::{Interrupted, Standing};
 
@@ -31,6 +31,29 @@ pub(super) fn watch() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&asked))?;
     }
     Ok(asked)
+}
+
+/// What a signal says before it ends a recording that writes nothing while a kernel runs.
+const NOTHING_KEPT: &[u8] = b"interrupted: what the running kernel did is not in the trace; \
+    record again with `--policy stream`, which writes while the kernel runs\n";
+
+/// From now on SIGINT and SIGTERM say what to do for a trace of a kernel that does not end, and end the process.
+///
+/// # Errors
+/// The system's.
+pub(super) fn explain() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        let said = move || {
+            // SAFETY: the bytes are there for the whole run; `write` may be called in a handler.
+            let _ =
+                unsafe { libc::write(libc::STDERR_FILENO, NOTHING_KEPT.as_ptr().cast(), NOTHING_KEPT.len()) };
+            // Nothing else is left to do: the process ends as without the message.
+            let _ = low_level::emulate_default_handler(signal);
+        };
+        // SAFETY: `said` calls only what may be called in a handler.
+        unsafe { low_level::register(signal, said) }?;
+    }
+    Ok(())
 }
 
 /// Says where the warps of an interrupted kernel stand, and ends the process: nothing else ends a kernel that

@@ -95,6 +95,9 @@ impl Prepared<'_> {
         }
         let mut device = opened.device;
         let path = &recording.output;
+        if spec.policy != Policy::Stream {
+            interrupt::explain().context("cannot watch for signals")?;
+        }
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
@@ -109,7 +112,7 @@ impl Prepared<'_> {
         file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
         let whole = started.elapsed();
         bar.finish_and_clear();
-        let (program, path, device) = (program.name.to_owned(), path.clone(), device.info().name);
+        let (program, path, device) = (program.name.to_owned(), path.clone(), device.facts().info.name);
         Ok((outcome, Recorded { program, device, path, spec, summary, report, whole }))
     }
 }

@@ -1,6 +1,12 @@
 //! How the commands that say what warps did read: first lines, rows, errors.
 
+use std::fs::File;
+
 use serde_json::Value;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::answers_figures::{decoded, json};
 use crate::bad_traces::without_table;
@@ -191,11 +197,18 @@ fn diff_says_what_changed_and_fails_above_a_limit() {
     let diff = |more: &[&str]| run(&[&["diff", text(&before)], more].concat());
     let (code, output, errors) = diff(&[text(&before), "--fail-above", "0"]);
     assert_eq!((code, errors.as_str()), (0, ""));
-    assert!(output.starts_with("0 of 32 warps in both traces took another path\n"), "{output}");
+    let same = "the recordings do not differ in how they were made\nfirst: whole trace: ";
+    assert!(output.starts_with(same), "{output}");
+    for part in
+        ["0 of 32 warps in both traces took another path", "nothing changed in events", "no cause of idle"]
+    {
+        assert!(output.contains(part), "{output}");
+    }
 
     let (code, output, errors) = diff(&[text(&after)]);
     assert_eq!((code, errors.as_str()), (0, ""));
     assert!(output.contains("where warps first go another way") && output.contains("ITERATE"), "{output}");
+    assert!(output.starts_with("the recordings differ in\n  depth: 20 -> 19\n"), "{output}");
     let found = json(&["diff", text(&before), text(&after)]);
     let [old, new] = [&before, &after].map(|path| decoded(path));
     let changed = old.iter().filter(|(warp, events)| new[warp] != **events).count();
@@ -214,4 +227,101 @@ fn diff_says_what_changed_and_fails_above_a_limit() {
     }
     let (code, _, errors) = diff(&[text(&after), "--fail-above", "-1"]);
     assert_eq!(code, 2, "{errors}");
+}
+
+#[test]
+fn diff_finds_the_same_threads_in_another_grid() {
+    let folder = Folder::new();
+    let trace = |grid: &str| folder.record_program("mis", grid, &["--graph", "road:1024", "--grid", grid]).0;
+    let [wide, narrow] = ["8x256", "16x128"].map(trace);
+    let found = json(&["diff", text(&wide), text(&narrow)]);
+    // Each launch has 2,048 threads, of which each warp holds the same 32.
+    let warps = json(&["warps", text(&wide)])["warps"].as_array().unwrap().len();
+    assert_eq!((&found["common_warps"], &found["single_warps"]), (&warps.into(), &serde_json::json!([0, 0])));
+    let differs: Vec<&str> =
+        found["recordings"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
+    for what in ["grid of mis_init", "grid of mis_find", "block of mis_init", "block of mis_find", "command"]
+    {
+        assert!(differs.contains(&what), "{differs:?}");
+    }
+    let (code, output, _) = run(&["diff", text(&wide), text(&narrow)]);
+    assert!(code == 0 && output.contains("  grid of mis_find: 8 -> 16\n"), "{output}");
+    assert!(output.contains("  block of mis_find: 256 -> 128\n"), "{output}");
+    // Idle lane slots of all causes, and of all locations, as `stats` has them.
+    let [before, after] = [&wide, &narrow].map(|path| json(&["stats", text(path)])["totals"]["idle"].clone());
+    let sum = |at: usize| {
+        let causes = found["causes"].as_array().unwrap().iter();
+        causes.map(|cause| cause["idle"][at].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!([before, after], [sum(0), sum(1)].map(Value::from));
+}
+
+#[test]
+fn loops_that_were_counted_as_if_in_lock_step_are_said_first() {
+    let folder = Folder::new();
+    let counted = folder.record("counted.wtrc", &["--counted"]).0;
+    let plain = folder.record("plain.wtrc", &[]).0;
+    let assumed = "as if lanes ran counted loops in lock step";
+    for view in VIEWS {
+        let first = run(&[view, text(&counted)]).1.lines().next().unwrap().to_owned();
+        assert!(first.starts_with(&format!("whole trace, {assumed}: ")), "{view}: {first}");
+        assert!(first.chars().count() <= 100, "{view}: {first}");
+        let found = json(&[view, text(&counted)]);
+        assert_eq!((&found["whole"], &found["losses"]["assumed"]), (&true.into(), &assumed.into()), "{view}");
+        assert_eq!(found["state"], format!("complete, {assumed}"), "{view}");
+        let found = json(&[view, text(&plain)]);
+        assert_eq!(
+            (&found["state"], &found["losses"]["assumed"]),
+            (&"complete".into(), &Value::Null),
+            "{view}"
+        );
+    }
+    let (_, info, _) = run(&["info", text(&counted)]);
+    assert!(info.lines().next().unwrap().ends_with(&format!("complete, {assumed}")), "{info}");
+    assert!(info.contains("\ncounted      all loops that hold no other trace point, as if"), "{info}");
+    assert!(
+        info.contains("\ncommand      warptrace-bench record fractal ") && info.contains(" --counted "),
+        "{info}"
+    );
+    assert_eq!(json(&["info", text(&counted)])["state"], format!("complete, {assumed}"));
+    let (_, info, _) = run(&["info", text(&plain)]);
+    assert!(info.contains("\ncounted      loops that provably have the same events"), "{info}");
+    for command in [&["decode"][..], &["export", "--to", "lcov", "-o", "-"]] {
+        let (code, _, errors) = run(&[command, &[text(&counted)]].concat());
+        assert!(code == 0 && errors.starts_with(&format!("warning: complete, {assumed}\n")), "{errors}");
+    }
+    let page = run(&["report", text(&counted), "-o", "-"]).1;
+    assert!(page.contains(&format!("whole trace, {assumed}: ")));
+    let (_, diff, _) = run(&["diff", text(&plain), text(&counted)]);
+    assert!(diff.contains("  counting: proven -> all\n"), "{diff}");
+    assert!(diff.lines().nth(1).unwrap().starts_with(&format!("second: whole trace, {assumed}")), "{diff}");
+}
+
+#[test]
+fn diff_says_so_where_no_warp_has_the_same_threads() {
+    let folder = Folder::new();
+    let [half, full] = [16, 32].map(|threads| {
+        let path = folder.at(&format!("{threads}.wtrc"));
+        let metadata = Metadata::new("test", DeviceInfo::simulator("simulator"), vec![CodecSpec::Raw])
+            .with_kernel("walk", "")
+            .with_location(1, "STEP", "");
+        let out = File::create(&path).unwrap();
+        let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
+        writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()).unwrap();
+        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &[1, 0, 1, 0, 0, 0] };
+        writer.write_chunks(0, &[chunk]).unwrap();
+        let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
+        writer.end_launch(0, 0, &[account]).unwrap();
+        writer.finish().unwrap();
+        path
+    });
+    let (code, output, errors) = run(&["diff", text(&half), text(&full)]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(output.starts_with("the recordings differ in\n  block of walk: 16 -> 32\n"), "{output}");
+    assert!(
+        output.contains("\nno warp is compared: no warp of the one trace holds the same threads"),
+        "{output}"
+    );
+    let found = json(&["diff", text(&half), text(&full)]);
+    assert_eq!((&found["common_warps"], &found["single_warps"]), (&0.into(), &serde_json::json!([1, 1])));
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, bench, run, text};
 
 /// Names that all lead to one file.
 fn names_of(folder: &Folder, path: &Path) -> Vec<PathBuf> {
@@ -50,6 +50,25 @@ fn no_command_writes_to_what_it_reads() {
             assert_eq!(fs::read(&path).unwrap(), whole, "{command:?}");
         }
     }
+}
+
+#[test]
+fn a_recording_does_not_write_to_files_of_its_program() {
+    let folder = Folder::new();
+    let graph = folder.at("graph");
+    let edges = "0 1\n1 2\n";
+    fs::write(&graph, edges).unwrap();
+    for name in names_of(&folder, &graph) {
+        let record = ["record", "mis", "--device", "sim", "--graph", text(&graph), "-o", text(&name)];
+        let (code, _, errors) = bench(&record);
+        assert!(code == 1 && errors.contains("are one file"), "{}: {errors}", name.display());
+        assert_eq!(fs::read_to_string(&graph).unwrap(), edges);
+    }
+    // Neither of them is there yet.
+    let (picture, trace) = (folder.at("picture"), folder.at("sub/../picture"));
+    let record = ["record", "fractal", "--device", "sim", "--picture", text(&picture), "-o", text(&trace)];
+    let (code, _, errors) = bench(&record);
+    assert!(code == 1 && errors.contains("are one file") && !picture.exists(), "{errors}");
 }
 
 #[test]
@@ -223,4 +242,17 @@ fn a_page_has_sources_and_nothing_else_of_the_folder() {
             assert_eq!(said.contains(text(&full)), is_read, "{name} is told: {said}");
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn manual_pages_that_find_no_room_leave_the_old_ones() {
+    let folder = Folder::new();
+    let pages = folder.at("man1");
+    fs::create_dir(&pages).unwrap();
+    let old = pages.join("warptrace-demo.1");
+    fs::write(&old, "old").unwrap();
+    let (code, errors) = run_with_little_room(&["man", "-o", text(&pages)]);
+    assert!(code == Some(1) && errors.contains("cannot write manual pages to"), "{errors}");
+    assert_eq!(fs::read_to_string(&old).unwrap(), "old");
 }

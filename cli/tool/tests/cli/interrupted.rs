@@ -4,8 +4,9 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::{Folder, run, text};
 
@@ -21,15 +22,12 @@ fn a_process_that_records() {
     std::process::exit(code.into());
 }
 
-/// Starts to record a kernel that takes long, sends the process a signal as soon as there is something of the
-/// kernel in the trace, and writes to `path` what there is in the end.
-///
-/// The process writes into a pipe, so that there is nothing to wait for but its bytes.
-fn interrupted(path: &Path, signal: &str) -> Output {
+/// Starts to record a kernel that takes long into a pipe, so that there is nothing to wait for but its bytes.
+fn started(path: &Path, policy: &str) -> (Child, File) {
     let pipe = path.with_extension("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let program = ["warptrace-bench", "record", "stress", "--walks", "65536", "--rounds", "64"];
-    let recording = ["--device", "sim", "--codec", "predict", "--policy", "stream", "--memory", "24MiB"];
+    let recording = ["--device", "sim", "--codec", "predict", "--policy", policy, "--memory", "24MiB"];
     let command = [&program[..], &recording, &["-o", text(&pipe)]].concat().join("\n");
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "interrupted::a_process_that_records", "--ignored", "--nocapture"])
@@ -38,14 +36,38 @@ fn interrupted(path: &Path, signal: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut reader = File::open(&pipe).unwrap();
-    let mut trace = vec![0; 200_000];
-    reader.read_exact(&mut trace).expect("the kernel takes long");
+    (child, File::open(&pipe).unwrap())
+}
+
+fn kill(child: &Child, signal: &str) {
     let kill = format!("kill -{signal} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+/// Sends a recording a signal as soon as there is something of the kernel in the trace, and writes to `path` what
+/// there is in the end.
+fn interrupted(path: &Path, signal: &str) -> Output {
+    let (child, mut reader) = started(path, "stream");
+    let mut trace = vec![0; 200_000];
+    reader.read_exact(&mut trace).expect("the kernel takes long");
+    kill(&child, signal);
     reader.read_to_end(&mut trace).unwrap();
     std::fs::write(path, trace).unwrap();
     child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_recording_that_keeps_nothing_of_a_running_kernel_says_what_to_do() {
+    let folder = Folder::new();
+    for (policy, name, signal) in [("stop", "INT", 2), ("ring", "TERM", 15)] {
+        // Whoever opens the trace listens to signals.
+        let (child, _reader) = started(&folder.at(name), policy);
+        kill(&child, name);
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.signal(), Some(signal), "{told}");
+        assert!(told.contains("record again with `--policy stream`"), "{told}");
+    }
 }
 
 #[test]

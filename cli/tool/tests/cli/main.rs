@@ -28,6 +28,7 @@ mod reference;
 mod report;
 mod report_browser;
 mod run;
+mod schemas;
 mod state;
 mod support;
 mod terminal;

@@ -46,6 +46,11 @@ fn written(folder: &Folder, policy: &str, end: &EarlyEnd) -> PathBuf {
     path
 }
 
+/// A trace with warps that did not finish.
+pub(crate) fn unfinished(folder: &Folder) -> PathBuf {
+    written(folder, POLICY_STREAM, &EarlyEnd::Interrupted)
+}
+
 fn output(arguments: &[&str]) -> String {
     let (code, output, errors) = run(arguments);
     assert!(code == 0 || arguments[0] == "verify" && code == 3, "{arguments:?}: {errors}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use assert_cmd::cargo::cargo_bin;
@@ -16,6 +16,8 @@ use crate::support::{Folder, compare_with_reference};
 /// Inputs, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
 /// `WARPTRACE_FUZZ_FIRST` says.
 const INPUTS: u64 = 48;
+/// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64 events.
+const FOUND: [u64; 2] = [1413, 2080];
 /// Commands that take the trace as their last argument.
 const COMMANDS: [&[&str]; 17] = [
     &["info"],
@@ -63,15 +65,15 @@ fn finding(command: &[&str], path: &Path) -> Option<String> {
 fn every_reading_command_ends_and_the_reference_reader_agrees() {
     let folder = Folder::new();
     let (first, inputs) = (number("WARPTRACE_FUZZ_FIRST", 0), number("WARPTRACE_FUZZ_INPUTS", INPUTS));
+    let range = first..first + inputs;
+    let others = FOUND.into_iter().filter(|input| !range.contains(input));
+    let numbers: Vec<u64> = others.chain(range.clone()).collect();
     let seeds = corpus("open_file").unwrap();
-    let next = AtomicU64::new(first);
+    let next = AtomicUsize::new(0);
     let findings = Mutex::new(Vec::new());
     let run = || {
         loop {
-            let input = next.fetch_add(1, Ordering::Relaxed);
-            if input >= first + inputs {
-                return;
-            }
+            let Some(&input) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
             let mut random = Random::new(input);
             let bytes = damaged(&seeds[random.below(seeds.len())].1, &mut random);
             let path = folder.at(&format!("{input}.wtrc"));
@@ -93,7 +95,6 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
         found.len(),
         found.iter().map(kept).collect::<Vec<_>>().join("\n")
     );
-    let paths: Vec<PathBuf> =
-        (first..first + inputs).map(|input| folder.at(&format!("{input}.wtrc"))).collect();
+    let paths: Vec<PathBuf> = numbers.iter().map(|input| folder.at(&format!("{input}.wtrc"))).collect();
     compare_with_reference(&paths);
 }

@@ -1,4 +1,4 @@
-//! Which option can be had where: the table of `docs/users/options.md`.
+//! Which option can be had where: the table of `docs/reference/options.md`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn every_door_has_every_option_or_says_why_not() {
         table.push_str(&format!("\n({}) {reason}.\n", number + 1));
     }
 
-    let page = root.join("docs/users/options.md");
+    let page = root.join("docs/reference/options.md");
     let text = std::fs::read_to_string(&page).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the page has a place for the table");
     let (old, after) = rest.split_once(END).expect("which has an end");
@@ -101,7 +101,7 @@ fn every_door_has_every_option_or_says_why_not() {
     } else {
         assert!(
             old == table,
-            "docs/users/options.md is old: WARPTRACE_OVERWRITE_PAGE=1 writes the table\n{table}"
+            "docs/reference/options.md is old: WARPTRACE_OVERWRITE_PAGE=1 writes the table\n{table}"
         );
     }
 }

@@ -10,12 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::support::{Folder, bench, text, tool};
 
 /// The pages, and how many outputs each shows at least.
-const PAGES: [(&str, usize); 4] = [
-    ("README.md", 3),
-    ("docs/users/tour.md", 6),
-    ("docs/users/answers.md", 8),
-    ("docs/users/answers-examples.md", 2),
-];
+const PAGES: [(&str, usize); 3] =
+    [("README.md", 3), ("docs/users/tour.md", 8), ("docs/reference/answers.md", 8)];
 const BLOCK: &str = "```console\n";
 const COMMANDS: [&str; 2] = ["$ warptrace ", "$ warptrace-bench "];
 /// Lines of a recording that have times.
@@ -43,16 +39,16 @@ impl Shell {
             // The pages were written without a GPU, and with the default limit of a large machine.
             arguments.extend(["--device", "sim", "--memory", "1GiB"]);
         }
+        let folder = text(&self.folder.at("")).to_owned();
         let printed = match arguments[0] {
             "warptrace-bench" => {
                 // It runs in this process, whose folder is another.
-                let folder = text(&self.folder.at("")).to_owned();
                 let file = arguments.iter().position(|word| *word == "-o").unwrap() + 1;
                 let path = format!("{folder}{}", arguments[file]);
                 arguments[file] = &path;
                 let (code, printed, errors) = bench(&arguments[1..]);
                 assert_eq!(code, 0, "{line}: {errors}");
-                printed.replace(&folder, "")
+                printed
             }
             _ => {
                 let output = tool().current_dir(self.folder.at("")).args(&arguments[1..]).output().unwrap();
@@ -60,6 +56,7 @@ impl Shell {
                 String::from_utf8(output.stdout).unwrap()
             }
         };
+        let printed = printed.replace(&folder, "");
         // Tables are padded to their width.
         let printed: String =
             printed.lines().take(head).map(|line| format!("{}\n", line.trim_end())).collect();

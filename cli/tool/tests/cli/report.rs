@@ -45,7 +45,9 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
 }
 
 /// The runs of a strip are the events that `decode` prints.
-fn check_strip(trace: &Path, strip: &Value) {
+fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
+    let path = &figures["strip_paths"][strip["path"].as_str().unwrap()];
+    let lanes = strip["lane_mask"].as_u64().unwrap().count_ones();
     let name = strip["name"].as_str().unwrap();
     let words: Vec<&str> = name.split(' ').collect();
     let [_, launch, _, block, _, warp] = words[..] else { panic!("{name} names a warp") };
@@ -64,14 +66,66 @@ fn check_strip(trace: &Path, strip: &Value) {
     assert_eq!(code, 0);
     let decoded = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut events = decoded.filter(|event| event["location"].is_u64());
-    for run in strip["runs"].as_array().unwrap() {
-        for _ in 0..run[2].as_u64().unwrap() {
+    let (mut visits, mut idle) = (0, 0);
+    for run in path["runs"].as_array().unwrap() {
+        let shown = &figures["strip_events"][run[0].as_u64().unwrap() as usize];
+        for _ in 0..run[1].as_u64().unwrap() {
             let event = events.next().expect("as many events as the strip has");
-            assert_eq!((&event["location"], &event["mask"]), (&run[0], &run[1]), "{name}");
+            assert_eq!((&event["location"], &event["mask"]), (&shown[0], &shown[1]), "{name}");
+            visits += 1;
+            idle += u64::from(lanes - event["mask"].as_u64().unwrap().count_ones());
         }
     }
-    let shown = strip["runs"].as_array().unwrap().len() as u64;
-    assert_eq!(events.next().is_none(), strip["all_runs"] == shown);
+    let shown = path["runs"].as_array().unwrap().len() as u64;
+    assert_eq!(events.next().is_none(), path["all_runs"] == shown);
+    if path["all_runs"] == shown {
+        assert_eq!((&strip["visits"], &strip["idle"]), (&visits.into(), &idle.into()), "{name}");
+    }
+}
+
+/// Sums of parts are those of what is inside, kernel by kernel; each location is in a kernel once.
+fn check_parts(trace: &Path, figures: &Value) {
+    let parts = figures["parts"].as_array().unwrap();
+    let number = |part: &Value, field: &str| part[field].as_u64().unwrap();
+    for (at, part) in parts.iter().enumerate() {
+        let depth = number(part, "depth");
+        let inside = || parts[at + 1..].iter().take_while(|other| number(other, "depth") > depth);
+        let direct = || inside().filter(|other| number(other, "depth") == depth + 1);
+        if part["kind"] == "location" {
+            assert_eq!((inside().count(), &part["own"]["idle"]), (0, &part["idle"]));
+            continue;
+        }
+        for field in ["visits", "lanes", "idle"] {
+            let sum: u64 = direct().map(|part| number(part, field)).sum();
+            assert_eq!(sum, number(part, field), "{field} of {part}");
+            let leaves = direct().filter(|part| part["kind"] == "location");
+            assert_eq!(leaves.map(|part| number(part, field)).sum::<u64>(), number(&part["own"], field));
+        }
+        if part["kind"] == "kernel" {
+            let name = part["name"].as_str().unwrap();
+            let alone = json(&["stats", text(trace), "--kernel", name]);
+            for field in ["visits", "lanes", "idle"] {
+                assert_eq!(part[field], alone["totals"][field], "{field} of {name}");
+            }
+            let mut found: Vec<_> = inside().filter(|part| part["kind"] == "location").collect();
+            found.sort_by_key(|part| number(part, "location"));
+            let rows = alone["locations"].as_array().unwrap();
+            assert_eq!(found.len(), rows.len());
+            for (part, row) in found.iter().zip(rows) {
+                let fields = ["location", "name", "visits", "lanes", "idle", "caused"];
+                assert!(fields.iter().all(|field| part[field] == row[field]), "{part} is {row}");
+            }
+        }
+    }
+}
+
+/// The heads of loops in the roll-up are loops of the analysis.
+fn check_loops(figures: &Value) {
+    let loops = figures["loops"].as_array().unwrap();
+    let heads = figures["parts"].as_array().unwrap().iter().filter(|part| part["kind"] == "loop");
+    for head in heads {
+        assert!(loops.iter().any(|row| row["location"] == head["location"]), "{head}");
+    }
 }
 
 #[test]
@@ -87,7 +141,10 @@ fn figures_are_those_of_the_commands() {
         assert_eq!(figures["paths"]["number"], top["paths"]["number"]);
         let stats = json(&["stats", text(&path)]);
         assert_eq!((&figures["kernels"], &figures["active"]), (&stats["kernels"], &stats["active"]));
-        check_rows(&path, "lines", &figures["lines"], &["--sort", "idle"]);
+        check_rows(&path, "lines", &figures["lines"], &[]);
+        check_rows(&path, "causes", &figures["causes"], &[]);
+        check_parts(&path, &figures);
+        check_loops(&figures);
         check_rows(&path, "loops", &figures["loops"], &[]);
         check_rows(&path, "paths", &figures["paths"]["most_common"], &[]);
         check_rows(&path, "edges", &figures["edges"], &[]);
@@ -101,8 +158,11 @@ fn figures_are_those_of_the_commands() {
             assert!(fields.iter().all(|(field, value)| own.unwrap()[field] == *value), "{warp}");
         }
         let strips = figures["strips"].as_array().unwrap();
-        assert_eq!(strips.len(), 3);
-        strips.iter().for_each(|strip| check_strip(&path, strip));
+        // Every warp of these can be chosen; three of each kernel are drawn first.
+        assert_eq!(strips.len(), warps.len());
+        let titled: Vec<_> = strips.iter().filter(|strip| !strip["title"].is_null()).collect();
+        assert_eq!(titled.len(), 3 * figures["kernels"].as_array().unwrap().len());
+        titled.into_iter().for_each(|strip| check_strip(&path, &figures, strip));
     }
 }
 

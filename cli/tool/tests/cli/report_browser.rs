@@ -38,7 +38,7 @@ fn the_page_works_in_a_browser() {
         let tested = html.replace("</body>", &format!("<script>{ON_THE_PAGE}</script></body>"));
         assert_ne!(tested, html);
         std::fs::write(&page, tested).unwrap();
-        for size in ["400,800", "1280,800"] {
+        for size in ["400,800", "1280,800", "1920,1080"] {
             let profile = folder.at("profile");
             let output = Command::new(&browser)
                 // No sandbox: tests run as root in containers. The page is our own.

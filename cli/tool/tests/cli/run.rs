@@ -34,8 +34,12 @@ fn a_program_keeps_its_output_and_its_exit_code() {
     assert_eq!((code, output.as_str()), (7, "out\n"));
     assert_eq!(errors, "err\nwarptrace: nothing was traced: the program loaded no CUDA kernels\n");
     assert_eq!(shell("kill -9 $$").0, 137);
-    let (code, output, _) = shell("echo $LD_PRELOAD $WARPTRACE_RUN_SPEC $WARPTRACE_RUN_FILE");
-    let spec = RunSpec::default().to_text();
+    let script = "echo $LD_PRELOAD $WARPTRACE_RUN_SPEC $WARPTRACE_RUN_FILE";
+    let (code, output, _) = shell(script);
+    let mut spec = RunSpec::default();
+    let command = format!("warptrace run -o {} --shim {} -- sh -c '{script}'", text(&trace), text(&shim));
+    spec.recording.properties.push(("command".to_owned(), command));
+    let spec = spec.to_text();
     let expected = format!("{} {spec} {}\n", shim.canonicalize().unwrap().display(), trace.display());
     assert_eq!((code, output), (0, expected));
     assert!(!trace.exists());
@@ -84,8 +88,6 @@ fn signals_reach_the_program() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    // The tool watches for signals as soon as the program runs, which may be a moment later.
-    std::thread::sleep(std::time::Duration::from_millis(200));
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     assert_eq!(child.wait().unwrap().code(), Some(9));

@@ -1,4 +1,4 @@
--- Each figure of `docs/answers.md` from the rows that `decode` prints, event by event and lane by lane.
+-- Each figure of `docs/reference/answers.md` from the rows that `decode` prints, event by event and lane by lane.
 -- Tables that are there before: `rows` (the CSV of `decode`), `launches` and `points` (of `info`).
 
 -- A warp, the lanes that it has, and whether all of its events are there.
@@ -124,7 +124,7 @@ select kernel, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigin
     ) of_warp) as warp_events
 from events group by kernel order by kernel;
 
--- The digest of a warp's path, as `docs/answers.md` defines it.
+-- The digest of a warp's path, as `docs/reference/answers.md` defines it.
 create table paths_of_warps as
 select w.launch, w.number as warp, w.kernel, count(*) as visits, sum(lanes)::bigint as lanes,
     sum(idle)::bigint as idle, arg_max(e.location, e.number) as last,

@@ -43,14 +43,14 @@ for number, packet in enumerate(trace.packet):
         track = tracks[event.track_uuid]
         name = names[event.name_iid] if event.HasField("name_iid") else event.name
         if event.type == TrackEvent.TYPE_SLICE_BEGIN:
-            assert event.track_uuid not in open_slices
-            open_slices[event.track_uuid] = [name, packet.timestamp, None, described(event)]
+            begun = [name, packet.timestamp, None, described(event)]
+            open_slices.setdefault(event.track_uuid, []).append(begun)
         elif event.type == TrackEvent.TYPE_SLICE_END:
-            begun = open_slices.pop(event.track_uuid)
+            begun = open_slices[event.track_uuid].pop()
             begun[2] = packet.timestamp
             track["slices"].append(begun)
         else:
             assert event.type == TrackEvent.TYPE_INSTANT
             track["marks"].append([name, packet.timestamp, described(event)])
-assert not open_slices
+assert not any(open_slices.values())
 json.dump([tracks[uuid] for uuid in order], sys.stdout)

@@ -44,7 +44,13 @@ fn sentences(app: &App) -> Vec<(String, Style)> {
             let analysis = &figures.analysis;
             let finding = (words::finding(analysis, &app.names), BOLD);
             match words::missing(&analysis.losses) {
-                None => said.extend([finding, (format!("whole trace: {}", words::holds(analysis)), FAINT)]),
+                None => {
+                    let whole = words::losses(analysis).lines().next().unwrap_or_default().to_owned();
+                    said.extend(match analysis.losses.assumed {
+                        None => [finding, (whole, FAINT)],
+                        Some(_) => [alarm(whole), finding],
+                    });
+                }
                 Some(missing) => {
                     said.push(alarm(missing));
                     said.extend(app.ended_early().map(alarm));

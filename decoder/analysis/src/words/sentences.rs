@@ -6,8 +6,9 @@ use warptrace_decoder::{LaunchEnd, TraceFile};
 
 use super::causes::parting;
 use super::{Names, about, count, many, plain, ratio};
-use crate::compare::Comparison;
-use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, WarpFigures};
+use crate::compare::{Comparison, Greatest, Measure};
+use crate::figures::{Analysis, Counts, KernelFigures, LineFigures, Losses, Point, WarpFigures, share};
+use crate::recordings::Difference;
 
 /// Says what a trace lacks; `None` if it is whole.
 pub fn missing(losses: &Losses) -> Option<String> {
@@ -25,7 +26,11 @@ pub fn missing(losses: &Losses) -> Option<String> {
     if let Some(why) = &losses.cut_off {
         wants.push(plain(why));
     }
-    (!wants.is_empty()).then(|| format!("INCOMPLETE trace: {}", wants.join("; ")))
+    if wants.is_empty() {
+        return None;
+    }
+    wants.extend(losses.assumed.map(str::to_owned));
+    Some(format!("INCOMPLETE trace: {}", wants.join("; ")))
 }
 
 /// Says what was looked at.
@@ -40,11 +45,14 @@ pub fn holds(analysis: &Analysis) -> String {
     )
 }
 
-/// What the trace holds, and what it lacks.
+/// What the trace holds, what it lacks and what was assumed: the first line of each view.
 pub fn losses(analysis: &Analysis) -> String {
     let (losses, holds) = (&analysis.losses, holds(analysis));
     let mut text = match missing(losses) {
-        None => format!("whole trace: {holds}"),
+        None => match losses.assumed {
+            None => format!("whole trace: {holds}"),
+            Some(assumed) => format!("whole trace, {assumed}: {holds}"),
+        },
         Some(missing) => format!("{missing}\nfigures are of what is there: {holds}"),
     };
     if losses.unchosen_warps > 0 {
@@ -57,6 +65,13 @@ pub fn losses(analysis: &Analysis) -> String {
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.sort_by_key(|line| Reverse(line.counts.idle));
+    lines
+}
+
+/// The lines, those that caused the most idle lane slots first; of equal ones that with the most idle itself.
+pub fn causing(analysis: &Analysis) -> Vec<&LineFigures> {
+    let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
+    lines.sort_by_key(|line| Reverse((line.caused, line.counts.idle)));
     lines
 }
 
@@ -159,9 +174,72 @@ pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
     analysis.warps.iter().filter(|warp| warp.distance() > 0).max_by_key(far)
 }
 
+/// Says in what two recordings differ, a line each.
+pub fn differences(comparison: &Comparison) -> Vec<String> {
+    let said = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), on_one_line);
+    let line = |Difference { what, values: [before, after] }: &Difference| {
+        format!("{}: {} -> {}", on_one_line(what), said(before), said(after))
+    };
+    comparison.recordings.iter().map(line).collect()
+}
+
+/// Says how events and idle lane slots changed: of all, and of each kernel of both traces if they have several.
+pub fn ratios(comparison: &Comparison) -> Vec<String> {
+    let [before, after] = &comparison.analyses;
+    let said = |what: &str, [old, new]: [Counts; 2]| {
+        let times = match old.visits {
+            0 => "from none".to_owned(),
+            _ => format!("{:.2} times", share(new.visits, old.visits)),
+        };
+        format!(
+            "{what}: events {times}, {} -> {}; idle {} -> {} of the lane slots",
+            count(old.visits),
+            count(new.visits),
+            about(old.idle, old.slots()),
+            about(new.idle, new.slots())
+        )
+    };
+    let of_kernel = |kernel: &KernelFigures| {
+        let partner = after.kernels.iter().find(|other| other.kernel == kernel.kernel)?;
+        Some(said(&plain(&kernel.kernel), [kernel.counts, partner.counts]))
+    };
+    let mut lines = vec![said("all", [before.counts, after.counts])];
+    if before.kernels.len() > 1 {
+        lines.extend(before.kernels.iter().filter_map(of_kernel));
+    }
+    lines
+}
+
+/// Says which change is the greatest.
+pub fn greatest(comparison: &Comparison) -> String {
+    let Some(Greatest { measure, location, percent }) = comparison.greatest() else {
+        return "nothing changed in events, idle lane slots, causes and visits".to_owned();
+    };
+    let by = match percent {
+        percent if percent.is_infinite() => "from nothing to something".to_owned(),
+        percent if percent < 0.01 => "under 0.01%".to_owned(),
+        percent => format!("{percent:.2}%"),
+    };
+    let at = location.map_or_else(String::new, |point| match point.location {
+        Point::BEGIN => "(begin)".to_owned(),
+        _ => plain(&point.name),
+    });
+    match measure {
+        Measure::Events => format!("greatest change: {by} of the first trace's events"),
+        Measure::Idle => format!("greatest change: {by} of the lane slots, all idle ones together"),
+        Measure::Cause => format!("greatest change: {by} of the lane slots, idle since {at}"),
+        Measure::Visits => format!("greatest change: {by} of the first trace's events, visits of {at}"),
+    }
+}
+
 /// Says how many warps took another path in the second trace.
 pub fn changes(comparison: &Comparison) -> String {
-    let Comparison { common_warps, single_warps, changed, .. } = comparison;
+    let Comparison { analyses, common_warps, single_warps, changed, .. } = comparison;
+    if *common_warps == 0 && analyses.iter().all(|analysis| !analysis.warps.is_empty()) {
+        return "no warp is compared: no warp of the one trace holds the same threads as one of the other, so \
+                figures are compared by location only"
+            .to_owned();
+    }
     let mut text = format!(
         "{} of {} in both traces took another path",
         count(changed.len() as u64),

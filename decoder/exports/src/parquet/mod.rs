@@ -1,6 +1,6 @@
 //! Parquet tables: runs, locations, launches, losses.
 //!
-//! The columns are described in `docs/users/exports.md`. Numbers are unsigned; a text or number that the
+//! The columns are described in `docs/reference/exports.md`. Numbers are unsigned; a text or number that the
 //! trace does not know is missing (null). Beside the columns stand the facts of [`Source::facts`], as
 //! key-value metadata whose keys begin with `warptrace.`.
 

@@ -1,6 +1,7 @@
 //! Chrome's trace events as JSON.
 //!
-//! A process for each launch, a thread for each warp, a complete event (`X`) for each run.
+//! A process for each launch, a thread for each warp, a complete event (`X`) for each run and for each stay in a
+//! function or a loop around runs.
 //! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::io::Write;
@@ -102,6 +103,19 @@ impl<W: Write> Tracks for Chrome<W> {
         let ([x, y, z], number) = (id.block, id.warp_in_block);
         self.describe("thread_name", &json!({ "name": format!("block {x},{y},{z} warp {number}") }))?;
         self.describe("thread_sort_index", &json!({ "sort_index": warp }))
+    }
+
+    fn enter(&mut self, _: &str, _: u64) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn leave(&mut self, name: &str, from: u64, to: u64) -> Result<(), ExportError> {
+        self.begin()?;
+        let (process, thread) = (self.process, self.thread);
+        let event = json!({
+            "ph": "X", "name": name, "cat": "nest", "pid": process, "tid": thread, "ts": from, "dur": to - from,
+        });
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
     }
 
     fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {

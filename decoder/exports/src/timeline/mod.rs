@@ -1,4 +1,4 @@
-//! Tracks of warps with a slice for each run, for tools that draw time.
+//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that draw time.
 //!
 //! A trace has no times. The axis is the order of events: the n-th event of a warp lasts from microsecond n to
 //! n + 1, in each warp anew. What stands above each other in two tracks need not have happened at once.
@@ -14,6 +14,7 @@ use warptrace_format::file::{LaunchInfo, StreamId};
 pub use self::chrome::chrome;
 pub use self::perfetto::perfetto;
 use crate::error::ExportError;
+use crate::nest::Nest;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
@@ -27,7 +28,7 @@ pub(crate) const AXIS: &str = "Event order, not time: a warp's n-th event lasts 
 pub struct Written {
     /// Tracks of warps.
     pub warps: u64,
-    /// Slices: runs of events.
+    /// Slices of runs; those of functions and loops are more.
     pub slices: u64,
     /// Bytes.
     pub bytes: u64,
@@ -41,6 +42,10 @@ trait Tracks {
     fn block(&mut self, block: [u32; 3], linear: u32) -> Result<(), ExportError>;
     /// Begins a warp of the block.
     fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError>;
+    /// Begins a slice around the warp's next runs: a function or a loop.
+    fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError>;
+    /// Ends the slice that was begun last, at the event `from`.
+    fn leave(&mut self, name: &str, from: u64, to: u64) -> Result<(), ExportError>;
     /// Takes the warp's next run.
     fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError>;
     /// Takes a mark: events are missing.
@@ -54,14 +59,20 @@ fn draw(
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
     let mut written = Written::default();
+    let nest = Nest::new(source, |id| source.label(id))?;
     for info in source.launches() {
         tracks.launch(source, info)?;
+        let mut open = Open::default();
         let (mut block, mut warp) = (None, None);
         source.walk(info.number(), &mut |step| {
             let (index, id) = match &step {
                 Step::Run(run) => (run.warp, run.id),
                 Step::Missing { id, missing, .. } => (missing.warp, *id),
             };
+            let is_missing = matches!(step, Step::Missing { .. });
+            if warp != Some(index) || is_missing {
+                open.go_to(&[], open.end, tracks)?;
+            }
             if block != Some(id.block) {
                 tracks.block(id.block, index / info.warps_per_block())?;
                 block = Some(id.block);
@@ -73,7 +84,9 @@ fn draw(
             }
             match step {
                 Step::Run(run) => {
+                    open.go_to(nest.around(source, info, run.event.location), run.first_event, tracks)?;
                     tracks.run(source, &run)?;
+                    open.end = run.first_event.saturating_add(run.count);
                     written.slices += 1;
                     sliced(written.slices);
                     Ok(())
@@ -81,8 +94,33 @@ fn draw(
                 Step::Missing { missing, next_event, .. } => tracks.missing(&missing, next_event),
             }
         })?;
+        open.go_to(&[], open.end, tracks)?;
     }
     Ok(written)
+}
+
+/// The functions and loops that a warp is in.
+#[derive(Default)]
+struct Open {
+    /// Names, the outermost first, and with which event of the warp they began.
+    slices: Vec<(String, u64)>,
+    /// Where the last run ended.
+    end: u64,
+}
+
+impl Open {
+    /// Ends the slices that `around` does not have, and begins those that it has more.
+    fn go_to(&mut self, around: &[String], event: u64, tracks: &mut impl Tracks) -> Result<(), ExportError> {
+        let same = self.slices.iter().zip(around).take_while(|((open, _), name)| open == *name).count();
+        for (name, from) in self.slices.drain(same..).rev() {
+            tracks.leave(&name, from, event)?;
+        }
+        for name in &around[same..] {
+            tracks.enter(name, event)?;
+            self.slices.push((name.clone(), event));
+        }
+        Ok(())
+    }
 }
 
 /// Says what a mark means: a name, and the reason.

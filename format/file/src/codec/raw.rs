@@ -6,7 +6,7 @@
 //!      2     4  mask      bit i is lane i, lowest byte first; not 0
 //! ```
 //!
-//! A payload is exactly six times its chunk's events long. `docs/contributors/codec-raw.md` is the
+//! A payload is exactly six times its chunk's events long. `docs/reference/codecs.md` is the
 //! specification.
 
 use crate::event::Event;

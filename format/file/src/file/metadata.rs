@@ -19,6 +19,7 @@ use super::metadata_error::MetadataError;
 use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
+use crate::counting::Counting;
 use crate::location::{LocationKind, SourceLocation};
 
 const SECTION: &str = "META";
@@ -173,6 +174,13 @@ pub const POLICY_RING: &str = "ring";
 /// may be in the middle.
 pub const POLICY_STREAM: &str = "stream";
 
+/// Names the property that tells which loops were counted: a [`Counting`]'s name.
+pub const COUNTING: &str = "counting";
+/// Names the property that has the command line of the process that recorded, or of `warptrace run`.
+pub const COMMAND: &str = "command";
+/// Names the property that has the command line of a program that was recorded by `warptrace run`.
+pub const PROGRAM: &str = "program";
+
 /// Everything about a recording that is not a launch or an event.
 ///
 /// ```
@@ -263,6 +271,17 @@ impl Metadata {
     /// The trace point with this id.
     pub fn location(&self, id: u16) -> Option<&LocationInfo> {
         self.locations.iter().find(|location| location.id == id)
+    }
+
+    /// The value of a property; `None` if the file does not have it. Of several the last: recorders write their own
+    /// behind the user's.
+    pub fn property(&self, name: &str) -> Option<&str> {
+        self.properties.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Which loops were counted; `None` if the file does not say.
+    pub fn counting(&self) -> Option<Counting> {
+        self.property(COUNTING).and_then(Counting::from_name)
     }
 
     /// Bytes of payload that a chunk of the pool can hold.

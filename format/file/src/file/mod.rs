@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Everything after the preamble is a section: a 24-byte header ([`SectionHeader`]) with tag, version, flags,
-//! length and checksums, then the body. All integers are little-endian. `docs/contributors/format.md` is the
+//! length and checksums, then the body. All integers are little-endian. `docs/reference/format.md` is the
 //! specification; this module is its only implementation: each part's layout, encoder and parser stand in one
 //! file.
 //!
@@ -65,7 +65,8 @@ pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
-    DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+    COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP,
+    POLICY_STREAM, PROGRAM,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};

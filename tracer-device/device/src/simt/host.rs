@@ -6,6 +6,8 @@
 use core::panic::Location;
 use std::cell::Cell;
 
+use warptrace_abi::recording::Recording;
+
 /// Where in the source an operation stands; the simulator's program counter.
 pub type Site = &'static Location<'static>;
 
@@ -97,18 +99,6 @@ pub unsafe trait Lane {
     fn record(&self, location: u16, mask: u32, count: u32);
     /// Ends the launch with an error that names block, warp and lane.
     fn fail(&self, message: &str, site: Site) -> !;
-}
-
-/// What a launch records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recording {
-    /// Codec of track 0.
-    pub codec: warptrace_format::codec::CodecSpec,
-    /// Whether track 1 records the same events raw.
-    pub dual: bool,
-    /// Which loops are counted and recorded at their end (see [`LoopTrace`](crate::LoopTrace)). On the
-    /// simulator none is proven.
-    pub counting: warptrace_format::Counting,
 }
 
 thread_local! {

@@ -10,7 +10,7 @@
 //!
 //! Functions that hold markers, or lead to one that does, are copied too.
 //!
-//! Where a launch [chooses](Options::chooses) which of its warps record, the copy holds the kernel's own
+//! Where a launch [chooses](Recording::chooses) which of its warps record, the copy holds the kernel's own
 //! instructions as well, in a scope of their own at its end, and leads the warps that were not chosen there.
 //!
 //! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that
@@ -28,12 +28,10 @@ mod unchosen;
 use std::collections::{BTreeSet, HashMap};
 
 use warptrace_format::Counting;
-use warptrace_format::chosen::After;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Plan, led_to_copies, named, recording_functions};
-pub use self::state::Placement;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};
@@ -41,6 +39,7 @@ use crate::{
     Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
 };
 pub use warptrace_abi::marker::Marker;
+pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
 /// Stands behind the name of a traced kernel.
 pub const TRACED_SUFFIX: &str = "$traced";
@@ -49,15 +48,6 @@ pub(crate) const REGISTER_PREFIX: &str = "%wt_";
 /// What the sequences' labels begin with.
 pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 
-/// How events are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Recording {
-    /// Which loops count their iterations, and record them where they end.
-    pub counting: Counting,
-    /// Record each event on a second track too, as an entry of its own.
-    pub dual: bool,
-}
-
 /// What to make of a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
@@ -65,17 +55,6 @@ pub struct Options<'a> {
     pub kernels: Option<&'a [&'a str]>,
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
-    /// Whether logs are rings, which keep each lane's latest runs. [`streamed`](Self::streamed) logs are
-    /// none, whatever this says.
-    pub ring: bool,
-    /// Whether the host empties logs while the kernel runs: a traced kernel's parameter is then
-    /// `warptrace_abi::stream::StreamLogs`.
-    pub streamed: bool,
-    /// Whether runs are in streamed logs as soon as they begin: what lanes are in when a kernel hangs is
-    /// known then. Each run costs a store more, and a repetition some instructions.
-    pub open_runs: bool,
-    /// Where lanes keep their records; `None` chooses for each kernel.
-    pub placement: Option<Placement>,
     /// How many registers traced copies of kernels may have; the assembler chooses for those that are not
     /// named. Left to itself it uses few, and where recording takes some, it may bring loads down to their
     /// uses one by one: a loop then waits for memory at each of them.
@@ -86,21 +65,6 @@ pub struct Options<'a> {
     /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels:
     /// hardware counters then tell how often warps and lanes come there.
     pub marks: bool,
-    /// Whether traced kernels look which of their warps were chosen (`warptrace_format::chosen`). The others
-    /// run the kernel's own instructions. If not, all warps record.
-    pub chooses: bool,
-    /// From where on lanes are recorded; `None`: from their start on. Neither loops can be
-    /// [counted](Counting::All) then, nor [runs be written when they begin](Self::open_runs).
-    pub after: Option<After>,
-}
-
-impl Options<'_> {
-    /// Which loops are counted: none where the time of each event matters, if that is not to be told.
-    fn counting(&self) -> Counting {
-        let counting = self.recording.map_or(Counting::Never, |recording| recording.counting);
-        let each = self.after.is_some() || self.streamed && self.open_runs;
-        if each && counting == Counting::Proven { Counting::Never } else { counting }
-    }
 }
 
 /// A module with traced kernels.
@@ -222,8 +186,11 @@ pub enum SpliceError {
 /// there, or its records cannot be kept where the options say.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
-    let counting = options.counting();
-    if options.after.is_some() && (counting == Counting::All || options.streamed && options.open_runs) {
+    let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
+    let streams_open = |recording: Recording| recording.logs == LogKind::Streamed { open_runs: true };
+    if options.recording.is_some_and(|recording| {
+        recording.after.is_some() && (counting == Counting::All || streams_open(recording))
+    }) {
         return Err(SpliceError::After);
     }
     if options.recording.is_some() {
@@ -255,8 +222,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     }
     let mut left_out = Vec::new();
     let entries = module.definitions().filter(|function| function.is_entry() && wanted(function));
-    for kernel in entries.filter(|_| options.recording.is_some()) {
-        match too_large(&module, kernel, options.chooses) {
+    for (kernel, recording) in entries.filter_map(|kernel| Some((kernel, options.recording?))) {
+        match too_large(&module, kernel, recording.chooses) {
             Some(reason) if options.kernels.is_some() => {
                 return Err(SpliceError::LeftOut { kernel: kernel.name.to_owned(), reason });
             }
@@ -436,7 +403,7 @@ impl Splicer<'_> {
     fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
         let body = function.body.as_ref();
         let calls = body.and_then(|body| named(body, &self.names).pop_first());
-        let placement = match (self.options.placement, calls) {
+        let placement = match (self.recording.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
             // The registers that such a kernel's warps keep are few.
@@ -451,7 +418,7 @@ impl Splicer<'_> {
         let style = self.style(function, plan, placement, with_descriptor);
         let copy = self.copy(function, plan, style)?;
         let shared_bytes = match placement {
-            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.options.chooses),
+            Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.recording.chooses),
             _ => 0,
         };
         let kernel = TracedKernel {
@@ -477,7 +444,7 @@ impl Splicer<'_> {
         placement: Placement,
         with_descriptor: bool,
     ) -> Style {
-        let Recording { counting, dual } = self.recording;
+        let Recording { counting, dual, logs, chooses, after, .. } = self.recording;
         let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
             false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
             _ => Claim::OwnLoop,
@@ -485,14 +452,14 @@ impl Splicer<'_> {
         Style {
             placement,
             dual,
-            ring: self.options.ring && !self.options.streamed,
-            streamed: self.options.streamed,
-            open_runs: self.options.streamed && self.options.open_runs,
+            ring: logs == LogKind::Ring,
+            streamed: matches!(logs, LogKind::Streamed { .. }),
+            open_runs: logs == LogKind::Streamed { open_runs: true },
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,
-            chooses: self.options.chooses,
-            after: self.options.after,
+            chooses,
+            after,
             claim,
             counting: if plan.loops.is_empty() { Counting::Never } else { counting },
             // Functions would read a record in which the location is another number.

@@ -20,31 +20,7 @@
 use std::mem::offset_of;
 
 use warptrace_abi::log::LaunchLogs;
-
-/// Where a traced kernel keeps each lane's record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// In registers: eight a lane, and three for the twin. Only where all trace points stand in the kernel
-    /// itself.
-    Registers,
-    /// In the block's dynamic shared memory, which a launch makes larger by
-    /// [`TracedKernel::shared_bytes`](super::TracedKernel) for each warp.
-    Shared,
-    /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all
-    /// trace points stand in the kernel itself.
-    Local,
-}
-
-impl Placement {
-    /// The name that tools use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Registers => "registers",
-            Self::Shared => "shared",
-            Self::Local => "local",
-        }
-    }
-}
+pub(super) use warptrace_abi::recording::Placement;
 
 /// Bytes of a pair of words, for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
-use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, SpliceError, splice};
 
 /// Tells tests that own golden files to write them instead of comparing: `cargo xtask golden`.
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
@@ -17,40 +17,25 @@ const SHOWN: usize = 20;
 /// Where lanes keep their records.
 const PLACEMENTS: [Placement; 3] = [Placement::Registers, Placement::Shared, Placement::Local];
 
-/// What becomes of logs that are full, as the tool names it, and the options for it.
-const POLICIES: [(&str, Options<'static>); 4] = {
-    let stop = Options {
-        kernels: None,
-        recording: None,
-        ring: false,
-        streamed: false,
-        open_runs: false,
-        placement: None,
-        registers: &[],
-        architecture: 0,
-        marks: false,
-        chooses: false,
-        after: None,
-    };
-    [
-        ("stop", stop),
-        ("ring", Options { ring: true, ..stop }),
-        ("stream", Options { streamed: true, ..stop }),
-        ("stream-open", Options { streamed: true, open_runs: true, ..stop }),
-    ]
-};
+/// What becomes of logs that are full, as the tool names it, and the logs for it.
+const POLICIES: [(&str, LogKind); 4] = [
+    ("stop", LogKind::Kept),
+    ("ring", LogKind::Ring),
+    ("stream", LogKind::Streamed { open_runs: false }),
+    ("stream-open", LogKind::Streamed { open_runs: true }),
+];
 
 /// From the third visit of location 2 on, which most texts have.
 const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expect("it is not 0") };
 
 /// Names of recordings.
-const RECORDINGS: [(&str, Recording); 6] = [
-    ("proven", Recording { counting: Counting::Proven, dual: false }),
-    ("proven+dual", Recording { counting: Counting::Proven, dual: true }),
-    ("each", Recording { counting: Counting::Never, dual: false }),
-    ("counted", Recording { counting: Counting::All, dual: false }),
-    ("each+dual", Recording { counting: Counting::Never, dual: true }),
-    ("counted+dual", Recording { counting: Counting::All, dual: true }),
+const RECORDINGS: [(&str, Counting, bool); 6] = [
+    ("proven", Counting::Proven, false),
+    ("proven+dual", Counting::Proven, true),
+    ("each", Counting::Never, false),
+    ("counted", Counting::All, false),
+    ("each+dual", Counting::Never, true),
+    ("counted+dual", Counting::All, true),
 ];
 
 /// Splices texts in each way. Returns a line for each: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
@@ -58,9 +43,10 @@ const RECORDINGS: [(&str, Recording); 6] = [
 pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for placement in PLACEMENTS {
-        for (policy, base) in POLICIES {
-            let base = Options { placement: Some(placement), architecture: 90, ..base };
-            let mut add = |what: &str, options: Options<'_>| {
+        for (policy, logs) in POLICIES {
+            let base = Options { architecture: 90, ..Options::default() };
+            let mut add = |what: &str, recording: Recording, options: Options<'_>| {
+                let options = Options { recording: Some(recording), ..options };
                 let made = texts.iter().map(|text| match splice(text, &options) {
                     Ok(spliced) => spliced.text,
                     Err(error @ (SpliceError::Placement { .. } | SpliceError::Shared { .. })) => {
@@ -71,18 +57,19 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
                 let made = hash(&made.collect::<String>());
                 lines.push(format!("{name} {} {policy} {what} {made}", placement.name()));
             };
-            for (what, recording) in RECORDINGS {
-                let options = Options { recording: Some(recording), ..base };
-                add(what, options);
-                if !recording.dual {
-                    add(&format!("{what}+sm_80"), Options { architecture: 80, ..options });
-                    add(&format!("{what}+warps"), Options { chooses: true, ..options });
+            for (what, counting, dual) in RECORDINGS {
+                let placement = Some(placement);
+                let recording = Recording { counting, dual, logs, placement, ..Recording::DEFAULT };
+                add(what, recording, base);
+                if !dual {
+                    add(&format!("{what}+sm_80"), recording, Options { architecture: 80, ..base });
+                    add(&format!("{what}+warps"), Recording { chooses: true, ..recording }, base);
                 }
-                if recording.counting == Counting::Never && !base.open_runs {
-                    add(&format!("{what}+after"), Options { after: Some(AFTER), ..options });
+                if counting == Counting::Never && logs != (LogKind::Streamed { open_runs: true }) {
+                    add(&format!("{what}+after"), Recording { after: Some(AFTER), ..recording }, base);
                 }
-                if recording.counting == Counting::All && recording.dual {
-                    add(&format!("{what}+marks"), Options { marks: true, ..options });
+                if counting == Counting::All && dual {
+                    add(&format!("{what}+marks"), recording, Options { marks: true, ..base });
                 }
             }
         }

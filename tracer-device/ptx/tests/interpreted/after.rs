@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::{After, ChosenWarps};
-use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, SpliceError, splice};
 
 use crate::case::{Splicing, Traced, text};
 use crate::drainer::Streaming;
@@ -34,13 +34,14 @@ fn check_all(placement: Placement, calls: bool, ring: bool) -> (u64, usize) {
     let (mut recorded, mut all) = (0, 0);
     for (number, splicing) in (0..).zip(without_counts(placement, calls)) {
         for (case, after) in (0..).zip(cases()) {
-            let logs = Options { ring, after: Some(after), ..Options::default() };
+            let logs = if ring { LogKind::Ring } else { LogKind::Kept };
+            let recording = Recording { logs, after: Some(after), ..splicing.recording };
             let shape = shape(number + case, 1 << 12);
             // Of some launches only one block is looked at.
             let chosen = ChosenWarps { blocks: 1, ..ChosenWarps::all(1, shape.block_warps()) };
             let chosen = (case % 3 == 0).then_some(chosen);
             let shape = if ring { crate::case::Shape { first: 4096, ..shape } } else { shape };
-            let traced = Traced::after(splicing, logs, chosen);
+            let traced = Traced::spliced(splicing, recording, chosen);
             let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
             // Compares logs and results with what the lanes were told to do.
             let outcome = traced.check(100 * number + case, mix, shape);
@@ -82,9 +83,10 @@ fn lanes_stream_from_a_visit_on() {
     {
         for (number, splicing) in (0..).zip(without_counts(placement, calls)) {
             for (case, after) in (0..).zip(cases()) {
-                let logs = Options { streamed: true, after: Some(after), ..Options::default() };
+                let logs = LogKind::Streamed { open_runs: false };
+                let recording = Recording { logs, after: Some(after), ..splicing.recording };
                 let shape = shape(number + case, 0);
-                let traced = Traced::after(splicing, logs, None);
+                let traced = Traced::spliced(splicing, recording, None);
                 let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
                 let least = shape.threads() * shape.blocks() * traced.tracks() + 1;
                 traced.stream(100 * number + case, mix, shape, Streaming::patient(least), &mut seen);
@@ -98,7 +100,8 @@ fn lanes_stream_from_a_visit_on() {
 fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_question() {
     let splicing = without_counts(Placement::Registers, false).next().expect("there is one");
     let with = |after| {
-        let options = Options { recording: Some(Recording::default()), after, ..Options::default() };
+        let recording = Some(Recording { after, ..Recording::DEFAULT });
+        let options = Options { recording, ..Options::default() };
         splice(&text(splicing), &options).expect("it is spliced").text
     };
     assert_ne!(with(None), with(Some(after(1, 2))));
@@ -111,14 +114,11 @@ fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_questi
 #[test]
 fn what_is_not_recorded_event_by_event_is_refused() {
     let splicing = without_counts(Placement::Registers, false).next().expect("there is one");
-    let counted = Options {
-        recording: Some(Recording { counting: Counting::All, dual: false }),
-        after: Some(after(1, 1)),
-        ..Options::default()
-    };
-    let recording = Some(Recording::default());
-    let open = Options { recording, streamed: true, open_runs: true, ..counted };
-    for options in [counted, open] {
+    let plain = Recording { after: Some(after(1, 1)), ..Recording::DEFAULT };
+    let counted = Recording { counting: Counting::All, ..plain };
+    let open = Recording { logs: LogKind::Streamed { open_runs: true }, ..plain };
+    for recording in [counted, open] {
+        let options = Options { recording: Some(recording), ..Options::default() };
         assert_eq!(splice(&text(splicing), &options).unwrap_err(), SpliceError::After);
     }
 }

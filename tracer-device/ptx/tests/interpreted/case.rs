@@ -7,9 +7,9 @@ use rand_chacha::rand_core::SeedableRng;
 use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 use warptrace_format::Counting;
 use warptrace_format::LANES;
-use warptrace_format::chosen::{After, ChosenWarps};
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
-use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
 use crate::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, steps};
@@ -94,15 +94,12 @@ pub(crate) fn text(splicing: Splicing) -> String {
 /// The kernel with its traced copy.
 pub(crate) struct Traced {
     splicing: Splicing,
-    pub(crate) open_runs: bool,
-    /// Whether logs are rings, as long as first segments.
-    ring: bool,
+    /// What the copy records. Rings are as long as first segments.
+    pub(crate) recording: Recording,
     spliced: Spliced,
     program: Program,
     /// The warps that record; `None`: all, and the kernel does not ask.
     chosen: Option<ChosenWarps>,
-    /// From where on lanes are recorded; `None`: from their start on.
-    after: Option<After>,
 }
 
 /// What comes of a traced launch.
@@ -116,58 +113,38 @@ pub(crate) struct Outcome {
 
 impl Traced {
     pub(crate) fn new(splicing: Splicing) -> Self {
-        Self::with(splicing, false, false, None)
+        Self::spliced(splicing, splicing.recording, None)
     }
 
     /// The kernel with a traced copy whose logs are rings; with `chosen` it looks which warps record.
     pub(crate) fn ring(splicing: Splicing, chosen: Option<ChosenWarps>) -> Self {
-        Self::spliced(splicing, Options { ring: true, ..Options::default() }, chosen)
+        Self::spliced(splicing, Recording { logs: LogKind::Ring, ..splicing.recording }, chosen)
     }
 
     /// The kernel with a traced copy whose logs are streamed.
     pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
-        Self::with(splicing, true, open_runs, None)
+        let logs = LogKind::Streamed { open_runs };
+        Self::spliced(splicing, Recording { logs, ..splicing.recording }, None)
     }
 
     /// The kernel that looks which of its warps were chosen.
     pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
-        Self::with(splicing, streamed, false, Some(chosen))
+        let logs = if streamed { LogKind::Streamed { open_runs: false } } else { LogKind::Kept };
+        Self::spliced(splicing, Recording { logs, ..splicing.recording }, Some(chosen))
     }
 
-    /// The kernel whose lanes are recorded after so many visits of a location, with these logs.
-    pub(crate) fn after(splicing: Splicing, logs: Options<'static>, chosen: Option<ChosenWarps>) -> Self {
-        Self::spliced(splicing, logs, chosen)
-    }
-
-    fn with(splicing: Splicing, streamed: bool, open_runs: bool, chosen: Option<ChosenWarps>) -> Self {
-        Self::spliced(splicing, Options { streamed, open_runs, ..Options::default() }, chosen)
-    }
-
-    /// The kernel with a traced copy; `logs` says which logs it writes.
-    fn spliced(splicing: Splicing, logs: Options<'static>, chosen: Option<ChosenWarps>) -> Self {
-        let placement = Some(splicing.placement);
+    /// The kernel with a traced copy that records so.
+    pub(crate) fn spliced(splicing: Splicing, recording: Recording, chosen: Option<ChosenWarps>) -> Self {
+        let recording =
+            Recording { placement: Some(splicing.placement), chooses: chosen.is_some(), ..recording };
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
-        let options = Options {
-            recording: Some(splicing.recording),
-            placement,
-            architecture,
-            marks: splicing.marks,
-            chooses: chosen.is_some(),
-            ..logs
-        };
+        let options =
+            Options { recording: Some(recording), architecture, marks: splicing.marks, ..Options::default() };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");
-        Self {
-            splicing,
-            open_runs: logs.open_runs,
-            ring: logs.ring,
-            spliced,
-            program,
-            chosen,
-            after: logs.after,
-        }
+        Self { splicing, recording, spliced, program, chosen }
     }
 
     /// What lists may hold for this kernel.
@@ -228,7 +205,7 @@ impl Traced {
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
-        let read = if self.ring { read_rings } else { read };
+        let read = if self.recording.logs == LogKind::Ring { read_rings } else { read };
         let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
         let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
         Outcome { observed, tracks, claimed }
@@ -275,7 +252,7 @@ impl Traced {
             Some(chosen) => (chosen.count(), chosen.block_threads(shape.threads())),
         };
         let streams = [warps, self.tracks()];
-        let mut layout = if self.ring {
+        let mut layout = if self.recording.logs == LogKind::Ring {
             Layout::ring(streams, threads, shape.first)
         } else {
             Layout::new(streams, threads, shape.first, shape.segments, shape.claimed)
@@ -295,7 +272,7 @@ impl Traced {
         (0..shape.warps()).map(move |warp| {
             let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
             let mut steps = steps(markers, self.splicing.recording.counting == Counting::All);
-            if let Some(after) = self.after {
+            if let Some(after) = self.recording.after {
                 steps = recorded_after(steps, after);
             }
             let model = Model::of(&steps);
@@ -307,7 +284,7 @@ impl Traced {
                 Some(chosen) => chosen.index(block, in_block),
             };
             let threads = &threads[first..][..lane_count];
-            let threads = match self.after {
+            let threads = match self.recording.after {
                 None => Cow::Borrowed(threads),
                 Some(_) => Cow::Owned(threads_after(threads, &model.trace)),
             };

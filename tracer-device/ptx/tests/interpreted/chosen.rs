@@ -3,7 +3,7 @@
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_ptx::Module;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
-use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, SpliceError, splice};
 
 use crate::case::{Shape, Traced};
 use crate::drainer::Streaming;
@@ -103,9 +103,10 @@ fn chosen_warps_stream_from_local_memory_and_lose_what_has_no_room() {
     assert!(seen.lost > 500 && seen.kept > 1_000, "{seen:?}");
 }
 
-fn options() -> Options<'static> {
-    let recording = Some(Recording::default());
-    Options { recording, architecture: 90, chooses: true, ..Options::default() }
+const CHOOSING: Recording = Recording { chooses: true, ..Recording::DEFAULT };
+
+fn options(recording: Recording) -> Options<'static> {
+    Options { recording: Some(recording), architecture: 90, ..Options::default() }
 }
 
 fn module(kernel: &str) -> String {
@@ -116,7 +117,7 @@ fn module(kernel: &str) -> String {
 /// blocks 1 and 3 are chosen.
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
-    let spliced = splice(&module(kernel), &options()).expect("it can be spliced");
+    let spliced = splice(&module(kernel), &options(CHOOSING)).expect("it can be spliced");
     let mut layout = Layout::new([chosen.count(), 1], 40, 8, 8, 0);
     layout.launch.chosen = chosen;
     let mut memory = Memory::new();
@@ -172,7 +173,7 @@ fn every_kind_of_end_ends_the_others_too() {
 #[test]
 fn what_warps_share_is_there_once() {
     let kernel = ".visible .entry k()\n{\n.shared .align 4 .b8 common[4];\n.reg .b32 %r;\nmov.u32 %r, common;\nret;\n}";
-    let spliced = splice(&module(kernel), &options()).expect("it can be spliced");
+    let spliced = splice(&module(kernel), &options(CHOOSING)).expect("it can be spliced");
     let text = Module::parse(&spliced.text).expect("PTX").functions[1].span.text(&spliced.text);
     assert_eq!(
         (text.matches(".shared").count(), text.matches("mov.u32 %r, common;").count()),
@@ -184,21 +185,23 @@ fn what_warps_share_is_there_once() {
     let function = ".func f() { .shared .b32 count; // warptrace.loc 4\nret; }\n.visible .entry k() { call f, (); ret; }";
     for (kernel, function, variable) in [(inner, "k", "inner"), (function, "f", "count")] {
         let named = SpliceError::Shared { function: function.to_owned(), variable: variable.to_owned() };
-        assert_eq!(splice(&module(kernel), &options()).expect_err("twice"), named);
-        splice(&module(kernel), &Options { chooses: false, ..options() }).expect("all warps record");
+        assert_eq!(splice(&module(kernel), &options(CHOOSING)).expect_err("twice"), named);
+        splice(&module(kernel), &options(Recording::DEFAULT)).expect("all warps record");
     }
 }
 
 #[test]
 fn a_kernel_that_does_not_ask_is_as_it_was() {
     let kernel = ".visible .entry k()\n{\n// warptrace.loc 9\nret;\n}";
-    let text =
-        |chooses| splice(&module(kernel), &Options { chooses, ..options() }).expect("it is spliced").text;
+    let text = |chooses| {
+        splice(&module(kernel), &options(Recording { chooses, ..CHOOSING })).expect("it is spliced").text
+    };
     assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
     assert_eq!(text(false).matches("// warptrace.loc 9").count(), 2);
     assert_eq!(text(true).matches("// warptrace.loc 9").count(), 3);
     assert!(!text(false).contains("div.u32"));
-    let streamed = |chooses| Options { chooses, streamed: true, ..options() };
+    let logs = LogKind::Streamed { open_runs: false };
+    let streamed = |chooses| options(Recording { chooses, logs, ..CHOOSING });
     let text = |chooses| splice(&module(kernel), &streamed(chooses)).expect("it is spliced").text;
     assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));
     assert!(!text(false).contains("div.u32"));

@@ -222,11 +222,15 @@ fn traced_kernels_record_what_their_lanes_do() {
     let mut total = 0;
     for (_, text) in TEXTS {
         for (seed, points) in (0..).zip(Points::ALL) {
-            let recording = Recording { counting: counting(seed % 2 == 0), dual: seed % 3 == 0 };
+            let recording =
+                Recording { counting: counting(seed % 2 == 0), dual: seed % 3 == 0, ..Recording::DEFAULT };
             let traced = Traced::new(text, points, recording);
             total += KERNELS.iter().map(|kernel| traced.check(kernel, seed)).sum::<u64>();
-            let traced =
-                Traced::new(text, points, Recording { counting: counting(seed % 2 != 0), dual: false });
+            let traced = Traced::new(
+                text,
+                points,
+                Recording { counting: counting(seed % 2 != 0), ..Recording::DEFAULT },
+            );
             total += KERNELS.iter().map(|kernel| traced.check(kernel, seed + 10)).sum::<u64>();
         }
     }

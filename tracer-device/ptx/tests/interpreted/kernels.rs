@@ -13,20 +13,9 @@ fn module(kernel: &str) -> String {
 }
 
 fn options(placement: Placement) -> Options<'static> {
-    let recording = Some(Recording { counting: Counting::All, dual: false });
-    Options {
-        kernels: None,
-        recording,
-        ring: false,
-        streamed: false,
-        open_runs: false,
-        placement: Some(placement),
-        architecture: 90,
-        registers: &[],
-        marks: false,
-        chooses: false,
-        after: None,
-    }
+    let placement = Some(placement);
+    let recording = Some(Recording { counting: Counting::All, placement, ..Recording::DEFAULT });
+    Options { recording, architecture: 90, ..Options::default() }
 }
 
 /// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
@@ -109,7 +98,8 @@ fn records_of_kernels_that_call_stay_in_shared_memory() {
         let error = splice(&text(splicing), &options(placement)).expect_err("it calls");
         assert!(matches!(error, SpliceError::Placement { .. }), "{error}");
     }
-    let chosen = splice(&text(splicing), &Options { placement: None, ..options(Placement::Local) });
+    let recording = Some(Recording::DEFAULT);
+    let chosen = splice(&text(splicing), &Options { recording, ..options(Placement::Local) });
     assert_eq!(chosen.expect("it can be spliced").kernels[0].placement, Placement::Shared);
 }
 

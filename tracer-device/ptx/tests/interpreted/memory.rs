@@ -45,7 +45,7 @@ fn local_memory_with_little_memory_records_a_beginning() {
 
 #[test]
 fn claims_beyond_four_billion_entries_find_no_room() {
-    let recording = Recording { counting: Counting::All, dual: true };
+    let recording = Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT };
     let placement = Placement::Registers;
     let traced =
         Traced::new(Splicing { placement, recording, sync: true, marks: true, calls: false, many: 3 });
@@ -61,7 +61,7 @@ fn interrupt_everywhere(words: [&[u16]; 2], segments: u32, turns: &[u64]) {
     let shape = Shape { grid: [1; 3], block: [2, 1, 1], first: 8, segments, claimed: 0, clock: 77 };
     for placement in [Placement::Registers, Placement::Shared] {
         for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {
-            let recording = Recording { counting, dual };
+            let recording = Recording { counting, dual, ..Recording::DEFAULT };
             let traced = Traced::new(Splicing {
                 placement,
                 recording,

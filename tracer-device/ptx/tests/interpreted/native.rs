@@ -4,9 +4,8 @@ use warptrace_abi::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_device::simt;
 use warptrace_device::simt::host::with_lane;
 use warptrace_format::Counting;
-use warptrace_format::codec::CodecSpec;
 use warptrace_ptx::splice::Placement;
-use warptrace_sim::{Launch, Recording, Simulator};
+use warptrace_sim::{Launch, Simulator};
 
 use crate::case::{Outcome, Shape, Splicing, Traced};
 use crate::logs::{ACCOUNT_BYTES, Track, read};
@@ -64,15 +63,10 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
         // SAFETY: all lanes of the warp come here.
         unsafe { simt::sync_warp(all) };
     };
-    let recording = Recording {
-        codec: CodecSpec::Raw,
-        dual: splicing.recording.dual,
-        counting: splicing.recording.counting,
-    };
     let launch = Launch::new(shape.grid, shape.block);
     // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which
     // nobody touches before the launch has returned.
-    let launch = unsafe { launch.traced(logs, recording) };
+    let launch = unsafe { launch.traced(logs, splicing.recording) };
     Simulator::new().launch(&launch, &kernel).expect("the launch runs");
     let entries: Vec<u8> = memory.lines.iter().flat_map(|line| line.0).flat_map(u32::to_le_bytes).collect();
     let claims: Vec<u8> = memory.claims.into_iter().flat_map(u64::to_le_bytes).collect();

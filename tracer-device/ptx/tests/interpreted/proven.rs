@@ -4,7 +4,6 @@ mod generated;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use warptrace_format::Counting;
 use warptrace_format::LANES;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
 use warptrace_ptx::splice::{Marker, Options, Placement, Recording, Spliced, splice};
@@ -70,13 +69,9 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
 /// counted.
 fn check(text: &str, seed: u64) -> Result<u64, String> {
     let placements = [Placement::Registers, Placement::Shared, Placement::Local];
-    let recording = Recording { counting: Counting::Proven, dual: seed.is_multiple_of(3) };
-    let options = Options {
-        recording: Some(recording),
-        placement: Some(placements[(seed / 3 % 3) as usize]),
-        architecture: 90,
-        ..Options::default()
-    };
+    let placement = Some(placements[(seed / 3 % 3) as usize]);
+    let recording = Recording { dual: seed.is_multiple_of(3), placement, ..Recording::DEFAULT };
+    let options = Options { recording: Some(recording), architecture: 90, ..Options::default() };
     let spliced = splice(text, &options).expect("it can be spliced");
     let outcome = launch(&spliced, recording, seed)?;
     let counted = |location: u16| spliced.kernels[0].counted.contains(&location);

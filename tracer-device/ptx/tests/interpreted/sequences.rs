@@ -17,8 +17,8 @@ const SHAPES: [([u32; 3], [u32; 3]); 4] =
 pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     (0..16).map(move |bits: u32| {
         let bit = |bit: u32| bits >> bit & 1 != 0;
-        let recording =
-            Recording { counting: if bit(0) { Counting::All } else { Counting::Never }, dual: bit(1) };
+        let counting = if bit(0) { Counting::All } else { Counting::Never };
+        let recording = Recording { counting, dual: bit(1), ..Recording::DEFAULT };
         let (marks, many) = if bit(3) { (true, 3) } else { (false, 20_000) };
         Splicing { placement, recording, sync: bit(2), marks, calls, many }
     })
@@ -101,7 +101,7 @@ fn long_first_segments_take_everything_without_a_claim() {
 
 /// The runs of a warp whose lanes all have this list.
 fn runs(placement: Placement, many: u16, counting: Counting, words: &[u16]) -> Vec<Run> {
-    let recording = Recording { counting, dual: false };
+    let recording = Recording { counting, ..Recording::DEFAULT };
     let traced = Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many });
     let threads = vec![lane(words, traced.mix(48, true, true)); 32];
     let outcome = traced.check_threads(3, &threads, shape(0, PLENTY));
@@ -129,7 +129,7 @@ fn repetitions_are_one_entry_as_far_as_a_key_counts() {
 
 #[test]
 fn a_counted_loop_is_a_run_for_each_step_of_its_counts() {
-    let recording = Recording { counting: Counting::All, dual: true };
+    let recording = Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT };
     for (placement, sync) in
         [(Placement::Registers, false), (Placement::Shared, true), (Placement::Local, false)]
     {

@@ -113,7 +113,7 @@ fn interrupt_everywhere(
     let mut seen = Seen::default();
     for placement in [Placement::Registers, Placement::Shared] {
         for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {
-            let recording = Recording { counting, dual };
+            let recording = Recording { counting, dual, ..Recording::DEFAULT };
             let splicing = Splicing { placement, recording, sync: dual, marks: false, calls: false, many: 3 };
             let traced = Traced::streamed(splicing, open_runs);
             let streaming = streaming(least(&traced, shape));

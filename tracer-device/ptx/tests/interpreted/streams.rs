@@ -5,6 +5,7 @@ use rand_chacha::rand_core::SeedableRng;
 use warptrace_abi::log::Entry;
 use warptrace_format::LANES;
 use warptrace_ptx::interpret::{Observed, Schedule};
+use warptrace_ptx::splice::LogKind;
 
 use crate::case::{Shape, Traced, check_track, inputs, time};
 use crate::drainer::{Drained, Drainer, Streaming};
@@ -62,7 +63,7 @@ impl Traced {
         self.check_drained(threads, shape, &observed, &drained, seen);
         for run in &drained.runs {
             // Of a twin nothing is open.
-            let may = self.open_runs && run.stream < warps;
+            let may = self.recording.logs == (LogKind::Streamed { open_runs: true }) && run.stream < warps;
             check_open(run, may, may && streaming.watches);
             seen.open += run.open.len() as u64;
             seen.again += run.open.len().saturating_sub(1) as u64;

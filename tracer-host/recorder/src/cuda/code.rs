@@ -6,10 +6,10 @@ use std::ffi::CString;
 use cudarc::driver::{result, sys};
 use warptrace_abi::shared::dynamic_shared;
 use warptrace_device::KernelCall;
-use warptrace_ptx::splice::{self, Options, Placement, Spliced, splice};
+use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{Choosing, DeviceError, LaunchShape, Recording};
+use crate::{DeviceError, LaunchShape};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
 /// kernels that are loaded. `warptrace-bench fidelity` sets it.
@@ -24,40 +24,6 @@ const MAX_REGISTERS: u32 = 255;
 /// least so many that a multiprocessor holds half of the warps that it can.
 pub fn traced_registers(untraced: u32) -> u32 {
     untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
-}
-
-/// How a kernel is recorded; the codec comes later, so it makes no difference here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Way {
-    recording: splice::Recording,
-    placement: Option<Placement>,
-    chooses: Choosing,
-    ring: bool,
-    streamed: bool,
-    open_runs: bool,
-}
-
-impl Way {
-    pub(super) fn of(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
-        let Recording { counting, dual, .. } = recording;
-        let recording = splice::Recording { counting, dual };
-        Self { recording, placement, chooses, ring: false, streamed: false, open_runs: false }
-    }
-
-    /// The same with logs that are rings.
-    pub(super) fn ring(recording: Recording, placement: Option<Placement>, chooses: Choosing) -> Self {
-        Self { ring: true, ..Self::of(recording, placement, chooses) }
-    }
-
-    /// The same with streamed logs, and in these runs that have not ended, if `open_runs`.
-    pub(super) fn streamed(
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-        open_runs: bool,
-    ) -> Self {
-        Self { streamed: true, open_runs, ..Self::of(recording, placement, chooses) }
-    }
 }
 
 /// A traced kernel.
@@ -86,7 +52,7 @@ pub(super) struct Code {
     marks: bool,
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<Kernel, sys::CUfunction>,
-    traced: HashMap<(Kernel, Way), Traced>,
+    traced: HashMap<(Kernel, Recording), Traced>,
 }
 
 /// A kernel: the number of its text, and its name.
@@ -129,7 +95,7 @@ impl Code {
 
     /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module, with an
     /// untraced entry of each of its kernels and, where they are to be recorded, a traced one.
-    pub(super) fn load(&mut self, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+    pub(super) fn load(&mut self, kernels: &[&str], recording: Option<Recording>) -> Result<(), DeviceError> {
         if self.texts.is_empty() {
             return Err(DeviceError::NoDeviceCode);
         }
@@ -139,38 +105,37 @@ impl Code {
         for (text, ptx) in self.texts.clone().into_iter().enumerate() {
             let has = |kernel: &&str| has_entry(ptx, kernel) || text == 0 && missing.contains(kernel);
             let own: Vec<&str> = kernels.iter().copied().filter(has).collect();
-            self.load_from(text, &own, way)?;
+            self.load_from(text, &own, recording)?;
         }
         Ok(())
     }
 
-    fn load_from(&mut self, text: usize, kernels: &[&str], way: Option<Way>) -> Result<(), DeviceError> {
+    fn load_from(
+        &mut self,
+        text: usize,
+        kernels: &[&str],
+        recording: Option<Recording>,
+    ) -> Result<(), DeviceError> {
         let ptx = self.texts[text];
         let key = |kernel: &str| (text, kernel.to_owned());
-        let is_there = |kernel: &&str| match way {
+        let is_there = |kernel: &&str| match recording {
             None => self.untraced.contains_key(&key(kernel)),
-            Some(way) => self.traced.contains_key(&(key(kernel), way)),
+            Some(recording) => self.traced.contains_key(&(key(kernel), recording)),
         };
         let kernels: Vec<&str> = kernels.iter().copied().filter(|kernel| !is_there(kernel)).collect();
         if kernels.is_empty() {
             return Ok(());
         }
-        let limits = match way {
+        let limits = match recording {
             Some(_) => self.register_limits(text, &kernels)?,
             None => Vec::new(),
         };
         let options = Options {
             kernels: Some(&kernels),
-            recording: way.map(|way| way.recording),
-            ring: way.is_some_and(|way| way.ring),
-            streamed: way.is_some_and(|way| way.streamed),
-            open_runs: way.is_some_and(|way| way.open_runs),
-            placement: way.and_then(|way| way.placement),
+            recording,
             registers: &limits,
             architecture: self.architecture,
             marks: self.marks,
-            chooses: way.is_some_and(|way| way.chooses.warps),
-            after: way.and_then(|way| way.chooses.after),
         };
         let Spliced { text: spliced, kernels: traced, .. } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
@@ -181,13 +146,13 @@ impl Code {
             // variables.
             self.untraced.insert(key(kernel), function(module, kernel)?);
         }
-        if let Some(way) = way {
+        if let Some(recording) = recording {
             for kernel in traced {
                 let loaded = Traced {
                     function: function(module, &kernel.traced_name)?,
                     shared_bytes: kernel.shared_bytes,
                 };
-                self.traced.insert(((text, kernel.name), way), loaded);
+                self.traced.insert(((text, kernel.name), recording), loaded);
             }
         }
         Ok(())
@@ -221,10 +186,10 @@ impl Code {
     }
 
     /// The traced kernel, loaded when it is first asked for.
-    pub(super) fn traced(&mut self, call: &KernelCall, way: Way) -> Result<Traced, DeviceError> {
+    pub(super) fn traced(&mut self, call: &KernelCall, recording: Recording) -> Result<Traced, DeviceError> {
         let text = self.text_of(call)?;
-        self.load_from(text, &[call.name()], Some(way))?;
-        Ok(self.traced[&((text, call.name().to_owned()), way)])
+        self.load_from(text, &[call.name()], Some(recording))?;
+        Ok(self.traced[&((text, call.name().to_owned()), recording)])
     }
 
     /// Unloads everything.

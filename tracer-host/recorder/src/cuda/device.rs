@@ -3,15 +3,11 @@
 use std::ffi::c_void;
 
 use cudarc::driver::result;
-use warptrace_abi::log::LoggedLaunch;
-use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::KernelCall;
-use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
+use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::DeviceInfo;
 
 use super::CudaDevice;
-use super::code::Way;
 use super::driver::{self, Called};
 use super::encoding::{self, Encoding, stream_beside};
 use super::gather::Gather;
@@ -20,8 +16,8 @@ use super::live::{Beside, Live};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, LiveMemory,
-    Placement, Recording, Serve, Streaming, Tracing,
+    Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, LiveMemory,
+    LogKind, Logs, Place, Prepare, Recording, Traced,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -47,8 +43,8 @@ fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
 
 impl CudaDevice {
     /// Makes what a drain needs, which takes milliseconds.
-    fn prepare_drains(&mut self, recording: Recording) -> Result<(), DeviceError> {
-        check_codec(recording.codec)?;
+    fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
+        check_codec(codec)?;
         if self.staging.is_none() {
             self.staging = Some(Staging::new()?);
         }
@@ -63,32 +59,23 @@ impl CudaDevice {
 }
 
 impl Device for CudaDevice {
-    fn info(&self) -> DeviceInfo {
-        self.info.clone()
-    }
-
-    fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
-    }
-
-    fn resident_threads(&self) -> u64 {
-        u64::from(self.multiprocessors) * u64::from(self.threads_each)
-    }
-
-    fn memory(&self) -> DeviceMemory {
-        let total = self.memory;
+    fn facts(&self) -> DeviceFacts {
         // Where nobody can tell, an allocation will.
         let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
-        DeviceMemory { total, free: free.map_or(total, |(free, _)| free as u64) }
+        DeviceFacts {
+            info: self.info.clone(),
+            multiprocessors: self.multiprocessors,
+            resident_threads: self.resident_threads(),
+            memory_bytes: self.memory,
+            free_bytes: free.map_or(self.memory, |(free, _)| free as u64),
+        }
     }
 
-    fn add_code(&mut self, ptx: &'static str) -> Result<(), DeviceError> {
-        let _ = self.code.add(ptx);
-        Ok(())
-    }
-
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError> {
         self.enter()?;
+        if place == Place::Host {
+            return Ok(Allocation { address: self.pinned.allocate(bytes)?, bytes });
+        }
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
         // SAFETY: a plain allocation, given back by `free` or `drop`.
@@ -100,11 +87,6 @@ impl Device for CudaDevice {
         })?;
         self.allocations.insert(address, bytes.max(1));
         Ok(Allocation { address, bytes })
-    }
-
-    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        self.enter()?;
-        Ok(Allocation { address: self.pinned.allocate(bytes)?, bytes })
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
@@ -160,93 +142,92 @@ impl Device for CudaDevice {
         self.finish()
     }
 
-    fn prepare(
-        &mut self,
-        kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, Choosing)>,
-    ) -> Result<(), DeviceError> {
+    fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
         self.enter()?;
-        let Some((recording, placement, chooses)) = tracing else { return self.code.load(kernels, None) };
-        self.prepare_drains(recording)?;
-        if self.is_foreign {
-            foreign_choosing(chooses)?;
-            // Later, kernels of the program may be running that wait for it.
-            return encoding::warm_up(self, recording);
+        let &Prepare { code, kernels, launch, traced } = prepare;
+        for text in code {
+            self.code.add(text);
         }
-        self.code.load(kernels, Some(Way::of(recording, placement, chooses)))
-    }
-
-    fn prepare_ring(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-    ) -> Result<(), DeviceError> {
-        self.enter()?;
-        self.prepare_drains(recording)?;
-        if self.is_foreign {
-            foreign_choosing(chooses)?;
-            // Later, kernels of the program may be running that wait for it.
-            return encoding::warm_up(self, recording);
+        let recording = traced.map(|(recording, _)| recording);
+        match traced {
+            Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) => {
+                self.live_memory()?;
+            }
+            Some((recording, codec)) => {
+                self.prepare_drains(codec)?;
+                if self.is_foreign {
+                    foreign_choosing(recording)?;
+                    // Later, kernels of the program may be running that wait for it.
+                    encoding::warm_up(self, codec)?;
+                }
+            }
+            None => {}
         }
-        self.code.load(kernels, Some(Way::ring(recording, placement, chooses)))
-    }
-
-    fn encode(
-        &mut self,
-        recording: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        table: Allocation,
-    ) -> Result<Encoded, DeviceError> {
-        self.enter()?;
-        check_codec(recording.codec)?;
-        encoding::encode(self, recording, pool, launches, table)
+        // Who launches kernels himself has loaded them, too.
+        if !self.is_foreign && !kernels.is_empty() {
+            self.code.load(kernels, recording)?;
+        }
+        match (launch, recording) {
+            (Some((call, shape)), Some(recording)) => {
+                let traced = self.code.traced(call, recording)?;
+                let (function, needed) = (traced.function, traced.dynamic_shared(shape));
+                let shared = room::leave_room(self, function, call.name(), shape, needed)?;
+                let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
+                let threads = shape.warps_per_block().saturating_mul(32).saturating_mul(blocks.max(1).into());
+                Ok(threads.saturating_mul(self.multiprocessors.into()))
+            }
+            (Some((call, _)), None) => self.code.untraced(call).map(|_| self.resident_threads()),
+            (None, _) => Ok(self.resident_threads()),
+        }
     }
 
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-        tracing: Option<&Tracing>,
+        traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
-        let kernel = call.name();
-        let mut arguments = pointers(call);
-        let mut dynamic_shared = u64::from(shape.dynamic_shared);
-        let (function, claims) = match tracing {
-            None => (self.code.untraced(call)?, None),
-            Some(tracing) => {
-                let &Tracing { recording, placement, chooses, .. } = tracing;
-                let way = match tracing.logs.ring {
-                    0 => Way::of(recording, placement, chooses),
-                    _ => Way::ring(recording, placement, chooses),
-                };
-                let traced = self.code.traced(call, way)?;
-                arguments.push((&raw const tracing.logs).cast_mut().cast::<c_void>());
-                dynamic_shared = traced.dynamic_shared(shape);
-                (traced.function, Some(tracing.logs.claims))
+        let (kernel, mut arguments) = (call.name(), pointers(call));
+        let Some(Traced { recording, logs }) = traced else {
+            let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
+            let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
+            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with.
+            // The caller promises the memory behind them.
+            return unsafe { self.run(launched, None) };
+        };
+        let traced = self.code.traced(call, recording)?;
+        let (function, needed) = (traced.function, traced.dynamic_shared(shape));
+        let (descriptor, dynamic_shared, claims, serve) = match logs {
+            Logs::Kept(logs) => ((&raw const *logs).cast::<c_void>(), needed, Some(logs.claims), None),
+            Logs::Streamed { logs, serve } => {
+                self.live_memory()?;
+                let dynamic_shared = room::leave_room(self, function, kernel, shape, needed)?;
+                ((&raw const *logs).cast(), dynamic_shared, None, Some(serve))
             }
         };
+        arguments.push(descriptor.cast_mut());
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with;
-        // the last one is the descriptor, of which traced kernels take as much as they declare. The caller
-        // promises the memory behind them.
-        unsafe { self.run(launched, None) }
+        // SAFETY: as above; the last argument is the descriptor, of which traced kernels take as much as they
+        // declare.
+        unsafe { self.run(launched, serve) }
     }
 
-    fn prepare_streamed(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-        open_runs: bool,
-    ) -> Result<(), DeviceError> {
+    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         self.enter()?;
-        self.beside()?;
-        self.code.load(kernels, Some(Way::streamed(recording, placement, chooses, open_runs)))
+        match *job {
+            EncodeJob::Flatten(job) => {
+                for (address, bytes) in job.parts() {
+                    self.check_inside(address, bytes)?;
+                }
+                encoding::flatten(self, job)?;
+                Ok(Encoded::default())
+            }
+            EncodeJob::Logs { codec, pool, launches, table } => {
+                check_codec(codec)?;
+                encoding::encode(self, codec, pool, launches, table)
+            }
+        }
     }
 
     /// Of a device that has failed, too: then memory of the host can be read.
@@ -255,27 +236,10 @@ impl Device for CudaDevice {
         Ok(self)
     }
 
-    fn resident_of(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-    ) -> Result<u64, DeviceError> {
-        self.enter()?;
-        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let way = Way::streamed(recording, placement, chooses, open_runs);
-        let traced = self.code.traced(call, way)?;
-        let (function, needed) = (traced.function, traced.dynamic_shared(shape));
-        let shared = room::leave_room(self, function, call.name(), shape, needed)?;
-        let blocks = room::blocks_at_once(function, call.name(), shape, shared)?;
-        let threads = shape.warps_per_block().saturating_mul(32).saturating_mul(blocks.max(1).into());
-        Ok(threads.saturating_mul(self.multiprocessors.into()))
-    }
-
-    fn beside(
+    unsafe fn second_handle(
         &mut self,
         memory: Allocation,
-        recording: Recording,
+        codec: CodecSpec,
     ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
         if memory.bytes < WORTH_ROUNDS_BYTES {
             return Ok(None);
@@ -285,55 +249,15 @@ impl Device for CudaDevice {
         let mut device = Self::within(self.ordinal, self.context, stream_beside()?, false, "")?;
         device.owns_stream = true;
         device.shared.insert(memory.address, memory.bytes);
-        device.prepare_drains(recording)?;
-        encoding::warm_up(&mut device, recording)?;
+        device.prepare_drains(codec)?;
+        encoding::warm_up(&mut device, codec)?;
         Ok(Some(Box::new(device)))
-    }
-
-    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
-        self.enter()?;
-        for (address, bytes) in job.parts() {
-            self.check_inside(address, bytes)?;
-        }
-        encoding::flatten(self, job)
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-        serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        self.enter()?;
-        self.beside()?;
-        let kernel = call.name();
-        let &Streaming { recording, placement, chooses, open_runs, .. } = streaming;
-        let traced = self.code.traced(call, Way::streamed(recording, placement, chooses, open_runs))?;
-        let mut arguments = pointers(call);
-        arguments.push((&raw const streaming.logs).cast_mut().cast::<c_void>());
-        let launched = Launched {
-            function: traced.function,
-            kernel,
-            arguments,
-            shape,
-            dynamic_shared: room::leave_room(
-                self,
-                traced.function,
-                kernel,
-                shape,
-                traced.dynamic_shared(shape),
-            )?,
-            claims: None,
-        };
-        // SAFETY: as in `launch`.
-        unsafe { self.run(launched, Some(serve)) }
     }
 }
 
 /// Who loads kernels himself has spliced them, too.
-fn foreign_choosing(chooses: Choosing) -> Result<(), DeviceError> {
-    if chooses.after.is_none() {
+fn foreign_choosing(recording: Recording) -> Result<(), DeviceError> {
+    if recording.after.is_none() {
         return Ok(());
     }
     let problem = "kernels that the program loads itself are recorded from their start on, not from a visit of a location";
@@ -341,8 +265,13 @@ fn foreign_choosing(chooses: Choosing) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
+    /// Threads that can be on the device at once.
+    fn resident_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * u64::from(self.threads_each)
+    }
+
     /// Device memory beside a kernel.
-    pub(super) fn beside(&mut self) -> Result<Beside<'_>, DeviceError> {
+    pub(super) fn live_memory(&mut self) -> Result<Beside<'_>, DeviceError> {
         let live = match &mut self.live {
             Some(live) => live,
             none => none.insert(Live::new()?),
@@ -353,7 +282,7 @@ impl CudaDevice {
 
 impl LiveMemory for CudaDevice {
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
-        self.beside()?.start_read(ranges)
+        self.live_memory()?.start_read(ranges)
     }
 
     fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
@@ -366,6 +295,6 @@ impl LiveMemory for CudaDevice {
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.beside()?.write_live(address, bytes)
+        self.live_memory()?.write_live(address, bytes)
     }
 }

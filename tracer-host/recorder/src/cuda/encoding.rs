@@ -16,7 +16,7 @@ use warptrace_format::codec::CodecSpec;
 use super::driver::Called;
 use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
-use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape, Recording};
+use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape};
 
 /// The kernels that merge and encode, as PTX; empty if this was built without a device compiler.
 pub const ENCODER_PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/encode.ptx"));
@@ -81,18 +81,18 @@ impl Encoding {
     }
 }
 
-/// Merges and encodes, as [`Device::encode`] says.
+/// Merges and encodes, as [`EncodeJob::Logs`](crate::EncodeJob::Logs) says.
 pub(super) fn encode(
     device: &mut CudaDevice,
-    recording: Recording,
+    spec: CodecSpec,
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
     table: Allocation,
 ) -> Result<Encoded, DeviceError> {
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let streams = last.first_stream + last.tracks * last.warps;
-    let codec = Codec::of(recording.codec).ok_or_else(|| DeviceError::Unsupported {
-        problem: format!("no kernel encodes with `{}`", recording.codec.name()),
+    let codec = Codec::of(spec).ok_or_else(|| DeviceError::Unsupported {
+        problem: format!("no kernel encodes with `{}`", spec.name()),
     })?;
     let bytes: Vec<u8> =
         launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
@@ -111,7 +111,7 @@ pub(super) fn encode(
     if chunks == 0 {
         return Ok(Encoded { claims, time });
     }
-    if let CodecSpec::Predict(params) = recording.codec
+    if let CodecSpec::Predict(params) = spec
         && chunks > claims.serial
     {
         let shape = device.encoding_shape(chunks, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
@@ -119,9 +119,9 @@ pub(super) fn encode(
         device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
     }
     if claims.serial != 0 {
-        // A dual recording's twin is raw.
-        let twin = (recording.dual && recording.codec != CodecSpec::Raw).then_some(CodecSpec::Raw);
-        for spec in [Some(recording.codec), twin].into_iter().flatten() {
+        // A second track is raw.
+        let second = (last.tracks > 1 && spec != CodecSpec::Raw).then_some(CodecSpec::Raw);
+        for spec in [Some(spec), second].into_iter().flatten() {
             let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
             let threads = device.serial_threads(chunks);
             let shape = device.encoding_shape(chunks, threads, threads, bytes);
@@ -148,7 +148,7 @@ pub(super) fn stream_beside() -> Result<sys::CUstream, DeviceError> {
     Ok(stream)
 }
 
-/// Makes flat logs, as [`Device::flatten`] says.
+/// Makes flat logs, as [`EncodeJob::Flatten`](crate::EncodeJob::Flatten) says.
 pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), DeviceError> {
     let mut time = Duration::ZERO;
     let shape = device.encoding_shape(job.segment_count.max(1), FLATTEN_THREADS, FLATTEN_THREADS, 0);
@@ -160,18 +160,18 @@ pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), D
 
 /// Runs all kernels that encode once, with nothing to do: what the driver does for a first launch it cannot
 /// do beside a kernel.
-pub(super) fn warm_up(device: &mut CudaDevice, recording: Recording) -> Result<(), DeviceError> {
+pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), DeviceError> {
     flatten(device, &FlattenJob::default())?;
     let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);
-    let codec = Codec::of(recording.codec).unwrap_or(Codec::Raw);
+    let codec = Codec::of(spec).unwrap_or(Codec::Raw);
     let shape = device.encoding_shape(1, MERGE_THREADS, MERGE_THREADS / 32, 0);
     device.launch_encoding(None, &merge_call(&pool, 0, 1, 0, codec), &shape, &mut time)?;
-    if let CodecSpec::Predict(params) = recording.codec {
+    if let CodecSpec::Predict(params) = spec {
         let shape = device.encoding_shape(1, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
         device.launch_encoding(None, &encode_predict_call(&pool, 0, 1, 0, params), &shape, &mut time)?;
     }
-    let twin = (recording.dual && recording.codec != CodecSpec::Raw).then_some(CodecSpec::Raw);
-    for spec in [Some(recording.codec), twin].into_iter().flatten() {
+    let second = (spec != CodecSpec::Raw).then_some(CodecSpec::Raw);
+    for spec in [Some(spec), second].into_iter().flatten() {
         let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
         let shape = device.encoding_shape(1, MAX_SERIAL_THREADS, MAX_SERIAL_THREADS, bytes);
         device.launch_encoding(None, &encode_serial_call(&pool, 0, 1, 0, spec), &shape, &mut time)?;

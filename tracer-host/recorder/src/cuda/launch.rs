@@ -154,7 +154,7 @@ impl CudaDevice {
                 std::hint::spin_loop();
                 continue;
             }
-            serve(&mut self.beside()?)?;
+            serve(&mut self.live_memory()?)?;
         }
     }
 }

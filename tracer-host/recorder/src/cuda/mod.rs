@@ -162,7 +162,7 @@ impl CudaDevice {
         Self::open_with(ordinal, ptx)
     }
 
-    /// Opens GPU `ordinal`; [`Device::add_code`](crate::Device::add_code) gives it kernels.
+    /// Opens GPU `ordinal`; [`Device::prepare`](crate::Device::prepare) gives it kernels.
     ///
     /// # Errors
     /// Without a driver, without such a device, or if the driver fails.
@@ -187,7 +187,7 @@ impl CudaDevice {
 
     /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
     /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels. `ptx` may be empty; [`Device::add_code`](crate::Device::add_code) gives the device
+    /// given to kernels. `ptx` may be empty; [`Device::prepare`](crate::Device::prepare) gives the device
     /// kernels. While the stream is captured into a graph, launches are refused.
     ///
     /// # Errors

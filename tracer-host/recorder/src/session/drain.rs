@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
 use super::ledger::{Job, News};
 use super::pool::Filled;
 use super::worker::{Account, Drained, Worker};
-use crate::{Device, Encoded};
+use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
 /// bounded however much the pool holds.
@@ -29,13 +30,70 @@ pub(super) struct DrainCost {
     pub(super) filled: u64,
 }
 
+/// Launches that have left logs, and the memory in which these are encoded.
+#[derive(Clone, Copy)]
+pub(super) struct LoggedLaunches<'a> {
+    pub(super) codec: CodecSpec,
+    pub(super) pool: &'a PoolDescriptor,
+    pub(super) launches: &'a [LoggedLaunch],
+    /// Memory for a table of them, and where chunks are packed.
+    pub(super) table: Allocation,
+    pub(super) scratch: Allocation,
+}
+
+impl LoggedLaunches<'_> {
+    /// Encodes the logs, in as many steps as their chunks take, and appends the chunks to `packed`, which
+    /// `is_full` empties when there is much and more is to come.
+    pub(super) fn encode(
+        self,
+        device: &mut dyn Device,
+        packed: &mut Vec<u8>,
+        mut is_full: impl FnMut(&mut Vec<u8>) -> Result<(), SessionError>,
+    ) -> Result<DrainCost, SessionError> {
+        let Self { codec, pool, launches, table, scratch } = self;
+        let mut cost = DrainCost::default();
+        loop {
+            let encoded = device.encode(&EncodeJob::Logs { codec, pool, launches, table })?;
+            cost.encoding += encoded.time;
+            let is_last = encoded.claims.waiting == 0;
+            let (claimed, started) = (chunks(pool, &encoded, &mut cost), Instant::now());
+            if claimed == 0 && !is_last {
+                return Err(SessionError::Pool {
+                    problem: format!(
+                        "{} warps wait to be encoded, and none could be: their logs are damaged; the kernel, or another program, wrote into the tracer's memory",
+                        encoded.claims.waiting
+                    ),
+                });
+            }
+            let mut first = 0;
+            while first < claimed {
+                let address = pool.chunks + u64::from(first) * u64::from(pool.chunk_bytes);
+                first += device.collect(address, pool.chunk_bytes, claimed - first, scratch, packed)?;
+                // What is little goes on together.
+                if (first < claimed || !is_last) && packed.len() >= BATCH_BYTES {
+                    is_full(packed)?;
+                }
+            }
+            if !is_last {
+                // Chunks, and memory for merged runs, are empty: what they held is on the host.
+                let kept = offset_of!(Claims, merged_entries) as u64;
+                device.fill(pool.claims + kept, size_of::<Claims>() as u64 - kept, 0)?;
+            }
+            cost.copy += started.elapsed();
+            if is_last {
+                return Ok(cost);
+            }
+        }
+    }
+}
+
 /// Brings what a job says to the writer. Launches go on meanwhile.
 pub(super) fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,
     worker: &mut Worker<W>,
 ) -> Result<DrainCost, SessionError> {
-    let Job { recording, mut news, plain, filled } = job;
+    let Job { codec, mut news, plain, filled } = job;
     write_news(&mut news, worker)?;
     let Some(Filled { arena: _, pool, logged, table, scratch, accounts, launches }) = filled else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;
@@ -46,37 +104,17 @@ pub(super) fn run<W: Write + Send + 'static>(
     begin.sort_unstable_by_key(LaunchInfo::number);
     let mut drained = Drained { begin, ..worker.empty() };
     // What failed is not among them.
-    let mut is_last = logged.is_empty();
-    while !is_last {
-        let encoded = device.encode(recording, &pool, &logged, table)?;
-        cost.encoding += encoded.time;
-        is_last = encoded.claims.waiting == 0;
-        let (claimed, started) = (chunks(&pool, &encoded, &mut cost), Instant::now());
-        if claimed == 0 && !is_last {
-            return Err(SessionError::Pool {
-                problem: format!(
-                    "{} warps wait to be encoded, and none could be: their logs are damaged; the kernel, or another program, wrote into the trace pool",
-                    encoded.claims.waiting
-                ),
-            });
-        }
-        let mut first = 0;
-        while first < claimed {
-            let address = pool.chunks + u64::from(first) * u64::from(pool.chunk_bytes);
-            let left = claimed - first;
-            first += device.collect(address, pool.chunk_bytes, left, scratch, &mut drained.packed)?;
-            // What is little goes on together.
-            if (first < claimed || !is_last) && drained.packed.len() >= BATCH_BYTES {
-                let next = worker.empty();
-                worker.write(std::mem::replace(&mut drained, next))?;
-            }
-        }
-        if !is_last {
-            // Chunks, and memory for merged runs, are empty: what they held is on the host.
-            let kept = offset_of!(Claims, merged_entries) as u64;
-            device.fill(pool.claims + kept, size_of::<Claims>() as u64 - kept, 0)?;
-        }
-        cost.copy += started.elapsed();
+    if !logged.is_empty() {
+        let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
+        let mut packed = std::mem::take(&mut drained.packed);
+        cost = logs.encode(device, &mut packed, |packed| {
+            let mut next = worker.empty();
+            std::mem::swap(packed, &mut next.packed);
+            std::mem::swap(&mut drained, &mut next);
+            std::mem::swap(&mut drained.packed, &mut next.packed);
+            worker.write(next)
+        })?;
+        drained.packed = packed;
     }
     let started = Instant::now();
     read_accounts(device, &logged, &mut drained.accounts)?;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SourceText};
 
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
-use crate::{LaunchShape, Recording, Window};
+use crate::{LaunchShape, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
@@ -48,7 +49,7 @@ pub(super) struct News {
 /// What is to be brought to the file.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) recording: Recording,
+    pub(super) codec: CodecSpec,
     pub(super) news: News,
     /// Launches that have ended and left no logs, in the order of their numbers.
     pub(super) plain: Vec<LaunchInfo>,
@@ -58,7 +59,7 @@ pub(super) struct Job {
 /// What is known of launches.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
-    pub(super) recording: Recording,
+    pub(super) codec: CodecSpec,
     pub(super) window: Window,
     /// What the file knows of kernels and locations, or will when it is told of the news.
     pub(super) tables: Growing,
@@ -76,10 +77,10 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(recording: Recording, window: Window, tables: Growing, pool: Option<Pool>) -> Self {
+    pub(super) fn new(codec: CodecSpec, window: Window, tables: Growing, pool: Option<Pool>) -> Self {
         let memory = pool.as_ref().map(Pool::memory_use).unwrap_or_default();
         Self {
-            recording,
+            codec,
             window,
             tables,
             total: LaunchReport { memory, ..LaunchReport::default() },
@@ -278,7 +279,7 @@ impl Ledger {
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
         let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);
-        Job { recording: self.recording, news, plain, filled }
+        Job { codec: self.codec, news, plain, filled }
     }
 
     /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and

@@ -25,7 +25,7 @@ use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
 use super::SessionError;
-use crate::{Allocation, Device, MemorySize};
+use crate::{Allocation, Device, MemorySize, Place};
 
 /// Maximum of any limit: so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
@@ -79,7 +79,7 @@ impl Memory {
                 problem: format!("{bytes} bytes are beyond the limit of {}", MemorySize(self.limit)),
             });
         }
-        let allocation = device.allocate(bytes)?;
+        let allocation = device.allocate(bytes, Place::Device)?;
         self.taken += bytes;
         self.peak = self.peak.max(self.taken);
         Ok(allocation)

@@ -1,10 +1,14 @@
 //! What a file says of a recording before the first launch.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
 
 use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM};
+use warptrace_format::file::{
+    COMMAND, COUNTING, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 use super::memory::Division;
@@ -18,6 +22,29 @@ pub const MEMORY_PEAK: &str = "memory_peak";
 const WINDOW: &str = "window";
 /// The file's name for the program that wrote it.
 const TOOL: &str = concat!("warptrace ", env!("CARGO_PKG_VERSION"));
+
+/// Longest command line that a file keeps, in bytes.
+const MAX_COMMAND_BYTES: usize = 16 << 10;
+
+/// Returns the [command line](command_of) of this process.
+pub fn command_line() -> String {
+    command_of(std::env::args_os())
+}
+
+/// Returns a command line as a shell takes it, with the program's name without its folder; the rest of one that is
+/// longer than 16 KiB is left out. What is no UTF-8 is replaced.
+pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
+    let words = words.into_iter().enumerate().map(|(number, word)| {
+        let name = Path::new(&word).file_name().filter(|_| number == 0);
+        name.unwrap_or(&word).to_string_lossy().into_owned()
+    });
+    let mut text = shell_words::join(words);
+    if text.len() > MAX_COMMAND_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_COMMAND_BYTES));
+        text.push('…');
+    }
+    text
+}
 
 /// Tells by their hashes which sources modules have, as far as their texts are known: properties for a file.
 pub(super) fn source_hashes<'a>(modules: impl Iterator<Item = &'a KernelModule>) -> Vec<(String, String)> {
@@ -42,7 +69,7 @@ pub(super) fn metadata(
         tracks.push(CodecSpec::Raw);
     }
     let mut metadata =
-        Metadata::new(TOOL, device.info(), tracks).with_pool(spec.chunk_bytes, division.chunk_count);
+        Metadata::new(TOOL, device.facts().info, tracks).with_pool(spec.chunk_bytes, division.chunk_count);
     metadata.policy = match spec.policy {
         Policy::Stop => POLICY_STOP,
         Policy::Ring => POLICY_RING,
@@ -56,6 +83,11 @@ pub(super) fn metadata(
     metadata.properties = spec.properties.clone();
     if !spec.window.is_all() {
         metadata.properties.push((WINDOW.to_owned(), spec.window.to_string()));
+    }
+    metadata.properties.push((COUNTING.to_owned(), spec.counting.name().to_owned()));
+    // Of `run` it is the tool's, not that of the program in which this is.
+    if metadata.property(COMMAND).is_none() {
+        metadata.properties.push((COMMAND.to_owned(), command_line()));
     }
     metadata.properties.extend(hashes);
     for (name, bytes) in [(MEMORY_LIMIT, division.limit), (MEMORY_PEAK, division.total())] {

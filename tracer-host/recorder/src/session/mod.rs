@@ -27,7 +27,7 @@ pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};
 pub use self::ledger::{Reserved, Ticket};
-pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK};
+pub use self::metadata::{MEMORY_LIMIT, MEMORY_PEAK, command_line, command_of};
 pub use self::options::{LaunchReport, MemoryUse, TracedProgram, Waits};
 pub use self::recorder::Recorder;
 use crate::writer::Summary;
@@ -52,7 +52,7 @@ struct Lent<'d>(&'d mut dyn Device);
 
 impl std::fmt::Debug for Lent<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.0.info())
+        write!(f, "{:?}", self.0.facts().info)
     }
 }
 

@@ -15,7 +15,7 @@ use super::stream::Streams;
 use super::worker::{Drained, Worker};
 use super::{LaunchReport, SessionError, drain};
 use crate::writer::Summary;
-use crate::{Choosing, Device, DeviceError, LaunchShape, LaunchTime, Placement, Tracing};
+use crate::{Device, DeviceError, LaunchShape, LaunchTime, Logs, Recording, Traced};
 
 /// Records launches of one program on one device into one file, where the device is lent to each call. A
 /// [`Session`](super::Session) is one with its device.
@@ -28,9 +28,8 @@ pub struct Recorder<W: Write + Send + 'static> {
     pub(super) streams: Option<Box<Streams>>,
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
-    pub(super) placement: Option<Placement>,
-    /// What of the window kernels ask.
-    pub(super) chooses: Choosing,
+    /// What traced kernels record.
+    pub(super) recording: Recording,
     /// The modules of the file's first kernels, where they were given with modules.
     pub(super) modules: Vec<&'static str>,
     /// Launches of which a streamed recording has not told the file.
@@ -42,7 +41,7 @@ pub struct Recorder<W: Write + Send + 'static> {
 impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder")
-            .field("recording", &self.ledger.recording)
+            .field("recording", &self.recording)
             .field("total", &self.ledger.total)
             .finish_non_exhaustive()
     }
@@ -163,11 +162,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.refusal(info))?
             }
         };
-        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
-        let tracing =
-            logs.first().copied().flatten().map(|logs| Tracing { recording, placement, chooses, logs });
+        let recording = self.recording;
+        let traced = logs.first().and_then(Option::as_ref);
+        let traced = traced.map(|logs| Traced { recording, logs: Logs::Kept(logs) });
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
-        let time = unsafe { device.launch(call, shape, tracing.as_ref()) };
+        let time = unsafe { device.launch(call, shape, traced) };
         match &time {
             Ok(time) => {
                 self.ledger.ended(ticket, time.kernel);

@@ -14,7 +14,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Choosing, Device, Policy, Recording, RecordingSpec, Visits};
+use crate::{Device, Policy, Prepare, RecordingSpec, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -46,9 +46,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
         let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
-        for module in modules {
-            device.add_code(module.ptx)?;
-        }
+        let code: Vec<&str> = modules.iter().map(|module| module.ptx).collect();
+        device.prepare(&Prepare { code: &code, ..Prepare::default() })?;
         let hashes = source_hashes(modules.iter().copied());
         let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
         recorder.modules = names.collect();
@@ -65,7 +64,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
         output: W,
     ) -> Result<Self, SessionError> {
         spec.check()?;
-        let recording = Recording { codec: spec.codec, dual: spec.dual, counting: spec.counting };
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
         // Of a program that loads its kernels later nobody knows their names.
         let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
@@ -77,48 +75,41 @@ impl<W: Write + Send + 'static> Recorder<W> {
             Policy::Stop | Policy::Stream => SEGMENT_MULTIPLE,
         };
         let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
-        let limit = spec.memory_bytes(device.memory().free);
+        let limit = spec.memory_bytes(device.facts().free_bytes);
         let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
         let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let tracks = if spec.dual { 2 } else { 1 };
         let known = &tables.metadata().locations;
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !known.is_empty());
         let after = after.map(|visits: &Visits| visits.among(known)).transpose()?;
-        let chooses = Choosing { warps: spec.window.looks_inside(), after };
+        let recording = spec.traced(after);
+        if spec.policy == Policy::Stream && overlaps {
+            return Err(SessionError::NoOverlap);
+        }
+        let traced = Some((recording, spec.codec));
+        device.prepare(&Prepare { kernels: &kernels, traced, ..Prepare::default() })?;
         let (mut pool, mut streams) = (None, None);
-        match spec.policy {
-            Policy::Stream if overlaps => return Err(SessionError::NoOverlap),
-            Policy::Stop => {
-                device.prepare(&kernels, Some((recording, spec.placement, chooses)))?;
-                pool = Some(Pool::new(device, division, tracks, false, overlaps)?);
-            }
-            Policy::Ring => {
-                device.prepare_ring(&kernels, recording, spec.placement, chooses)?;
-                pool = Some(Pool::new(device, division, tracks, true, overlaps)?);
-            }
-            Policy::Stream => {
-                let (stall, post_mortem) = (spec.stall(), spec.post_mortem);
-                device.prepare_streamed(&kernels, recording, spec.placement, chooses, post_mortem)?;
-                let all = Streams::new(device, recording, division, stall, post_mortem)?;
-                streams = Some(Box::new(all));
-            }
+        if spec.policy == Policy::Stream {
+            let all = Streams::new(device, recording, spec.codec, division, spec.stall())?;
+            streams = Some(Box::new(all));
+        } else {
+            let is_ring = spec.policy == Policy::Ring;
+            pool = Some(Pool::new(device, division, recording.tracks(), is_ring, overlaps)?);
         }
         let writer = TraceWriter::create(output, &metadata, writer_options)?;
-        let mut ledger = Ledger::new(recording, spec.window.clone(), tables, pool);
+        let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool);
         if let Some(streams) = &streams {
             ledger.total.memory = streams.memory_use();
         }
         Ok(Self {
-            worker: Some(Worker::start(writer, spec.chunk_bytes, tracks)?),
+            worker: Some(Worker::start(writer, spec.chunk_bytes, recording.tracks())?),
             ledger,
             streams,
-            placement: spec.placement,
-            chooses,
+            recording,
             pending: Vec::new(),
             modules: Vec::new(),
             failed: false,

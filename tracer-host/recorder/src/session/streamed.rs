@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Instant;
 
-use warptrace_abi::stream::StreamLogs;
 use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo};
 
@@ -11,7 +10,7 @@ use super::interrupt::{Interrupt, Interrupted};
 use super::stream::{Look, Streams};
 use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError, drain};
-use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Streaming};
+use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 
 /// Hands what a look has found to the writer, with the launches of which that does not know.
 fn send<W: Write + Send + 'static>(
@@ -106,17 +105,16 @@ impl<W: Write + Send + 'static> Recorder<W> {
         shape: &LaunchShape,
         info: LaunchInfo,
     ) -> Result<LaunchTime, SessionError> {
-        let (recording, placement, chooses) = (self.ledger.recording, self.placement, self.chooses);
+        let recording = self.recording;
         let Some(streams) = &self.streams else { return Err(SessionError::Unusable) };
-        let open_runs = streams.post_mortem;
-        let mut streaming =
-            Streaming { recording, placement, chooses, open_runs, logs: StreamLogs::default() };
-        let resident = device.resident_of(call, shape, &streaming)?;
+        let traced = Some((recording, self.ledger.codec));
+        let prepare = Prepare { launch: Some((call, shape)), traced, ..Prepare::default() };
+        let resident = device.prepare(&prepare)?;
         if !streams.has_room(resident, &info) {
             self.drain_streams(device)?;
         }
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
-        streaming.logs = streams.prepare(device, resident, &info)?;
+        let logs = streams.prepare(device, resident, &info)?;
         self.pending.push(info);
         let mut serving = Serving {
             streams,
@@ -132,7 +130,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
             Ok(())
         };
         // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
-        let time = unsafe { device.launch_streamed(call, shape, &streaming, &mut serve) };
+        let time = unsafe {
+            let logs = Logs::Streamed { logs: &logs, serve: &mut serve };
+            device.launch(call, shape, Some(Traced { recording, logs }))
+        };
         if let Err(error) = time {
             // What is known of it and of those before is written.
             let _ = serving.streams.end_failed(device).map(|look| serving.send(look));

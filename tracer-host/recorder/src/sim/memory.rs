@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::live::{WORD_BYTES, copy_words, store_words};
@@ -14,9 +15,12 @@ const ALIGN: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// By address.
-    allocations: BTreeMap<u64, Block>,
-    /// Another one's, by address: their lengths.
-    shared: BTreeMap<u64, usize>,
+    allocations: BTreeMap<u64, Arc<Block>>,
+    /// Parts of another one's, by address, with their lengths. They stay as long as somebody has them.
+    shared: BTreeMap<u64, (usize, Arc<Block>)>,
+    /// Bytes that are allocated, and the most that were at once.
+    pub(super) allocated: u64,
+    pub(super) peak: u64,
     /// What was read while a kernel ran, and not answered yet.
     reads: VecDeque<Vec<u64>>,
     /// What was answered last.
@@ -26,7 +30,7 @@ pub(super) struct Memory {
 /// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it
 /// knows pages that are zero already. (It would write zeros to all others, which takes seconds for a large
 /// pool of which little is used.)
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Block {
     length: usize,
     allocated: u64,
@@ -49,26 +53,28 @@ impl Memory {
         }
         let allocated = pointer.expose_provenance() as u64;
         let address = allocated.next_multiple_of(ALIGN as u64);
-        self.allocations.insert(address, Block { length, allocated });
+        self.allocations.insert(address, Arc::new(Block { length, allocated }));
+        self.allocated += bytes;
+        self.peak = self.peak.max(self.allocated);
         Ok(Allocation { address, bytes })
     }
 
     pub(super) fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
-        let block = self
-            .allocations
-            .remove(&allocation.address)
-            .ok_or(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes })?;
-        free(block);
+        let Allocation { address, bytes } = allocation;
+        self.allocations.remove(&address).ok_or(DeviceError::OutOfBounds { address, bytes })?;
+        self.allocated -= bytes;
         Ok(())
     }
 
-    /// Memory of which part is another one's, which outlives it.
+    /// Memory of which part is another one's.
     pub(super) fn sharing(&self, allocation: Allocation) -> Result<Self, DeviceError> {
         let Allocation { address, bytes } = allocation;
         let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
         self.pointer(address, length)?;
         let mut sharing = Self::default();
-        sharing.shared.insert(address, length);
+        if let Some((_, block)) = self.allocations.range(..=address).next_back() {
+            sharing.shared.insert(address, (length, Arc::clone(block)));
+        }
         Ok(sharing)
     }
 
@@ -76,7 +82,7 @@ impl Memory {
     pub(super) fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
         let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
         let own = self.allocations.range(..=address).next_back().map(|(&start, block)| (start, block.length));
-        let shared = self.shared.range(..=address).next_back().map(|(&start, &length)| (start, length));
+        let shared = self.shared.range(..=address).next_back().map(|(&start, &(length, _))| (start, length));
         let is_inside = |(start, length): (u64, usize)| {
             let offset = usize::try_from(address - start).unwrap_or(usize::MAX);
             offset <= length && bytes <= length - offset
@@ -126,14 +132,10 @@ impl LiveMemory for Memory {
     }
 }
 
-fn free(Block { length, allocated }: Block) {
-    let layout = layout(length).expect("it was allocated with this layout");
-    // SAFETY: allocated in `allocate` with this layout, and taken out of the list before.
-    unsafe { dealloc(std::ptr::with_exposed_provenance_mut(allocated as usize), layout) };
-}
-
-impl Drop for Memory {
+impl Drop for Block {
     fn drop(&mut self) {
-        std::mem::take(&mut self.allocations).into_values().for_each(free);
+        let layout = layout(self.length).expect("it was allocated with this layout");
+        // SAFETY: allocated in `allocate` with this layout, and nobody has it any more.
+        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.allocated as usize), layout) };
     }
 }

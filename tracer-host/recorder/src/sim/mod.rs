@@ -11,17 +11,17 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
-use warptrace_encode::FlattenJob;
 use warptrace_encode::native::{self, Schedule};
 use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 use warptrace_sim::{Interaction, Launch, Progress, Simulator};
 
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, Placement, Recording, Serve, Streaming, Tracing, packed,
+    Allocation, Blocks, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime,
+    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced, packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
@@ -74,6 +74,16 @@ impl SimDevice {
     /// A simulator.
     pub fn new(options: SimOptions) -> Self {
         Self { simulator: Simulator::default(), options, memory: Memory::default(), kernel_threads: None }
+    }
+
+    /// Returns the bytes that are allocated.
+    pub fn allocated_bytes(&self) -> u64 {
+        self.memory.allocated
+    }
+
+    /// Returns the most bytes that were allocated at once.
+    pub fn peak_bytes(&self) -> u64 {
+        self.memory.peak
     }
 
     fn threads(&self) -> usize {
@@ -164,26 +174,20 @@ unsafe fn run(
 }
 
 impl Device for SimDevice {
-    fn info(&self) -> DeviceInfo {
-        DeviceInfo::simulator("warptrace simulator")
-    }
-
-    fn multiprocessors(&self) -> u32 {
+    fn facts(&self) -> DeviceFacts {
         let threads = || u32::try_from(self.threads()).unwrap_or(u32::MAX);
-        self.options.multiprocessors.unwrap_or_else(threads)
+        let memory_bytes = warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY);
+        DeviceFacts {
+            info: DeviceInfo::simulator("warptrace simulator"),
+            multiprocessors: self.options.multiprocessors.unwrap_or_else(threads),
+            resident_threads: u64::MAX,
+            memory_bytes,
+            free_bytes: memory_bytes.min(MAX_OFFERED),
+        }
     }
 
-    fn memory(&self) -> DeviceMemory {
-        let total = warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY);
-        DeviceMemory { total, free: total.min(MAX_OFFERED) }
-    }
-
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, _: Place) -> Result<Allocation, DeviceError> {
         self.memory.allocate(bytes)
-    }
-
-    fn allocate_on_host(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
-        self.allocate(bytes)
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
@@ -235,116 +239,89 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn prepare(
-        &mut self,
-        _: &[&str],
-        _: Option<(Recording, Option<Placement>, Choosing)>,
-    ) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn prepare_ring(
-        &mut self,
-        _: &[&str],
-        _: Recording,
-        _: Option<Placement>,
-        _: Choosing,
-    ) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    /// On the host's own threads: with one, streams are encoded in their order.
-    fn encode(
-        &mut self,
-        recording: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        _: Allocation,
-    ) -> Result<Encoded, DeviceError> {
-        let started = Instant::now();
-        self.check_encoding(pool, launches)?;
-        let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
-        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
-        // is under way, and nobody else uses this device meanwhile.
-        let claims = unsafe { native::encode(pool, launches, recording.codec, schedule) };
-        let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
-        Ok(Encoded { claims, time: started.elapsed() })
+    fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
+        if let Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) = prepare.traced {
+            self.start_kernel_threads()?;
+        }
+        Ok(u64::MAX)
     }
 
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-        tracing: Option<&Tracing>,
+        traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
-        let mut launch = self.untraced(shape);
-        if let Some(tracing) = tracing {
-            // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
-            launch = unsafe { launch.traced(tracing.logs, tracing.recording) }.after(tracing.chooses.after);
+        let (launch, progress) = (self.untraced(shape), self.options.progress.clone());
+        let Some(Traced { recording, logs }) = traced else {
+            // SAFETY: the caller's promise.
+            let kernel = unsafe { run(&self.simulator, progress.as_ref(), &launch, call)? };
+            return Ok(LaunchTime { kernel, claims: Claims::default() });
+        };
+        match logs {
+            Logs::Kept(logs) => {
+                // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
+                let launch = unsafe { launch.traced(*logs, recording) };
+                // SAFETY: the caller's promise.
+                let kernel = unsafe { run(&self.simulator, progress.as_ref(), &launch, call)? };
+                Ok(LaunchTime { kernel, claims: self.claims(logs.claims)? })
+            }
+            Logs::Streamed { logs, serve } => {
+                // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
+                // `LiveMemory`, which uses atomics.
+                let launch = unsafe { launch.streamed(*logs, recording) };
+                self.start_kernel_threads()?;
+                let Self { simulator, memory, kernel_threads, .. } = self;
+                let threads = kernel_threads.as_ref().expect("they were started");
+                // SAFETY: the caller's promise.
+                let kernel = || unsafe { run(simulator, progress.as_ref(), &launch, call) };
+                let (kernel, served) = run_served(threads, kernel, memory, serve);
+                let kernel = kernel?;
+                served?;
+                Ok(LaunchTime { kernel, claims: Claims::default() })
+            }
         }
-        // SAFETY: the caller's promise.
-        let kernel = unsafe { run(&self.simulator, self.options.progress.as_ref(), &launch, call)? };
-        let claims = tracing.map_or(Ok(Claims::default()), |tracing| self.claims(tracing.logs.claims))?;
-        Ok(LaunchTime { kernel, claims })
     }
 
-    fn prepare_streamed(
-        &mut self,
-        _: &[&str],
-        _: Recording,
-        _: Option<Placement>,
-        _: Choosing,
-        _: bool,
-    ) -> Result<(), DeviceError> {
-        self.start_kernel_threads().map(drop)
+    /// On the host's own threads: with one, logs are encoded in their order.
+    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
+        let started = Instant::now();
+        let (codec, pool, launches) = match *job {
+            EncodeJob::Logs { codec, pool, launches, table: _ } => (codec, pool, launches),
+            EncodeJob::Flatten(job) => {
+                for (address, bytes) in job.parts() {
+                    let length =
+                        usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
+                    self.pointer(address, length)?;
+                }
+                // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use
+                // atomics; nobody else touches what the job writes.
+                unsafe { native::flatten(job) };
+                return Ok(Encoded { claims: Claims::default(), time: started.elapsed() });
+            }
+        };
+        self.check_encoding(pool, launches)?;
+        let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
+        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
+        // is under way, and nobody else uses this device meanwhile.
+        let claims = unsafe { native::encode(pool, launches, codec, schedule) };
+        let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
+        Ok(Encoded { claims, time: started.elapsed() })
     }
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         Ok(&mut self.memory)
     }
 
-    fn beside(
+    unsafe fn second_handle(
         &mut self,
         memory: Allocation,
-        _: Recording,
+        _: CodecSpec,
     ) -> Result<Option<Box<dyn Device + Send>>, DeviceError> {
         let memory = self.memory.sharing(memory)?;
         let mut device = Self::new(self.options.clone());
         device.memory = memory;
         Ok(Some(Box::new(device)))
-    }
-
-    fn flatten(&mut self, job: &FlattenJob) -> Result<(), DeviceError> {
-        for (address, bytes) in job.parts() {
-            let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
-            self.pointer(address, length)?;
-        }
-        // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use atomics;
-        // nobody else touches what the job writes.
-        unsafe { native::flatten(job) };
-        Ok(())
-    }
-
-    unsafe fn launch_streamed(
-        &mut self,
-        call: &KernelCall,
-        shape: &LaunchShape,
-        streaming: &Streaming,
-        serve: &mut Serve<'_>,
-    ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
-        // `LiveMemory`, which uses atomics.
-        let launch = unsafe { self.untraced(shape).streamed(streaming.logs, streaming.recording) };
-        let launch = launch.open_runs(streaming.open_runs).after(streaming.chooses.after);
-        self.start_kernel_threads()?;
-        let Self { simulator, options, memory, kernel_threads } = self;
-        let threads = kernel_threads.as_ref().expect("they were started");
-        // SAFETY: the caller's promise.
-        let kernel = || unsafe { run(simulator, options.progress.as_ref(), &launch, call) };
-        let (kernel, served) = run_served(threads, kernel, memory, serve);
-        let kernel = kernel?;
-        served?;
-        Ok(LaunchTime { kernel, claims: Claims::default() })
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warptrace_abi::log::ENTRY_BYTES;
 use warptrace_abi::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_words, untagged};
-use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 
 use super::*;
@@ -28,12 +27,12 @@ use turns_kernel::turns;
 
 const ENTRIES: u32 = 8;
 const SEGMENTS: u32 = 4;
-const RECORDING: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
+const RECORDING: Recording = Recording { logs: LogKind::Streamed { open_runs: false }, ..Recording::DEFAULT };
 
 /// Streamed logs of one warp.
-fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> Streaming {
-    let mut allocate = |bytes: u32| device.allocate(bytes.into()).unwrap().address;
-    let logs = StreamLogs {
+fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> StreamLogs {
+    let mut allocate = |bytes: u32| device.allocate(bytes.into(), Place::Device).unwrap().address;
+    StreamLogs {
         segments: allocate(SEGMENTS * ENTRIES * ENTRY_BYTES),
         queue: allocate(8 * SEGMENTS),
         state: allocate(size_of::<StreamState>() as u32),
@@ -45,8 +44,7 @@ fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> Streaming {
         segment_entries: ENTRIES,
         slots: SEGMENTS,
         ..StreamLogs::default()
-    };
-    Streaming { recording: RECORDING, placement: None, chooses: Choosing::default(), open_runs: false, logs }
+    }
 }
 
 /// The number of a ticket's segment, and its tag.
@@ -113,26 +111,29 @@ fn word(device: &mut SimDevice, address: u64) -> u64 {
 /// Runs the kernel in one warp.
 fn run(
     device: &mut SimDevice,
-    streaming: &Streaming,
+    logs: &StreamLogs,
     call: &KernelCall,
     mut serve: impl FnMut(&mut dyn LiveMemory) -> Result<(), DeviceError>,
 ) -> Result<LaunchTime, DeviceError> {
     let shape = LaunchShape::linear(32, 32);
     // SAFETY: no memory among the arguments; the logs have the sizes that they say.
-    unsafe { device.launch_streamed(call, &shape, streaming, &mut serve) }
+    unsafe {
+        let logs = Logs::Streamed { logs, serve: &mut serve };
+        device.launch(call, &shape, Some(Traced { recording: RECORDING, logs }))
+    }
 }
 
 #[test]
 fn logs_are_emptied_while_the_kernel_runs() {
     for threads in [1, 3] {
         let mut device = device(threads);
-        device.prepare_streamed(&["turns"], RECORDING, None, Choosing::default(), false).unwrap();
-        let streaming = streaming(&mut device, 60_000_000_000);
+        let traced = Some((RECORDING, CodecSpec::Raw));
+        device.prepare(&Prepare { kernels: &["turns"], traced, ..Prepare::default() }).unwrap();
+        let logs = streaming(&mut device, 60_000_000_000);
         let mut host = Host::default();
-        run(&mut device, &streaming, &turns(500, 0), |memory| host.serve(&streaming.logs, memory)).unwrap();
-        host.serve(&streaming.logs, device.live().unwrap()).unwrap();
+        run(&mut device, &logs, &turns(500, 0), |memory| host.serve(&logs, memory)).unwrap();
+        host.serve(&logs, device.live().unwrap()).unwrap();
         assert_eq!(host.locations, [1, 2].repeat(500));
-        let logs = streaming.logs;
         let [ended, lost, tickets] = [logs.ended, logs.lost, logs.state].map(|at| word(&mut device, at));
         assert_eq!((ended, lost, tickets), (u32::MAX.into(), 0, host.tickets));
     }
@@ -141,32 +142,31 @@ fn logs_are_emptied_while_the_kernel_runs() {
 #[test]
 fn who_serves_may_use_all_threads() {
     let mut device = device(rayon::current_num_threads());
-    let streaming = streaming(&mut device, 60_000_000_000);
+    let logs = streaming(&mut device, 60_000_000_000);
     let mut host = Host::default();
     // Also a thread that belongs to them itself.
     rayon::scope(|_| {
-        run(&mut device, &streaming, &turns(100, 0), |memory| {
+        run(&mut device, &logs, &turns(100, 0), |memory| {
             assert_eq!((0..100).into_par_iter().sum::<u32>(), 4950);
-            host.serve(&streaming.logs, memory)
+            host.serve(&logs, memory)
         })
     })
     .unwrap();
-    host.serve(&streaming.logs, device.live().unwrap()).unwrap();
+    host.serve(&logs, device.live().unwrap()).unwrap();
     assert_eq!(host.locations.len(), 200);
 }
 
 #[test]
 fn an_error_of_who_serves_comes_when_the_kernel_has_ended() {
     let mut device = device(2);
-    let streaming = streaming(&mut device, 20_000_000);
+    let logs = streaming(&mut device, 20_000_000);
     let mut calls = 0;
-    let served = run(&mut device, &streaming, &turns(50, 0), |memory| {
+    let served = run(&mut device, &logs, &turns(50, 0), |memory| {
         calls += 1;
         memory.read_live(&[(0, 8)]).map(drop)
     });
     assert!(matches!(served, Err(DeviceError::OutOfBounds { address: 0, bytes: 8 })), "{served:?}");
     assert_eq!(calls, 1);
-    let logs = streaming.logs;
     // The last run is lost, too: nothing was given.
     assert_eq!([logs.ended, logs.lost].map(|at| word(&mut device, at)), [u32::MAX.into(), 100]);
 }
@@ -174,18 +174,18 @@ fn an_error_of_who_serves_comes_when_the_kernel_has_ended() {
 #[test]
 fn an_error_of_the_kernel_comes_first() {
     let mut device = device(2);
-    let streaming = streaming(&mut device, 20_000_000);
+    let logs = streaming(&mut device, 20_000_000);
     let problem = || DeviceError::Unsupported { problem: "not so".to_owned() };
-    let error = run(&mut device, &streaming, &turns(5, 1), |_| Err(problem())).unwrap_err();
+    let error = run(&mut device, &logs, &turns(5, 1), |_| Err(problem())).unwrap_err();
     assert!(matches!(error, DeviceError::Simulator { .. }), "{error}");
     // The device goes on.
-    run(&mut device, &streaming, &turns(5, 0), |_| Ok(())).unwrap();
+    run(&mut device, &logs, &turns(5, 0), |_| Ok(())).unwrap();
 }
 
 #[test]
 fn live_memory_is_copied_in_words_within_allocations() {
     let mut device = device(1);
-    let at = device.allocate(44).unwrap().address;
+    let at = device.allocate(44, Place::Device).unwrap().address;
     device.write(at, &(0..44).collect::<Vec<u8>>()).unwrap();
     let memory = device.live().unwrap();
     let found = memory.read_live(&[(at + 8, 32), (at, 0), (at + 32, 8), (at, 16)]).unwrap();
@@ -212,7 +212,7 @@ fn live_memory_is_copied_in_words_within_allocations() {
 #[test]
 fn an_entry_is_seen_whole_with_its_last_word() {
     let mut device = device(1);
-    let at = device.allocate(16).unwrap().address;
+    let at = device.allocate(16, Place::Device).unwrap().address;
     let (writes, done) = (100_000, AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use warptrace_format::file::PROGRAM;
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
-    MemorySize, Patience, Reserved, SessionError, TraceOutput,
+    MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
 use super::{PATIENCE, Request};
@@ -86,9 +87,7 @@ impl Recorder {
         let mut spec = settings.spec.recording.clone();
         // Kernels that were not asked for have no traced copy.
         spec.window.kernels.clear();
-        let arguments: Vec<String> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        spec.properties.push(("program".to_owned(), arguments.join(" ")));
+        spec.properties.push((PROGRAM.to_owned(), command_line()));
         spec.properties.push(("points".to_owned(), settings.spec.points.to_string()));
         let file =
             TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;

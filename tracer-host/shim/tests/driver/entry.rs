@@ -14,6 +14,7 @@ use crate::graphs::{self, Node, Parameters};
 use crate::launch::{self, FAILED};
 use crate::memory;
 use crate::modules::{self, Function, Image, say};
+use crate::streams::{self, Copy};
 
 /// Success, and the errors that are used here.
 const OK: u32 = 0;
@@ -227,13 +228,17 @@ entry_points! {
         to.cast::<u8>().copy_from(from as *const u8, bytes);
         sticky()
     }
-    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _stream: Handle) {
-        cuMemcpyHtoD_v2(to, from, bytes)
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: Handle) {
+        let bytes = std::slice::from_raw_parts(from.cast::<u8>(), bytes).to_vec();
+        streams::give(stream.addr(), Copy::ToDevice { to, bytes });
+        sticky()
     }
-    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, _stream: Handle) {
-        cuMemcpyDtoH_v2(to, from, bytes)
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) {
+        streams::give(stream.addr(), Copy::ToHost { to: to as usize, from, bytes });
+        sticky()
     }
-    fn cuMemsetD8Async(to: u64, value: u8, bytes: usize, _stream: Handle) {
+    fn cuMemsetD8Async(to: u64, value: u8, bytes: usize, stream: Handle) {
+        streams::wait(stream.addr());
         (to as *mut u8).write_bytes(value, bytes);
         sticky()
     }
@@ -243,7 +248,10 @@ entry_points! {
         sticky()
     }
     fn cuStreamDestroy_v2(_stream: Handle) { OK }
-    fn cuStreamSynchronize(_stream: Handle) { sticky() }
+    fn cuStreamSynchronize(stream: Handle) {
+        streams::wait(stream.addr());
+        sticky()
+    }
     fn cuStreamIsCapturing(stream: Handle, status: *mut c_uint) {
         // The stream that a test says it captures.
         *status = c_uint::from(stream.addr() == 0x77);
@@ -252,12 +260,16 @@ entry_points! {
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; OK }
     fn cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = new_handle(); sticky() }
     fn cuEventDestroy_v2(_event: Handle) { OK }
-    fn cuEventRecord(event: Handle, _stream: Handle) {
+    fn cuEventRecord(event: Handle, stream: Handle) {
+        streams::record(event as usize, stream.addr());
         let ready = Instant::now() + Duration::from_millis(slowness());
         READY.lock().expect("nobody panics with it").insert(event as usize, ready);
         sticky()
     }
-    fn cuEventSynchronize(_event: Handle) { sticky() }
+    fn cuEventSynchronize(event: Handle) {
+        streams::wait_for(event as usize);
+        sticky()
+    }
     fn cuEventQuery(event: Handle) {
         let ready = READY.lock().expect("nobody panics with it").get(&(event as usize)).copied();
         if ready.is_some_and(|ready| Instant::now() < ready) { NOT_READY } else { sticky() }

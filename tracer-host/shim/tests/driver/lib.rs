@@ -14,3 +14,4 @@ mod graphs;
 mod launch;
 mod memory;
 mod modules;
+mod streams;

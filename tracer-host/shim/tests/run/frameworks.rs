@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
+use warptrace_abi::run::RUN_PTXAS;
+
 use super::{Built, Run, built, command_of, data, run_command};
 
 /// Threads of a block, and bytes of dynamic shared memory, of Triton's kernels in `data/triton`.
@@ -180,8 +182,7 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
         .expect("our file");
     let counting = counting.to_str().expect("a plain name");
     let words = [&*cubin("collatz"), "collatz", "32", "0"];
-    let variables =
-        [("TEST_DRIVER_REFUSES", "1"), ("WARPTRACE_RUN_PTXAS", counting), ("XDG_CACHE_HOME", path)];
+    let variables = [("TEST_DRIVER_REFUSES", "1"), (RUN_PTXAS, counting), ("XDG_CACHE_HOME", path)];
     for round in 0..2 {
         let traced = kernels(built, true, &words, &variables);
         if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
@@ -195,8 +196,7 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
         assert!(calls.contains("-arch sm_90a"), "{calls}");
     }
     // Without one, the kernel runs as it is, and what helps is said.
-    let variables =
-        [("TEST_DRIVER_REFUSES", "1"), ("WARPTRACE_RUN_PTXAS", "/nowhere/ptxas"), ("XDG_CACHE_HOME", path)];
+    let variables = [("TEST_DRIVER_REFUSES", "1"), (RUN_PTXAS, "/nowhere/ptxas"), ("XDG_CACHE_HOME", path)];
     let traced = kernels(built, true, &words, &variables);
     assert!(traced.log().contains("launch collatz ["), "{}", traced.log());
     let report = traced.report();

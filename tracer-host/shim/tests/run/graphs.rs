@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use warptrace_spec::{MemorySize, RUN_SPEC};
+use warptrace_abi::run::RUN_SPEC;
+use warptrace_spec::MemorySize;
 
 use super::{both, built, data, run, spec};
 

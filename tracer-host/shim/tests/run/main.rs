@@ -13,9 +13,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::{CodecSpec, EclParams};
-use warptrace_spec::{MemorySize, RUN_FILE, RUN_REPORT, RUN_SPEC, RunSpec};
+use warptrace_spec::{MemorySize, RunSpec};
 
 /// What the tests run: the compiled programs, and the driver beside them.
 struct Built {
@@ -67,6 +68,8 @@ fn build() -> Option<Built> {
         .arg(source.with_file_name("nvrtc.c"))
         .status();
     assert!(status.expect("cc runs").success(), "nvrtc");
+    std::fs::copy(target.join("examples/adopted"), folder.path().join("adopted"))
+        .expect("cargo builds examples with the tests");
     let shim = deps.join("libwarptrace_shim.so");
     assert!(shim.is_file(), "cargo builds the library with its tests");
     Some(Built { folder, shim })
@@ -92,7 +95,7 @@ impl Run {
     fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).expect("a folder").flatten() {
-            if entry.file_name().to_string_lossy().starts_with("process-") {
+            if entry.file_name().to_string_lossy().starts_with(REPORT_PREFIX) {
                 let text = std::fs::read_to_string(entry.path()).expect("a report");
                 lines.extend(text.lines().skip(1).map(str::to_owned));
             }
@@ -175,6 +178,15 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
         return None;
     }
     Some(traced)
+}
+
+#[test]
+fn what_a_device_reads_comes_behind_what_an_adopted_stream_was_given() {
+    let Some(built) = built() else { return };
+    // Copies are done when they are waited for: those of another stream would come before.
+    let run = run_command(built, false, &mut command_of(built, "adopted"), &[("TEST_DRIVER_LATE", "1")]);
+    let errors = String::from_utf8_lossy(&run.output.stderr);
+    assert_eq!((run.stdout().as_str(), run.output.status.code()), ("in order\n", Some(0)), "{errors}");
 }
 
 #[test]
@@ -396,7 +408,7 @@ fn what_the_driver_refuses_is_loaded_as_it_is() {
     let Some(built) = built() else { return };
     let words = ["dlsym", &data("kernels-size.fatbin")];
     let plain = run(built, false, &words, &[]);
-    let variables = [("TEST_DRIVER_REFUSES", "1"), ("WARPTRACE_RUN_PTXAS", "/nowhere/ptxas")];
+    let variables = [("TEST_DRIVER_REFUSES", "1"), (RUN_PTXAS, "/nowhere/ptxas")];
     let traced = run(built, true, &words, &variables);
     assert_eq!((plain.stdout(), plain.output.status), (traced.stdout(), traced.output.status));
     assert!(traced.report()[0].contains("the driver refused its PTX"), "{:?}", traced.report());

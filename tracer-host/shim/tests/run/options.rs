@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_abi::run::RUN_SPEC;
 use warptrace_decoder::TraceFile;
-use warptrace_spec::{RUN_SPEC, RunSpec};
+use warptrace_format::Counting;
+use warptrace_format::file::{COMMAND, PROGRAM};
+use warptrace_spec::RunSpec;
 
 use super::{both_with, built, data, run, spec};
 
@@ -56,6 +59,12 @@ fn a_window_has_what_the_whole_trace_has_of_its_warps() {
     let Some(trace) = recorded(|spec| spec.recording.window.warps = "1".parse().unwrap()) else { return };
     assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| warp % per_block == 1));
     assert!(trace.metadata().properties.iter().any(|(name, what)| name == "window" && what == "warps 1"));
+    // The trace says how it was made.
+    assert_eq!(trace.metadata().counting(), Some(Counting::Proven));
+    for name in [PROGRAM, COMMAND] {
+        let line = trace.metadata().property(name).expect("a command line");
+        assert!(line.contains(" dlsym ") && line.ends_with("kernels.ptx twice"), "{line}");
+    }
     // The first launch has more events than this.
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(10)) else { return };
     assert_eq!(warps(&trace, 0), of(&|launch| launch == 0, &|_| true));

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use warptrace_spec::{RUN_FILE, RUN_SPEC};
+use warptrace_abi::run::{RUN_FILE, RUN_SPEC};
 
 use super::{Built, Run, built, data, launches, run, spec};
 

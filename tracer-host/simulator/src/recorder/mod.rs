@@ -19,10 +19,9 @@ mod stream;
 mod track;
 
 use warptrace_abi::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
+use warptrace_abi::recording::Recording;
 use warptrace_abi::stream::passes_power;
 use warptrace_device::simt::WARP_LANES;
-use warptrace_device::simt::host::Recording;
-use warptrace_format::chosen::After;
 
 use self::after::Awaited;
 use self::track::Track;
@@ -83,14 +82,9 @@ impl WarpRecorder {
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
     /// for as long as the recorder is used. No other recorder is for the same warp.
-    pub(crate) unsafe fn new(
-        memory: &LogMemory,
-        recording: Recording,
-        after: Option<After>,
-        warp: u32,
-    ) -> Self {
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
         let mut recorder = Self::off();
-        recorder.awaited = after.map(Awaited::new);
+        recorder.awaited = recording.after.map(Awaited::new);
         // SAFETY: the caller's promise.
         recorder.trace = unsafe { track::open(memory, 0, warp) };
         if recording.dual {

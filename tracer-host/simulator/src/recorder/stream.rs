@@ -5,6 +5,7 @@
 mod model;
 
 use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -59,9 +60,15 @@ impl StreamedTrack {
     /// # Safety
     /// As for [`Launch::streamed`](crate::Launch::streamed), for as long as these logs are used. The launch
     /// has this warp, and no other logs are for the same track of it.
-    pub(super) unsafe fn new(logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
+    pub(super) unsafe fn new(
+        logs: &StreamLogs,
+        open: bool,
+        clock: Option<&'static AtomicU64>,
+        track: u32,
+        warp: u32,
+    ) -> Self {
         // SAFETY: only words of what `logs` names are asked for, and of segments that the host gives.
-        Self::within(unsafe { HostWords::new() }, logs, open, track, warp)
+        Self::within(unsafe { HostWords::new(clock) }, logs, open, track, warp)
     }
 }
 

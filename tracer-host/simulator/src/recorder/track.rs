@@ -48,9 +48,9 @@ pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<B
             // SAFETY: the caller's promise.
             Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))
         }
-        LogMemory::Streamed { logs, open } if warp < logs.warps => {
+        LogMemory::Streamed { logs, open, clock } if warp < logs.warps => {
             // SAFETY: the caller's promise.
-            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, track, warp) }))
+            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, *clock, track, warp) }))
         }
         _ => None,
     }

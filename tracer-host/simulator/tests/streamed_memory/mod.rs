@@ -85,6 +85,8 @@ struct Given {
 pub(crate) struct Host {
     room: Room,
     warps: u32,
+    /// By which lanes wait, in nanoseconds.
+    pub(crate) clock: &'static AtomicU64,
     /// The warps that record, of which there are `warps`; none: all.
     pub(crate) chosen: ChosenWarps,
     segments: Words,
@@ -118,6 +120,7 @@ impl Host {
         Self {
             room,
             warps,
+            clock: Box::leak(Box::default()),
             chosen: ChosenWarps::NONE,
             segments: Words::new(words, bytes as usize, UNTOUCHED),
             queue: Words::new(room.slots as usize, 256, 0),
@@ -235,6 +238,14 @@ impl Host {
             if self.state.halves(1)[0] != 0 {
                 self.state.put(1, [0, 0]);
             }
+        }
+    }
+
+    /// Lets time go by where a lane waits for a segment and there is none, until it gives up.
+    pub(crate) fn pass_time(&mut self) {
+        let (tickets, gave_up) = self.state();
+        if tickets > self.next_ticket && !gave_up {
+            self.clock.fetch_add(100_000, Relaxed);
         }
     }
 

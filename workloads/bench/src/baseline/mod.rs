@@ -6,7 +6,7 @@ mod table;
 use std::fs;
 
 use anyhow::Context;
-use warptrace_host::{Device, Untraced};
+use warptrace_host::{Device, Prepare, Untraced};
 
 use self::table::{Table, Timing};
 use crate::arguments;
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &arguments::Baseline) -> anyhow::Result<bool> {
 fn in_rust(device: &mut dyn Device, pair: &Pair, runs: u32) -> anyhow::Result<Timing> {
     let subject = &*pair.case.make()?;
     let kernels: Vec<&str> = subject.program().kernels().collect();
-    device.prepare(&kernels, None)?;
+    device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
     let mut times = Vec::new();
     let mut work = None;
     for turn in 0..=runs {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use warptrace_device::KernelCall;
 use warptrace_host::{
-    Device, LaunchShape, LaunchTime, Launcher, MemorySize, Session, SessionError, Untraced,
+    Device, LaunchShape, LaunchTime, Launcher, MemorySize, Prepare, Session, SessionError, Untraced,
 };
 
 use super::{MAX_LAUNCHES, modes};
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
     let story = match mode.codec {
         None => {
             let kernels: Vec<&str> = program.kernels().collect();
-            device.prepare(&kernels, None)?;
+            device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
             let mut launcher = Untraced(&mut *device);
             let mut noting = Noting { inner: &mut launcher, launches: Vec::new() };
             subject.run(&mut noting).context("the untraced run failed")?;

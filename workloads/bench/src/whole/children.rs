@@ -22,8 +22,11 @@ pub(super) struct Children {
 
 /// The most device memory that a recording may have.
 pub(super) fn most_memory(target: &Target, device: &dyn Device) -> u64 {
-    let usual =
-        if machine::is_gpu(device) { device.memory().free / 4 * 3 } else { device.memory().total / 4 };
+    let usual = if machine::is_gpu(device) {
+        device.facts().free_bytes / 4 * 3
+    } else {
+        device.facts().memory_bytes / 4
+    };
     target.max_memory.map_or(usual, |MemorySize(bytes)| bytes)
 }
 

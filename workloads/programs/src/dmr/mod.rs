@@ -2,7 +2,7 @@
 //!
 //! [`run`] refines on a device, [`reference()`] on the CPU, one triangle at a time and with exact predicates. Both
 //! follow the same rules, so both results pass [`check::mesh`](crate::check::mesh); they differ in the order of
-//! insertion, and therefore in their triangles. `docs/evaluation/programs-dmr.md` describes the rules and the
+//! insertion, and therefore in their triangles. `docs/evaluation/programs.md` describes the rules and the
 //! trace points.
 //!
 //! # When a triangle with a sharp angle stays

@@ -61,7 +61,7 @@ pub struct FaultOptions {
 pub fn run(launcher: &mut dyn Launcher, options: &FaultOptions) -> Result<Duration, WorkloadError> {
     let mut run = Run::new(launcher);
     let &FaultOptions { fault, threads, culprit, turns } = options;
-    if fault == Fault::Stray && run.device().info().kind == DeviceKind::Simulator {
+    if fault == Fault::Stray && run.device().facts().info.kind == DeviceKind::Simulator {
         let allowed = "the simulator does not guard its memory; take `trap` or a GPU";
         return Err(WorkloadError::Option { option: "how", value: "stray".to_owned(), allowed });
     }

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
-use warptrace_host::{
-    DEVICE_ECL, Launcher, MemorySize, Recording, RecordingSpec, Session, SimDevice, SimOptions,
-};
+use warptrace_host::{DEVICE_ECL, Launcher, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::inputs::generate::{
     Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,
@@ -31,6 +29,14 @@ pub(crate) fn record<T>(
     run: impl FnOnce(&mut dyn Launcher) -> T,
 ) -> (T, TraceFile) {
     record_as(device, program, &Recording { codec, dual, counting: Counting::Never }, run)
+}
+
+/// A way to record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording {
+    codec: CodecSpec,
+    dual: bool,
+    counting: Counting,
 }
 
 /// The ways to record, each codec in one of them.

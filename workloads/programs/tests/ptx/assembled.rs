@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use warptrace_build::ARCHITECTURES;
-use warptrace_ptx::splice::{Options, Recording, TRACED_SUFFIX};
+use warptrace_ptx::splice::{LogKind, Recording, TRACED_SUFFIX};
 
 use crate::usage::{self, Usage};
-use crate::{RECORDINGS, RING, assembler, kernels, ptx, registers, spliced};
+use crate::{RECORDINGS, assembler, kernels, ptx, registers, traced};
 
 /// A kernel whose limit leaves recording fewer registers than this may spill: its limit is what lets as many
 /// warps run at a time as its program counts on.
@@ -19,12 +19,12 @@ const FEW_BYTES: u32 = 128;
 
 /// All recordings for one architecture, and one recording for each of the others; with logs that are rings
 /// one for each architecture.
-fn work() -> Vec<(&'static str, Recording, bool)> {
+fn work() -> Vec<(&'static str, Recording)> {
     let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
     let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));
     let rings = ARCHITECTURES.into_iter().zip(RECORDINGS.into_iter().cycle());
-    let with = |ring| move |(architecture, recording)| (architecture, recording, ring);
-    kept.map(with(false)).chain(rings.map(with(true))).collect()
+    let ring = |(architecture, recording)| (architecture, Recording { logs: LogKind::Ring, ..recording });
+    kept.chain(rings.map(ring)).collect()
 }
 
 #[test]
@@ -43,10 +43,9 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((architecture, recording, ring)) = work.get(number) else { break };
+                    let Some((architecture, recording)) = work.get(number) else { break };
                     let path = folder.path().join(format!("{number}.ptx"));
-                    let further = if *ring { RING } else { Options::default() };
-                    let text = spliced(ptx, *recording, architecture, &limits[architecture], further);
+                    let text = traced(ptx, *recording, architecture, &limits[architecture]);
                     std::fs::write(&path, text).expect("the folder takes files");
                     let said = assembler
                         .assemble(&path, architecture)
@@ -59,9 +58,9 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
     let found = found.into_inner().expect("nobody has panicked");
     let mut spills = Vec::new();
     println!("registers, untraced and traced:");
-    for ((architecture, recording, ring), usage) in work.iter().zip(found.values()) {
-        let Recording { counting, dual } = recording;
-        print!("{architecture}, counting {counting:?}, dual {dual}, ring {ring}:");
+    for ((architecture, recording), usage) in work.iter().zip(found.values()) {
+        let Recording { counting, dual, logs, .. } = recording;
+        print!("{architecture}, counting {counting:?}, dual {dual}, logs {logs:?}:");
         for kernel in kernels() {
             let of = |name: &str| -> Usage {
                 *usage.get(name).unwrap_or_else(|| panic!("{architecture}: `{name}` is not assembled"))
@@ -75,7 +74,7 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
             let allowed = if (limit - ROOM..=limit).contains(&untraced.registers) { FEW_BYTES } else { 0 };
             if untraced.spill_bytes == 0 && traced.spill_bytes > allowed {
                 spills.push(format!(
-                    "{kernel} for {architecture}, {recording:?}, ring {ring}: {} bytes",
+                    "{kernel} for {architecture}, {recording:?}: {} bytes",
                     traced.spill_bytes
                 ));
             }

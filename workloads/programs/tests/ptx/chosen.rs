@@ -6,20 +6,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use warptrace_build::{ARCHITECTURES, Disassembler, Ptxas};
-use warptrace_ptx::splice::{Options, Placement, TRACED_SUFFIX, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, TRACED_SUFFIX, splice};
 use warptrace_ptx::{Body, Cfg, Module, fuzzing};
 
 use crate::usage::{self, Usage};
-use crate::{RECORDINGS, assembler, kernels, number, ptx, registers, sass, spliced, workspace};
+use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, workspace};
 
 /// A kernel whose limit leaves recording fewer registers than this may spill a little: stores and loads, in
 /// bytes of a lane.
 const ROOM: u32 = 16;
 const FEW_BYTES: u32 = 256;
 
-/// Whether traced kernels look which of their warps record.
-fn choosing(chooses: bool) -> Options<'static> {
-    Options { chooses, ..Options::default() }
+/// With kernels that look which of their warps record, if `chooses`.
+fn choosing(recording: Recording, chooses: bool) -> Recording {
+    Recording { chooses, ..recording }
 }
 
 fn body<'m, 'a>(module: &'m Module<'a>, name: &str) -> &'m Body<'a> {
@@ -38,7 +38,8 @@ fn a_kernel_holds_its_own_instructions_as_they_are() {
     let Some(ptx) = ptx() else { return };
     let original = Module::parse(ptx).expect("the compiler writes PTX");
     for (recording, placement) in RECORDINGS.into_iter().zip([None, Some(Placement::Shared), None, None]) {
-        let options = Options { recording: Some(recording), placement, chooses: true, ..Options::default() };
+        let recording = Recording { placement, chooses: true, ..recording };
+        let options = Options { recording: Some(recording), ..Options::default() };
         let text = splice(ptx, &options).unwrap_or_else(|error| panic!("{options:?}: {error}")).text;
         assert!(fuzzing::check(&text), "it is no module");
         let module = Module::parse(&text).expect("it is PTX");
@@ -69,7 +70,7 @@ fn they_assemble_for_all_architectures() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some((architecture, recording)) = work.get(number) else { break };
                     let limits = registers(&assembler, folder.path(), ptx, architecture);
-                    let text = spliced(ptx, *recording, architecture, &limits, choosing(true));
+                    let text = traced(ptx, choosing(*recording, true), architecture, &limits);
                     let path = folder.path().join(format!("{number}.ptx"));
                     std::fs::write(&path, text).expect("the folder takes files");
                     let said = assembler.assemble(&path, architecture);
@@ -103,14 +104,8 @@ fn they_assemble_with_streamed_logs() {
     let folder = tempfile::tempdir().expect("a folder for the assembler");
     // Both ways to take a segment.
     for (architecture, recording) in ["sm_80", "sm_90"].into_iter().zip([RECORDINGS[0], RECORDINGS[3]]) {
-        let options = Options {
-            recording: Some(recording),
-            streamed: true,
-            architecture: number(architecture),
-            chooses: true,
-            ..Options::default()
-        };
-        let text = splice(ptx, &options).unwrap_or_else(|error| panic!("{options:?}: {error}")).text;
+        let logs = LogKind::Streamed { open_runs: false };
+        let text = traced(ptx, choosing(Recording { logs, ..recording }, true), architecture, &[]);
         let path = folder.path().join(format!("{architecture}.ptx"));
         std::fs::write(&path, text).expect("the folder takes files");
         let said = assembler.assemble(&path, architecture);
@@ -133,7 +128,7 @@ fn the_question_brings_no_yield() {
     let limits = registers(&assembler, folder.path(), ptx, "sm_90");
     let yields = |chooses| {
         let path = folder.path().join(format!("{chooses}.ptx"));
-        let text = spliced(ptx, RECORDINGS[0], "sm_90", &limits, choosing(chooses));
+        let text = traced(ptx, choosing(RECORDINGS[0], chooses), "sm_90", &limits);
         std::fs::write(&path, text).expect("the folder takes files");
         assembler.assemble(&path, "sm_90").unwrap_or_else(|error| panic!("{error}"));
         let code = disassembler.disassemble(&Ptxas::cubin(&path, "sm_90"));

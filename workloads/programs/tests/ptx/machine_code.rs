@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use warptrace_build::Disassembler;
 use warptrace_format::Counting;
-use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
+use warptrace_ptx::splice::{LogKind, Recording, TRACED_SUFFIX};
 use warptrace_ptx::{Cfg, Module};
 
-use crate::{RECORDINGS, RING, assembler, kernels, ptx, registers, sass, spliced, traced, workspace};
+use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, workspace};
 
 const ARCHITECTURE: &str = "sm_90";
 /// Instructions from the head of a claim's own loop to its atomic, at most.
@@ -114,7 +114,8 @@ fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
     // Claims would have loops of their own for the other one.
     for (architecture, recording) in [(ARCHITECTURE, RECORDINGS[0]), ("sm_80", RECORDINGS[3])] {
         let limits = registers(&assembler, folder.path(), ptx, architecture);
-        let text = spliced(ptx, recording, architecture, &limits, RING);
+        let ring = Recording { logs: LogKind::Ring, ..recording };
+        let text = traced(ptx, ring, architecture, &limits);
         let path = folder.path().join(format!("{architecture}.ptx"));
         std::fs::write(&path, &text).expect("the folder takes files");
         assembler.assemble(&path, architecture).unwrap_or_else(|error| panic!("{error}"));

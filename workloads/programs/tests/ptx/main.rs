@@ -39,27 +39,12 @@ const PROGRAMS: [ProgramInfo; 9] = [
     triad::PROGRAM,
 ];
 
-/// Traced kernels whose logs are rings.
-const RING: Options<'static> = Options {
-    kernels: None,
-    recording: None,
-    ring: true,
-    streamed: false,
-    open_runs: false,
-    placement: None,
-    registers: &[],
-    architecture: 0,
-    marks: false,
-    chooses: false,
-    after: None,
-};
-
 /// Recordings that differ in all that they may differ in.
 const RECORDINGS: [Recording; 4] = [
-    Recording { counting: Counting::Never, dual: false },
-    Recording { counting: Counting::Proven, dual: false },
-    Recording { counting: Counting::Never, dual: true },
-    Recording { counting: Counting::All, dual: true },
+    Recording { counting: Counting::Never, ..Recording::DEFAULT },
+    Recording::DEFAULT,
+    Recording { counting: Counting::Never, dual: true, ..Recording::DEFAULT },
+    Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT },
 ];
 
 /// The compiled kernels, or `None` after saying why there are none.
@@ -112,19 +97,12 @@ fn number(architecture: &str) -> u32 {
 
 /// Makes all kernels, untraced and traced, as a device of this architecture gets them.
 fn traced(text: &str, recording: Recording, architecture: &str, registers: &[(&str, u32)]) -> String {
-    spliced(text, recording, architecture, registers, Options::default())
-}
-
-/// The same with further options.
-fn spliced(
-    text: &str,
-    recording: Recording,
-    architecture: &str,
-    registers: &[(&str, u32)],
-    further: Options<'_>,
-) -> String {
-    let options =
-        Options { recording: Some(recording), registers, architecture: number(architecture), ..further };
+    let options = Options {
+        recording: Some(recording),
+        registers,
+        architecture: number(architecture),
+        ..Options::default()
+    };
     splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text
 }
 

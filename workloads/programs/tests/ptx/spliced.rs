@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptrace_ptx::splice::{Options, Placement, TRACED_SUFFIX, splice};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, TRACED_SUFFIX, splice};
 use warptrace_ptx::{Module, fuzzing};
 
 use crate::{RECORDINGS, kernels, ptx};
@@ -59,10 +59,9 @@ fn all_kernels_can_be_recorded_in_all_ways() {
                 .into_iter()
                 .flat_map(|it| ARCHITECTURES.map(|a| (it, a)))
             {
+                let logs = if ring { LogKind::Ring } else { LogKind::Kept };
                 let options = Options {
-                    recording: Some(recording),
-                    ring,
-                    placement,
+                    recording: Some(Recording { logs, placement, ..recording }),
                     architecture,
                     marks,
                     ..Options::default()
@@ -91,8 +90,7 @@ fn what_is_spliced_reads_as_any_module() {
     let Some(ptx) = ptx() else { return };
     for (recording, placement) in RECORDINGS.into_iter().zip([None, None, Some(Placement::Shared), None]) {
         let options = Options {
-            recording: Some(recording),
-            placement,
+            recording: Some(Recording { placement, ..recording }),
             architecture: 80,
             marks: true,
             ..Options::default()

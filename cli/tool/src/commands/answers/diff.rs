@@ -5,15 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::json;
-use warptrace_analysis::{Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare};
+use warptrace_analysis::{
+    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, Point, analyse,
+    compare,
+};
 use warptrace_decoder::TraceFile;
 
-use super::words::{Names, changes, losses, warp};
+use super::words::{self, Names, percent, warp};
 use super::{Column, first, print_rows, table};
 use crate::arguments::Diff;
 use crate::exit;
 use crate::opened::open;
-use crate::output::{count, say};
+use crate::output::{count, print_json, say};
 
 /// Rows and warps of text unless `--limit` says otherwise.
 const ROWS: usize = 10;
@@ -39,12 +42,12 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
             paths()
         );
     }
-    let percent = comparison.greatest_percent();
-    let is_above = command.fail_above.is_some_and(|limit| percent > limit);
+    let greatest = comparison.greatest_percent();
+    let is_above = command.fail_above.is_some_and(|limit| greatest > limit);
     let printed = if command.json {
-        json(command, &comparison, traces, percent, &states)
+        json(command, &comparison, traces, greatest, &states)
     } else {
-        text(command, &comparison, traces, percent)
+        text(command, &comparison, traces)
     };
     if is_above {
         // The exit code counts more than whether anybody reads on.
@@ -78,44 +81,49 @@ fn json(
 ) -> anyhow::Result<()> {
     let (partings, _) = partings(comparison, traces, command.limit, JSON_WARPS)?;
     let (locations, _) = first(comparison.locations.clone(), command.limit, usize::MAX);
+    let (causes, _) = first(comparison.causes.clone(), command.limit, usize::MAX);
     let [before, after] = &comparison.analyses;
     let value = json!({
+        "recordings": comparison.recordings,
         "whole": [before.losses.is_whole(), after.losses.is_whole()],
         "states": states,
         "losses": [before.losses, after.losses],
         "totals": [before.counts, after.counts],
         "greatest_change_percent": percent.is_finite().then_some(percent),
+        "greatest_change": comparison.greatest(),
+        "causes": causes,
         "locations": locations,
         "common_warps": comparison.common_warps,
         "single_warps": comparison.single_warps,
         "changed_warps": comparison.changed.len(),
         "first_changes": partings,
     });
-    say!("{}", serde_json::to_string_pretty(&value)?)?;
+    print_json(&value)?;
     Ok(())
 }
 
-fn text(
-    command: &Diff,
-    comparison: &Comparison,
-    traces: [&TraceFile; 2],
-    percent: f64,
-) -> anyhow::Result<()> {
+fn text(command: &Diff, comparison: &Comparison, traces: [&TraceFile; 2]) -> anyhow::Result<()> {
     let names = traces.map(Names::new);
-    let finding = changes(comparison);
-    let are_whole = comparison.analyses.iter().all(|analysis| analysis.losses.is_whole());
-    if are_whole {
-        say!("{finding}")?;
+    let is_plain = |analysis: &Analysis| analysis.losses.is_whole() && analysis.losses.assumed.is_none();
+    let are_plain = comparison.analyses.iter().all(is_plain);
+    if are_plain {
+        print_recordings(comparison)?;
     }
     for (analysis, which) in comparison.analyses.iter().zip(["first", "second"]) {
-        say!("{which}: {}", losses(analysis))?;
+        say!("{which}: {}", words::losses(analysis))?;
     }
-    if !are_whole {
-        say!("{finding}")?;
+    if !are_plain {
+        print_recordings(comparison)?;
     }
+    for line in words::ratios(comparison) {
+        say!("{line}")?;
+    }
+    say!("{}", words::changes(comparison))?;
     if has_other_kernels(comparison) {
         say!("no kernel has the same name in both traces: are they of the same program?")?;
     }
+    say!("{}", words::greatest(comparison))?;
+    print_causes(comparison, &names, command.limit)?;
     let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
     let mut rows: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
     let weight = |[before, after]: [Counts; 2]| {
@@ -129,7 +137,6 @@ fn text(
     if rows.is_empty() {
         say!("no location was visited more or less often, or by other numbers of lanes")?;
     } else {
-        say!("greatest change of a location: {}", said(percent))?;
         let sum = comparison.analyses.each_ref().map(|analysis| analysis.counts);
         let (rows, more) = first(rows, command.limit, ROWS);
         print_rows(&change_table(&names, &rows, sum), more)?;
@@ -152,11 +159,55 @@ fn has_other_kernels(comparison: &Comparison) -> bool {
     !before.is_empty() && !after.is_empty() && !before.iter().any(is_there)
 }
 
-fn said(percent: f64) -> String {
-    match percent {
-        percent if percent.is_infinite() => "from nothing to something".to_owned(),
-        percent if percent < 0.01 => "under 0.01% of the first trace's sum".to_owned(),
-        percent => format!("{percent:.2}% of the first trace's sum"),
+/// Prints in what the recordings differ.
+fn print_recordings(comparison: &Comparison) -> anyhow::Result<()> {
+    let differences = words::differences(comparison);
+    if differences.is_empty() {
+        say!("the recordings do not differ in how they were made")?;
+    } else {
+        say!("the recordings differ in")?;
+    }
+    for line in differences {
+        say!("  {line}")?;
+    }
+    Ok(())
+}
+
+/// Prints the causes that grew.
+fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize>) -> anyhow::Result<()> {
+    use Column::{Left, Right};
+    let grew: Vec<&CauseChange> =
+        comparison.causes.iter().filter(|change| change.idle[1] > change.idle[0]).collect();
+    if grew.is_empty() {
+        say!("no cause of idle lane slots grew")?;
+        return Ok(());
+    }
+    let columns = [
+        Left("line"),
+        Left("lanes part after"),
+        Right("idle slots"),
+        Right("change"),
+        Right("of all slots"),
+        Right("before"),
+    ];
+    let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots());
+    let row = |change: &&CauseChange| {
+        let [before, after] = change.idle;
+        let [line, name] = place(names, &change.before, &change.after);
+        let [old, new] = [percent(before, slots[0]), percent(after, slots[1])];
+        vec![line, name, count(after), signed(before, after), new, old]
+    };
+    let (grew, more) = first(grew, limit, ROWS);
+    say!("\ncauses that grew")?;
+    print_rows(&table(&columns, grew.iter().map(row)), more)
+}
+
+/// Line and name of a location, as the second trace has them if it does.
+fn place(names: &[Names; 2], before: &Option<Point>, after: &Option<Point>) -> [String; 2] {
+    match (before, after) {
+        (_, Some(point)) => [names[1].line_of(point), names[1].name(point.location)],
+        (Some(point), None) => [names[0].line_of(point), names[0].name(point.location)],
+        (None, None) => ["-".to_owned(), "?".to_owned()],
     }
 }
 
@@ -177,11 +228,7 @@ fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2
         pairs.into_iter().flat_map(|(before, after)| [count(after), signed(before, after)])
     };
     let row = |change: &&LocationChange| {
-        let (line, name) = match (&change.before, &change.after) {
-            (_, Some(point)) => (names[1].line_of(point), names[1].name(point.location)),
-            (Some(point), None) => (names[0].line_of(point), names[0].name(point.location)),
-            (None, None) => ("-".to_owned(), "?".to_owned()),
-        };
+        let [line, name] = place(names, &change.before, &change.after);
         [line, name].into_iter().chain(numbers(change.counts)).collect()
     };
     let last = ["all", ""].map(str::to_owned).into_iter().chain(numbers(sum)).collect();

@@ -1,4 +1,4 @@
-//! The commands that say what warps did. `docs/users/answers.md` defines their figures.
+//! The commands that say what warps did. `docs/reference/answers.md` defines their figures.
 
 mod causes;
 mod diff;
@@ -30,7 +30,7 @@ use warptrace_decoder::{FileState, TraceFile};
 
 use crate::arguments::{Page, Rows};
 use crate::opened::{Opened, open};
-use crate::output::{count, say};
+use crate::output::{count, print_json, say};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
@@ -75,7 +75,7 @@ impl Answer {
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
         }
-        say!("{}", serde_json::to_string_pretty(&value)?)?;
+        print_json(&value)?;
         Ok(())
     }
 

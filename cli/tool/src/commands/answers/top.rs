@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 use warptrace_analysis::{Cause, LocationFigures, Selection, WarpFigures, analyse};
+use warptrace_format::file::WARP_LANES;
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -45,7 +46,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if analysis.losses.is_whole() && analysis.counts.visits > 0 {
+    if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
         say!("{finding}")?;
         answer.headline()?;
     } else {
@@ -107,9 +108,12 @@ fn odd_line(answer: &Answer, odd: &WarpFigures) -> anyhow::Result<String> {
         (own.counts.visits.abs_diff(all), all)
     };
     let most = own.locations.iter().max_by_key(|own| (distance(own).0, Reverse(own.point.location)));
+    let lanes = trace.launch(odd.launch).and_then(|info| info.lane_mask(odd.warp)).map_or(0, u32::count_ones);
+    let first = id.warp_in_block * WARP_LANES;
     let mut line = format!(
-        "{}: {} events, the median of its launch {}",
+        "{}, threads {first} to {}: {} events, the median of its launch {}",
         words::warp(trace, odd.launch, odd.warp),
+        first + lanes.saturating_sub(1),
         count(odd.counts.visits),
         count(odd.median)
     );

@@ -12,6 +12,8 @@ use crate::support::{Folder, text};
 fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     let profile: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut sums: BTreeMap<(String, String), (u64, String, u64)> = BTreeMap::new();
+    // Samples, and loops around them.
+    let mut depths = [0; 2];
     for thread in profile["threads"].as_array().unwrap() {
         let at = |table: &str, column: &str, row: u64| &thread[table][column][row as usize];
         let number = |table: &str, column: &str, row: u64| at(table, column, row).as_u64().unwrap();
@@ -25,10 +27,16 @@ fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
         for sample in 0..length {
             let stack = number("samples", "stack", sample);
             let function = number("frameTable", "func", number("stackTable", "frame", stack));
-            let root = number("stackTable", "prefix", stack);
-            assert!(at("stackTable", "prefix", root).is_null(), "a kernel has no caller");
-            let kernel = number("frameTable", "func", number("stackTable", "frame", root));
             let name = |function| string(number("funcTable", "name", function));
+            let mut root = number("stackTable", "prefix", stack);
+            while let Some(caller) = at("stackTable", "prefix", root).as_u64() {
+                let around = number("frameTable", "func", number("stackTable", "frame", root));
+                assert!(name(around).starts_with("loop at "), "{} is around", name(around));
+                depths[1] += 1;
+                root = caller;
+            }
+            depths[0] += 1;
+            let kernel = number("frameTable", "func", number("stackTable", "frame", root));
             let file = string(number("funcTable", "fileName", function));
             let line = number("funcTable", "lineNumber", function);
             assert_eq!(thread["processName"], name(kernel));
@@ -36,6 +44,7 @@ fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
             sum.0 += number("samples", "weight", sample);
         }
     }
+    assert!(depths[1] > 0, "no stack has a loop: {depths:?}");
     sums
 }
 

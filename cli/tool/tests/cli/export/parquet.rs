@@ -69,7 +69,8 @@ fn columns_are_typed_as_the_page_says() {
     export(&mis(&folder), "parquet", &out, &[]);
     let Some(found) = read(&out, &["runs", "locations", "launches", "losses"]) else { return };
     let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/users/exports.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/exports.md"))
+            .unwrap();
     for table in ["runs", "locations", "launches", "losses"] {
         let section = page.split(&format!("**`{table}`**")).nth(1).unwrap();
         let documented = section.split("**`").next().unwrap();

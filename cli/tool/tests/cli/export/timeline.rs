@@ -56,7 +56,8 @@ fn perfetto(path: &Path) -> Option<(Timeline, Value)> {
             assert_eq!(time.as_u64().unwrap() % 1_000, 0);
             time.as_u64().unwrap() / 1_000
         };
-        for slice in track["slices"].as_array().unwrap() {
+        let slices = track["slices"].as_array().unwrap();
+        for slice in slices.iter().filter(|slice| !slice[0].as_str().unwrap().starts_with("loop at ")) {
             let (begin, end) = (micros(&slice[1]), micros(&slice[2]));
             let found = run_of(&slice[0], begin, end - begin, &slice[3]);
             timeline.0.entry(warp).or_default().push(found);
@@ -73,6 +74,7 @@ fn chrome(path: &Path) -> (Timeline, Value) {
     let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut timeline = Timeline::default();
     let (mut processes, mut threads) = (BTreeMap::new(), BTreeMap::new());
+    let mut nested = BTreeMap::new();
     for event in file["traceEvents"].as_array().unwrap() {
         let [process, thread] = ["pid", "tid"].map(|id| event[id].as_u64().unwrap());
         let name = || event["args"]["name"].as_str().unwrap().to_owned();
@@ -86,6 +88,10 @@ fn chrome(path: &Path) -> (Timeline, Value) {
             ("M", "process_name") => assert_eq!(processes.insert(process, name()), None),
             ("M", "thread_name") => assert_eq!(threads.insert((process, thread), name()), None),
             ("M", "process_sort_index" | "thread_sort_index") => {}
+            ("X", name) if event["cat"] == "nest" => {
+                assert!(name.starts_with("loop at ") && event["dur"].as_u64().unwrap() > 0);
+                nested.entry(warp()).or_insert_with(Vec::new).push(slice(event));
+            }
             ("X", _) => {
                 let [start, length] = ["ts", "dur"].map(|field| event[field].as_u64().unwrap());
                 let found = run_of(&event["name"], start, length, &event["args"]);
@@ -98,7 +104,30 @@ fn chrome(path: &Path) -> (Timeline, Value) {
             other => panic!("{other:?}"),
         }
     }
+    check_nested(&timeline.0, &nested);
     (timeline, file["otherData"].clone())
+}
+
+/// First event, end and name of a slice.
+fn slice(event: &Value) -> (u64, u64, String) {
+    let [start, length] = ["ts", "dur"].map(|field| event[field].as_u64().unwrap());
+    (start, start + length, event["name"].as_str().unwrap().to_owned())
+}
+
+/// Slices of loops lie in each other, and begin and end where runs do.
+fn check_nested(runs: &BTreeMap<Warp, Vec<Run>>, nested: &BTreeMap<Warp, Vec<(u64, u64, String)>>) {
+    for (warp, slices) in nested {
+        let begins: Vec<u64> = runs[warp].iter().map(|run| run.first_event).collect();
+        let ends: Vec<u64> = runs[warp].iter().map(|run| run.first_event + run.count).collect();
+        for (start, end, name) in slices {
+            assert!(begins.contains(start) && ends.contains(end), "{name} of {warp:?}");
+            for (other, other_end, _) in slices {
+                let is_apart = end <= other || other_end <= start;
+                let is_inside = start >= other && end <= other_end || start <= other && end >= other_end;
+                assert!(is_apart || is_inside, "{name} of {warp:?}");
+            }
+        }
+    }
 }
 
 /// The marks that `decode` prints.
@@ -125,6 +154,7 @@ fn slices_are_the_runs_that_decode_prints() {
             let found = if format == "chrome" { Some(chrome(&out)) } else { perfetto(&out) };
             let Some(((runs, marks), about)) = found else { continue };
             assert_eq!(runs, expected, "{format} {chosen:?}");
+            assert!(std::fs::read(&out).unwrap().windows(8).any(|text| text == b"loop at "), "{format}");
             assert!(marks.is_empty());
             let about = if format == "chrome" { &about } else { &about[2] };
             assert!(about["axis"].as_str().unwrap().starts_with("Event order, not time"));

@@ -171,6 +171,17 @@ impl<W: Write> Tracks for Perfetto<W> {
         Ok(())
     }
 
+    fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
+        let (track_uuid, name) = (Some(self.warp), Some(name.to_owned()));
+        let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name, ..TrackEvent::default() };
+        self.event(event, begin)
+    }
+
+    fn leave(&mut self, _: &str, _: u64, to: u64) -> Result<(), ExportError> {
+        let track_uuid = Some(self.warp);
+        self.event(to, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
+    }
+
     fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {
         let Run { first_event, event, count, .. } = *run;
         let info = source.location(event.location);

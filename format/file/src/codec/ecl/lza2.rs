@@ -1,7 +1,7 @@
 //! LZa2: the match stage. A count of bytes that repeat what followed the same context, then a literal.
 //!
 //! There are no distances and no flags: encoder and decoder look up the same candidate, so the decoder knows
-//! whether a count follows. See `docs/contributors/codec-ecl.md` for the rules.
+//! whether a count follows. See `docs/reference/codecs.md` for the rules.
 
 use super::EclParams;
 use crate::event::RAW_EVENT_BYTES;

@@ -1,7 +1,7 @@
 //! The algorithm on whole buffers, as plainly as it can be said: what the streaming code is tested against.
 //!
 //! Nothing here is shared with the encoder or the decoder, and nothing is fast. Rules:
-//! `docs/contributors/codec-ecl.md`.
+//! `docs/reference/codecs.md`.
 
 use super::EclParams;
 

@@ -12,7 +12,8 @@
 //!                                 └──> miss: [hits] [location] [relation] [lanes] ──bits──> payload
 //! ```
 //!
-//! The exact rules, the code's tables and what else was tried are in `docs/contributors/codec-predict.md`.
+//! The exact rules and the code's tables are in `docs/reference/codecs.md`, what else was tried in
+//! `docs/contributors/decisions.md`.
 //!
 //! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store
 //!   of 16.

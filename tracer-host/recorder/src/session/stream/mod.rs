@@ -36,7 +36,7 @@ use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
 use super::{MemoryUse, SessionError, Standing};
-use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Recording};
+use crate::{Allocation, Device, DeviceError, LiveMemory, LogKind, MAX_READ, Place, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
 const ROUNDS_AT_ONCE: usize = 3;
@@ -91,28 +91,28 @@ impl Streams {
     pub(super) fn new(
         device: &mut dyn Device,
         recording: Recording,
+        codec: CodecSpec,
         division: Division,
         stall: Duration,
-        post_mortem: bool,
     ) -> Result<Self, SessionError> {
-        let memory = if post_mortem {
-            device.allocate_on_host(division.limit)?
-        } else {
-            device.allocate(division.limit)?
-        };
+        let post_mortem = recording.logs == LogKind::Streamed { open_runs: true };
+        let memory =
+            device.allocate(division.limit, if post_mortem { Place::Host } else { Place::Device })?;
         let mut rounds = Vec::new();
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
         if let Some(bytes) = plan::area_bytes(memory.bytes).filter(|_| !post_mortem) {
             while rounds.len() < ROUNDS_AT_ONCE
-                && let Some(device) = device.beside(memory, recording)?
+                // SAFETY: `free` ends the rounds, and with them their handles, before it frees the memory; so does
+                // the drop of these streams, which leaves the memory to the device.
+                && let Some(device) = unsafe { device.second_handle(memory, codec)? }
             {
-                rounds.push(Rounds::start(device, recording)?);
+                rounds.push(Rounds::start(device, codec)?);
                 area = Allocation { address: memory.address + memory.bytes - bytes, bytes };
             }
         }
         Ok(Self {
-            codec: recording.codec,
-            tracks: if recording.dual { 2 } else { 1 },
+            codec,
+            tracks: recording.tracks(),
             chunk_bytes: division.chunk_bytes,
             stall,
             post_mortem,

@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use warptrace_abi::pool::Claims;
 use warptrace_encode::FlattenJob;
+use warptrace_format::codec::CodecSpec;
 
 use super::plan::Plan;
 use crate::session::SessionError;
+use crate::session::drain::LoggedLaunches;
 use crate::session::worker::Account;
-use crate::{Device, Encoded, Recording, packed};
-
-/// Bytes of packed chunks that go on to the writer before there are more.
-const BATCH_BYTES: usize = 32 << 20;
+use crate::{Device, EncodeJob, packed};
 
 /// A round.
 pub(super) struct Round {
@@ -67,10 +66,10 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// Starts the thread, which uses `device`.
-    pub(super) fn start(device: Box<dyn Device + Send>, recording: Recording) -> Result<Self, SessionError> {
+    pub(super) fn start(device: Box<dyn Device + Send>, codec: CodecSpec) -> Result<Self, SessionError> {
         let (queue, rounds) = sync_channel(1);
         let (sender, news) = channel();
-        let run = move || work(device, recording, &rounds, &sender);
+        let run = move || work(device, codec, &rounds, &sender);
         let thread = std::thread::Builder::new().name("warptrace rounds".to_owned()).spawn(run);
         let thread = Some(thread.map_err(|source| SessionError::Thread { source })?);
         Ok(Self { queue: Some(queue), news, thread, running: None })
@@ -111,14 +110,9 @@ impl Drop for Rounds {
 }
 
 /// Does rounds as they come.
-fn work(
-    mut device: Box<dyn Device + Send>,
-    recording: Recording,
-    rounds: &Receiver<Round>,
-    news: &Sender<News>,
-) {
+fn work(mut device: Box<dyn Device + Send>, codec: CodecSpec, rounds: &Receiver<Round>, news: &Sender<News>) {
     for round in rounds {
-        let last = match round.run(&mut *device, recording, news) {
+        let last = match round.run(&mut *device, codec, news) {
             Ok(accounts) => News::Done(accounts),
             Err(error) => News::Failed(error),
         };
@@ -132,7 +126,7 @@ impl Round {
     fn run(
         &self,
         device: &mut dyn Device,
-        recording: Recording,
+        codec: CodecSpec,
         news: &Sender<News>,
     ) -> Result<Vec<Account>, SessionError> {
         let plan = &self.plan;
@@ -160,7 +154,7 @@ impl Round {
         }
         device.write(job.indices, bytemuck::cast_slice(&indices))?;
         device.write(job.warps, bytemuck::cast_slice(&self.warps))?;
-        device.flatten(&job)?;
+        device.encode(&EncodeJob::Flatten(&job))?;
 
         let counted = |device: &mut dyn Device, address: u64| -> Result<usize, SessionError> {
             let mut count = [0_u32];
@@ -176,7 +170,7 @@ impl Round {
         // Who serves the kernel may be gone, here and below.
         let _ = news.send(News::Flattened(Flattened { new_headers, segments, outcomes }));
 
-        self.encode(device, recording, news)?;
+        self.encode(device, codec, news)?;
         let mut accounts = vec![Account::default(); streams as usize];
         device.read(plan.accounts, bytemuck::cast_slice_mut(&mut accounts))?;
         Ok(accounts)
@@ -186,38 +180,22 @@ impl Round {
     fn encode(
         &self,
         device: &mut dyn Device,
-        recording: Recording,
+        codec: CodecSpec,
         news: &Sender<News>,
     ) -> Result<(), SessionError> {
         let plan = &self.plan;
         let launches = [plan.logged(self.warps.len() as u32)];
-        loop {
-            let Encoded { claims, .. } = device.encode(recording, &plan.pool, &launches, plan.table)?;
-            let claimed = claims.chunks.min(plan.pool.chunk_count);
-            if claimed == 0 && claims.waiting != 0 {
-                return Err(SessionError::Pool {
-                    problem: format!(
-                        "{} warps wait to be encoded, and none could be: the kernel, or another program, wrote into the tracer's memory",
-                        claims.waiting
-                    ),
-                });
-            }
-            let (mut first, mut chunks) = (0, Vec::new());
-            while first < claimed {
-                let bytes = plan.pool.chunk_bytes;
-                let address = plan.pool.chunks + u64::from(first) * u64::from(bytes);
-                first += device.collect(address, bytes, claimed - first, plan.scratch, &mut chunks)?;
-                if chunks.len() >= BATCH_BYTES || first >= claimed {
-                    let mut chunks = std::mem::take(&mut chunks);
-                    packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);
-                    let _ = news.send(News::Chunks(chunks));
-                }
-            }
-            if claims.waiting == 0 {
-                return Ok(());
-            }
-            let kept = std::mem::offset_of!(Claims, merged_entries) as u64;
-            device.fill(plan.pool.claims + kept, size_of::<Claims>() as u64 - kept, 0)?;
-        }
+        let Plan { table, scratch, .. } = *plan;
+        let logs = LoggedLaunches { codec, pool: &plan.pool, launches: &launches, table, scratch };
+        let mut packed = Vec::new();
+        // Who serves the kernel may be gone.
+        let send = |packed: &mut Vec<u8>| {
+            let mut chunks = std::mem::take(packed);
+            packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);
+            let _ = news.send(News::Chunks(chunks));
+            Ok(())
+        };
+        logs.encode(device, &mut packed, send)?;
+        send(&mut packed)
     }
 }

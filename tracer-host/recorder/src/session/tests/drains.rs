@@ -7,7 +7,7 @@ use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, options};
 use crate::session::Session;
-use crate::{Choosing, Placement, Recording, RecordingSpec};
+use crate::{Placement, Recording, RecordingSpec};
 
 #[test]
 fn short_launches_share_one_drain() {
@@ -144,14 +144,14 @@ fn a_session_that_is_dropped_writes_what_it_has() {
 fn the_device_is_told_what_to_record_before_anything_runs() {
     for placement in [None, Some(Placement::Shared)] {
         let options = RecordingSpec { placement, counting: Counting::All, ..options(1024) };
-        let recording = Recording { codec: options.codec, dual: false, counting: Counting::All };
+        let recording = Recording { counting: Counting::All, placement, ..Recording::DEFAULT };
         let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
         launch(&mut session, "k").unwrap();
         launch(&mut session, "other").unwrap();
         session.finish().unwrap();
         let kernels = vec!["k".to_owned(), "other".to_owned()];
-        assert_eq!(device.prepared, [(kernels, Some((recording, placement, Choosing::default())))]);
-        assert_eq!(device.placements, [placement; 2]);
+        assert_eq!(device.prepared, [(kernels, Some((recording, options.codec)))]);
+        assert_eq!(device.recordings, [recording; 2]);
     }
 }

@@ -10,12 +10,14 @@ use warptrace_abi::log::{
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::file::DeviceInfo;
 
+use crate::device::not_streamed;
 use crate::{
-    Allocation, Choosing, Device, DeviceError, DeviceMemory, Encoded, LaunchShape, LaunchTime, Placement,
-    Recording, Tracing, packed,
+    Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
+    Prepare, Recording, Traced, packed,
 };
 
 /// Bytes of an account.
@@ -43,7 +45,7 @@ pub(super) fn event(location: u8) -> Vec<u8> {
 }
 
 /// Kernels that a call of `prepare` names, and how they are to be traced.
-pub(super) type Prepared = (Vec<String>, Option<(Recording, Option<Placement>, Choosing)>);
+pub(super) type Prepared = (Vec<String>, Option<(Recording, CodecSpec)>);
 
 /// Memory, and what was asked of the device.
 #[derive(Debug)]
@@ -58,16 +60,14 @@ pub(super) struct FakeDevice {
     pub(super) collects: u32,
     /// Calls of `collect`.
     pub(super) collected: u32,
-    /// Calls of `prepare_ring`.
-    pub(super) prepared_rings: u32,
     /// Kernels of the program, and the encoding of how many launches and streams, in order.
     pub(super) launched: Vec<String>,
     /// What each launch was told, and its tracks and threads of a block.
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
     /// What calls of `prepare` asked for.
     pub(super) prepared: Vec<Prepared>,
-    /// The placements that launches asked for.
-    pub(super) placements: Vec<Option<Placement>>,
+    /// What launches were to record.
+    pub(super) recordings: Vec<Recording>,
     script: VecDeque<Script>,
     /// Entries of log memory before this one belong to launches that are not encoded yet, and before this one
     /// may.
@@ -86,11 +86,10 @@ impl FakeDevice {
             peak: 0,
             collects: u32::MAX,
             collected: 0,
-            prepared_rings: 0,
             launched: Vec::new(),
             launches: Vec::new(),
             prepared: Vec::new(),
-            placements: Vec::new(),
+            recordings: Vec::new(),
             script: script.into_iter().collect(),
             taken: 0,
             logs_end: 0,
@@ -221,19 +220,17 @@ impl FakeDevice {
 }
 
 impl Device for FakeDevice {
-    fn info(&self) -> DeviceInfo {
-        DeviceInfo::simulator("fake")
+    fn facts(&self) -> DeviceFacts {
+        DeviceFacts {
+            info: DeviceInfo::simulator("fake"),
+            multiprocessors: 1,
+            resident_threads: u64::MAX,
+            memory_bytes: 1 << 30,
+            free_bytes: 64 << 20,
+        }
     }
 
-    fn multiprocessors(&self) -> u32 {
-        1
-    }
-
-    fn memory(&self) -> DeviceMemory {
-        DeviceMemory { total: 1 << 30, free: 64 << 20 }
-    }
-
-    fn allocate(&mut self, bytes: u64) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, _: Place) -> Result<Allocation, DeviceError> {
         if bytes > self.largest {
             return Err(DeviceError::OutOfMemory { bytes, reason: "there is no more".to_owned() });
         }
@@ -286,33 +283,14 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    fn prepare(
-        &mut self,
-        kernels: &[&str],
-        tracing: Option<(Recording, Option<Placement>, Choosing)>,
-    ) -> Result<(), DeviceError> {
-        self.prepared.push((kernels.iter().map(|&kernel| kernel.to_owned()).collect(), tracing));
-        Ok(())
+    fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
+        let kernels = prepare.kernels.iter().map(|&kernel| kernel.to_owned()).collect();
+        self.prepared.push((kernels, prepare.traced));
+        Ok(u64::MAX)
     }
 
-    fn prepare_ring(
-        &mut self,
-        kernels: &[&str],
-        recording: Recording,
-        placement: Option<Placement>,
-        chooses: Choosing,
-    ) -> Result<(), DeviceError> {
-        self.prepared_rings += 1;
-        self.prepare(kernels, Some((recording, placement, chooses)))
-    }
-
-    fn encode(
-        &mut self,
-        _: Recording,
-        pool: &PoolDescriptor,
-        launches: &[LoggedLaunch],
-        table: Allocation,
-    ) -> Result<Encoded, DeviceError> {
+    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
+        let EncodeJob::Logs { codec: _, pool, launches, table } = *job else { return Err(not_streamed()) };
         self.bytes(pool.logs, pool.merged_end as usize * ENTRY_BYTES as usize);
         self.bytes(table.address, size_of_val(launches)).fill(0xdd);
         let mut counters = self.claims(pool.claims);
@@ -335,16 +313,17 @@ impl Device for FakeDevice {
         &mut self,
         call: &KernelCall,
         shape: &LaunchShape,
-        tracing: Option<&Tracing>,
+        traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
-        let Some(&Tracing { recording, placement, chooses: _, logs }) = tracing else {
+        let Some(Traced { recording, logs }) = traced else {
             self.launched.push(format!("{} untraced", call.name()));
             return Ok(LaunchTime { kernel: Duration::from_micros(1), claims: Claims::default() });
         };
-        let tracks = if recording.dual { 2 } else { 1 };
+        let Logs::Kept(&logs) = logs else { return Err(not_streamed()) };
+        let tracks = recording.tracks();
         self.launched.push(call.name().to_owned());
         self.launches.push((logs, tracks, logs.chosen.block_threads(shape.block.iter().product())));
-        self.placements.push(placement);
+        self.recordings.push(recording);
         self.run(&logs, tracks)?;
         Ok(LaunchTime { kernel: Duration::from_micros(1), claims: self.claims(logs.claims) })
     }

@@ -116,8 +116,7 @@ impl Recorded {
             Launches::start(device, options, file.clone()).map_err(|(error, _)| error).unwrap();
         let locations = TracedProgram { kernels: &[], modules: &[k_kernel::MODULE] }.locations();
         let first = launches.add_kernels(PROGRAM.kernels, locations).unwrap();
-        let recording = Recording { codec: options.codec, dual: options.dual, counting: options.counting };
-        let program = Program { launches, recording, kernel: first };
+        let program = Program { launches, recording: options.traced(None), kernel: first };
         Self { program, drainer: Some(drainer), file }
     }
 
@@ -208,6 +207,72 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
     assert_eq!((report.launches, report.lost), (made as u64 + 1, 0));
     assert_eq!((report.waits.for_room, report.waits.for_first), (1, 0));
     assert_eq!(report.recorded, events(4, 8) * (made as u64 + 1));
+}
+
+/// Launches that a program makes while what they record is held back.
+const MANY: u32 = 10_000;
+
+/// Checks a file of so many launches, each of which left what each other one did, in the order in which they were
+/// made.
+fn check_many(file: &Shared, launches: u32) {
+    let numbers: Vec<u32> = file.launches().iter().map(LaunchInfo::number).collect();
+    assert!(numbers.iter().copied().eq(0..launches), "{} launches", numbers.len());
+    let (chunks, accounts) = file.contents();
+    assert_eq!(accounts, launches as usize);
+    let mut of = vec![Vec::new(); launches as usize];
+    for (launch, warp, _, payload) in &chunks {
+        of[*launch as usize].push((warp, payload));
+    }
+    assert!(!of[0].is_empty() && of.iter().all(|chunks| *chunks == of[0]), "a launch differs from the first");
+}
+
+/// Makes so many launches in all of one warp and four steps, where nothing is encoded, copied or written unless a
+/// launch waits for room. Returns how many were made before the first one waited, and how many waited.
+fn held_back(recorded: &mut Recorded) -> [u64; 2] {
+    recorded.launch(1, 4).unwrap();
+    // What the kernel needs is known from now on.
+    recorded.step();
+    let (program, mut drainer) = (&recorded.program, recorded.drainer.take().unwrap());
+    let made = std::thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let (mut before, mut waits) = (1, 0);
+            for _ in 1..MANY {
+                // Nothing becomes free meanwhile: who finds no room waits for it.
+                let reserved = program.reserve(1, PATIENCE).unwrap_or_else(|error| {
+                    assert!(matches!(error, SessionError::Busy { .. }), "{error}");
+                    waits += 1;
+                    program.reserve(1, LONG).unwrap()
+                });
+                before += u64::from(waits == 0);
+                program.run(reserved, 1, 4).state.store(1, Ordering::Relaxed);
+            }
+            [before, waits]
+        });
+        while !made.is_finished() {
+            if program.launches.waiting() > 0 {
+                drainer.step(Instant::now()).unwrap();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        made.join().unwrap()
+    });
+    recorded.drainer = Some(drainer);
+    made
+}
+
+#[test]
+fn of_ten_thousand_launches_those_wait_that_find_the_arenas_full() {
+    for (kib, least_before) in [(54 << 10, 1_200), (1 << 10, 20)] {
+        let mut recorded = Recorded::new(&options(kib));
+        let [before, waits] = held_back(&mut recorded);
+        assert!(before > least_before && waits > 2, "{before} before {waits} waited");
+        let report = recorded.finish().unwrap();
+        assert_eq!((report.waits.for_room, report.waits.for_first), (waits, 0));
+        assert_eq!((report.launches, report.lost), (MANY.into(), 0));
+        assert_eq!(report.recorded, events(1, 4) * u64::from(MANY));
+        check_many(&recorded.file, MANY);
+    }
 }
 
 #[test]

@@ -115,5 +115,12 @@ fn the_file_tells_the_limit_and_what_was_taken() {
     let body = &bytes[24 + header..][..section.length as usize];
     let metadata = Metadata::decode(body, 0).unwrap();
     let expected = [("width", 7), (MEMORY_LIMIT, 4 << 20), (MEMORY_PEAK, report.memory.peak)];
-    assert_eq!(metadata.properties, expected.map(|(name, value)| (name.to_owned(), value.to_string())));
+    for (name, value) in expected {
+        assert_eq!(metadata.property(name), Some(value.to_string().as_str()));
+    }
+    assert_eq!(metadata.counting(), Some(options.counting));
+    // The test's own process.
+    let command = metadata.property(warptrace_format::file::COMMAND).unwrap();
+    assert!(command == crate::command_line() && !command.starts_with('/'), "{command}");
+    assert_eq!(metadata.properties.len(), 5);
 }

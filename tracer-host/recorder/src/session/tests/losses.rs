@@ -68,8 +68,10 @@ mod hangs_kernel {
 }
 use hangs_kernel::hangs;
 
-const PROGRAM: TracedProgram<'static> =
-    TracedProgram { kernels: &[("fails", ""), ("hangs", "")], modules: &[turns_kernel::MODULE] };
+const PROGRAM: TracedProgram<'static> = TracedProgram {
+    kernels: &[("fails", ""), ("hangs", ""), ("late", "")],
+    modules: &[turns_kernel::MODULE],
+};
 
 fn options(policy: Policy) -> RecordingSpec {
     let stall_limit = (policy == Policy::Stream).then_some(Duration::from_secs(100));
@@ -81,12 +83,33 @@ fn device() -> SimDevice {
     SimDevice::new(SimOptions { threads: Some(2), ..SimOptions::default() })
 }
 
-/// A file on a disk that takes its time for each write, so that the host comes late.
-struct Late(Shared, Duration);
+/// Lanes of the kernel `late` that have not ended.
+static HELD: AtomicU32 = AtomicU32::new(0);
+
+#[kernels(device = warptrace_device, only_marked)]
+mod late_kernel {
+    use super::*;
+
+    /// Turns, while nothing is written.
+    #[kernel]
+    pub fn late(turns: u32) {
+        for _ in 0..turns {
+            trace!("LEFT");
+            trace!("RIGHT");
+        }
+        HELD.fetch_sub(1, Relaxed);
+    }
+}
+use late_kernel::late;
+
+/// A file on a disk that writes nothing while lanes are held, so that the host comes late.
+struct Late(Shared);
 
 impl Write for Late {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        std::thread::sleep(self.1);
+        while HELD.load(Relaxed) != 0 {
+            std::thread::yield_now();
+        }
         self.0.write(bytes)
     }
 
@@ -160,9 +183,9 @@ fn lanes_that_do_not_wait_lose_events_somewhere() {
     let (memory, stall_limit) = (Some(MemorySize(200 << 10)), Some(Duration::ZERO));
     let options = RecordingSpec { memory, stall_limit, ..options(Policy::Stream) };
     let (mut device, file) = (device(), Shared::default());
-    let output = Late(file.clone(), Duration::from_millis(20));
-    let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
-    launch(&mut session, &turns(200_000)).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Late(file.clone())).unwrap();
+    HELD.store(64, Relaxed);
+    launch(&mut session, &late(200_000)).unwrap();
     let (_, _, report) = session.finish().unwrap();
     assert!(report.lost > 0 && report.recorded > 0, "{report:?}");
     let trace = TraceFile::from_bytes(file.bytes()).unwrap();

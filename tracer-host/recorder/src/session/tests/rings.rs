@@ -7,7 +7,7 @@ use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps};
 use crate::session::{Session, SessionError};
-use crate::{Policy, RecordingSpec};
+use crate::{LogKind, Policy, Recording, RecordingSpec};
 
 fn options(kib: u64, dual: bool) -> RecordingSpec {
     RecordingSpec { policy: Policy::Ring, dual, ..super::options(kib) }
@@ -21,7 +21,8 @@ fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, 
         launch_warps(&mut session, "k", warps, 32)?;
     }
     assert_eq!(session.finish()?.2.recorded, warps.len() as u64);
-    assert_eq!(device.prepared_rings, 1, "kernels are prepared for rings");
+    let is_ring = |(recording, _): (Recording, _)| recording.logs == LogKind::Ring;
+    assert!(device.prepared[0].1.is_some_and(is_ring), "kernels are prepared for rings");
     assert!(device.memory.is_empty(), "all memory is given back");
     Ok((device.launches.iter().map(|(logs, ..)| *logs).collect(), device.launched))
 }

@@ -342,13 +342,18 @@ fn no_kernel_waits_for_a_disk_that_is_full() {
     assert!(matches!(error, SessionError::Write(_)), "{error}");
 }
 
-/// A disk that takes its time.
+/// Whether the disk waits for `waits`.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// A disk that writes nothing before block 1 of `waits` has ended, if it is held.
 #[derive(Clone)]
-struct Slow(Shared, Duration);
+struct Slow(Shared);
 
 impl Write for Slow {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        std::thread::sleep(self.1);
+        while HELD.load(Relaxed) && !SET.load(Relaxed) {
+            std::thread::yield_now();
+        }
         self.0.write(bytes)
     }
 
@@ -359,14 +364,16 @@ impl Write for Slow {
 
 #[test]
 fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
-    for (stall, pause) in [(Duration::from_secs(600), 0), (Duration::from_millis(1), 30), (Duration::ZERO, 0)]
+    for (stall, is_held) in
+        [(Duration::from_secs(600), false), (Duration::from_millis(1), true), (Duration::ZERO, false)]
     {
         SET.store(false, Relaxed);
+        HELD.store(false, Relaxed);
         let file = Shared::default();
-        let output = Slow(file.clone(), Duration::from_millis(pause));
         let mut device = device();
         let options = options(stall, 200 << 10);
-        let mut session = Session::start(&mut device, &PROGRAM, &options, output).unwrap();
+        let mut session = Session::start(&mut device, &PROGRAM, &options, Slow(file.clone())).unwrap();
+        HELD.store(is_held, Relaxed);
         // SAFETY: no memory among the arguments.
         unsafe { session.record(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
         let (_, _, report) = session.finish().unwrap();

@@ -100,7 +100,7 @@ fn only_chosen_warps_have_logs_and_accounts() {
     let (file, _, report) = session.finish().unwrap();
     assert_eq!((device.logs(0).warps, device.logs(0).chosen), (8, chosen));
     assert_eq!((device.launched[1].as_str(), report.recorded), ("encode 1 of 8", 2));
-    assert!(device.prepared[0].1.is_some_and(|(_, _, chooses)| chooses.warps));
+    assert!(device.prepared[0].1.is_some_and(|(recording, _)| recording.chooses));
     assert_eq!(file.launches()[0].chosen(), chosen);
     // Warp 2 of block 3, and warp 1 of block 9.
     assert_eq!(file.contents(), (vec![(0, 14, 0, event(1)), (0, 37, 0, event(2))], 1));

@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_format::Counting;
 use warptrace_format::LANES;
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, Growing, LaunchInfo, Metadata};
 
 use super::super::fake::FakeDevice;
@@ -17,7 +17,7 @@ use crate::session::drain::DrainCost;
 use crate::session::ledger::{Job, Ledger};
 use crate::session::memory::Division;
 use crate::session::pool::{Effort, Pool, Short};
-use crate::{LaunchShape, Recording, Window};
+use crate::{LaunchShape, Window};
 
 /// A launch that was reserved: its logs are in use until they are drained.
 #[derive(Clone, Debug)]
@@ -58,17 +58,12 @@ fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
 
 impl World {
     fn new(kib: u64, threads: usize, launches: u32) -> Self {
-        let recording = Recording {
-            codec: warptrace_format::codec::CodecSpec::Raw,
-            dual: false,
-            counting: Counting::Never,
-        };
         let mut device = FakeDevice::of([]);
         let division = Division::of(kib << 10, 1024, Pool::arenas(true), 8).unwrap();
         let pool = Pool::new(&mut device, division, 1, false, true).unwrap();
-        let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![recording.codec]);
+        let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![CodecSpec::Raw]);
         let tables = Growing::new(metadata.with_kernel("k", "")).unwrap();
-        let ledger = Ledger::new(recording, Window::default(), tables, Some(pool));
+        let ledger = Ledger::new(CodecSpec::Raw, Window::default(), tables, Some(pool));
         Self { ledger, left: vec![launches; threads], made: Vec::new(), job: None, written: Vec::new() }
     }
 

@@ -1,0 +1,191 @@
+// Draws warps lane by lane, all on one scale. Answers how to begin anew, and how to add a warp.
+"use strict";
+function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel, calm }) {
+  // Strips: lanes downwards, runs or events to the right, all from `from` to `to` of one scale.
+  const LANES = 32;
+  const style = getComputedStyle(document.documentElement);
+  const drawn = one("#drawn"), scale = one("#scale"), chooser = one("#warp");
+  const key = (strip) => `${strip.launch}:${strip.warp}`;
+  const byKey = new Map(figures.strips.map((strip) => [key(strip), strip]));
+  let views = [], from = 0, to = 1;
+  const bit = (mask, lane) => (mask >>> lane) & 1;
+  const count = (mask) => { let n = 0; for (let lane = 0; lane < LANES; lane++) n += bit(mask, lane); return n; };
+  const share = ({ lanes, idle }) => ((100 * idle) / (lanes + idle || 1)).toFixed(1);
+  const runsOf = (strip) => figures.strip_paths[strip.path].runs;
+  const extent = () => Math.max(1, ...views.map((view) => view.starts.at(-1)));
+
+  /** First position of each run, and behind the last one where they end. */
+  function lay(view) {
+    let end = 0;
+    view.starts = runsOf(view.strip).map(([, times]) => { const start = end; end += scale.value === "runs" ? 1 : times; return start; });
+    view.starts.push(end);
+  }
+  function view(strip) {
+    const figure = make("figure", { className: "strip" });
+    const path = figures.strip_paths[strip.path];
+    const rest = path.all_runs > path.runs.length ? `; the first ${said(path.runs.length)} of ${said(path.all_runs)} runs` : "";
+    const words = `${strip.name}, ${said(strip.visits)} events, ${said(strip.idle)} idle lane slots (${share(strip)}%)${rest}`;
+    const caption = make("figcaption");
+    caption.append(make("b", { textContent: strip.title ?? "chosen" }), `: ${words} `);
+    const away = make("button", { type: "button", textContent: "×", title: "take away" });
+    caption.append(away);
+    const canvas = make("canvas", { tabIndex: 0 });
+    const tip = make("output", { className: "tip", id: `read-${key(strip)}` });
+    tip.setAttribute("aria-live", "polite");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Runs of ${words}, lane by lane`);
+    canvas.setAttribute("aria-describedby", tip.id);
+    canvas.dataset.strip = figures.strips.indexOf(strip);
+    const frame = make("div", { className: "frame" });
+    frame.append(canvas, tip);
+    const axis = make("div", { className: "axis" });
+    figure.append(caption, frame, axis);
+    const made = { strip, figure, canvas, tip, axis, chosen: -1, starts: [] };
+    lay(made);
+    away.addEventListener("click", () => { views = views.filter((other) => other !== made); figure.remove(); drawAll(); });
+    canvas.addEventListener("pointerdown", (event) => { made.held = [event.clientX, from, to]; canvas.setPointerCapture?.(event.pointerId); });
+    canvas.addEventListener("pointerup", () => { made.held = null; });
+    canvas.addEventListener("pointermove", (event) => {
+      if (made.held && event.buttons) {
+        const [x, first, last] = made.held, by = ((x - event.clientX) / canvas.clientWidth) * (last - first);
+        move(first + by, last + by);
+      } else choose(made, runAt(made, event.offsetX), Math.floor((event.offsetY / canvas.clientHeight) * LANES), event.offsetX);
+    });
+    canvas.addEventListener("pointerleave", () => { tip.classList.remove("near"); });
+    canvas.addEventListener("dblclick", () => goToRank(rankOf.get(made.location)));
+    canvas.addEventListener("wheel", (event) => {
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const by = ((event.deltaX || event.deltaY) / canvas.clientWidth) * (to - from);
+        if (move(from + by, to + by)) event.preventDefault();
+      } else if (zoom(Math.exp(clamp(event.deltaY, -200, 200) / 300), event.offsetX / canvas.clientWidth)) event.preventDefault();
+    }, { passive: false });
+    canvas.addEventListener("keydown", (event) => {
+      const last = runsOf(strip).length - 1;
+      const by = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20 }[event.key];
+      if (by) choose(made, made.chosen + by);
+      else if (event.key === "Home") choose(made, 0);
+      else if (event.key === "End") choose(made, last);
+      else if (event.key === "+" || event.key === "=") zoom(0.7, 0.5);
+      else if (event.key === "-") zoom(1 / 0.7, 0.5);
+      else if (event.key === "Enter") goToRank(rankOf.get(made.location));
+      else return;
+      event.preventDefault();
+    });
+    return made;
+  }
+  /** Shows another part of the scale; says whether it is another. */
+  function move(first, last) {
+    const wide = clamp(last - first, Math.min(8, extent()), extent());
+    const start = clamp(first, 0, extent() - wide);
+    if (Math.abs(start - from) + Math.abs(start + wide - to) < 1e-9) return false;
+    [from, to] = [start, start + wide];
+    drawAll();
+    return true;
+  }
+  function zoom(by, around) {
+    const middle = from + around * (to - from);
+    return move(middle - (middle - from) * by, middle + (to - middle) * by);
+  }
+  function draw(made) {
+    const { canvas, strip, starts } = made, runs = runsOf(strip);
+    const width = canvas.clientWidth, height = canvas.clientHeight;
+    if (width === 0) return;
+    const named = (name) => style.getPropertyValue(name).trim();
+    const dots = window.devicePixelRatio || 1;
+    canvas.width = Math.round(width * dots);
+    canvas.height = Math.round(height * dots);
+    const pen = canvas.getContext("2d");
+    pen.scale(dots, dots);
+    pen.fillStyle = named("--idle");
+    pen.fillRect(0, 0, width, height);
+    const colours = Array.from({ length: 11 }, (_, number) => named(`--c${number}`));
+    const row = height / LANES, unit = width / (to - from), x = (position) => (position - from) * unit;
+    for (let run = runIn(made, from); run < runs.length && starts[run] < to; run++) {
+      const [location, mask] = figures.strip_events[runs[run][0]];
+      const left = x(starts[run]), wide = Math.max((starts[run + 1] - starts[run]) * unit, 0.5);
+      pen.fillStyle = colours[figures.colours[location]];
+      // A gap between runs where there is room for one.
+      for (let lane = 0; lane < LANES; lane++) {
+        if (bit(mask, lane)) pen.fillRect(left, lane * row, wide - (wide > 6 ? 1 : 0), row - (row > 3 ? 0.5 : 0));
+      }
+    }
+    pen.fillStyle = named("--absent");
+    for (let lane = 0; lane < LANES; lane++) {
+      if (!bit(strip.lane_mask, lane)) pen.fillRect(0, lane * row, width, row);
+    }
+    if (x(starts.at(-1)) < width) pen.fillRect(x(starts.at(-1)), 0, width, height);
+    if (made.chosen >= 0) {
+      pen.strokeStyle = named("--ink");
+      pen.lineWidth = 1.5;
+      pen.strokeRect(x(starts[made.chosen]), 0.75, Math.max((starts[made.chosen + 1] - starts[made.chosen]) * unit, 2), height - 1.5);
+    }
+    const what = scale.value === "runs" ? "run" : "event";
+    made.axis.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((part) =>
+      make("span", { textContent: `${part === 0 ? `${what} ` : ""}${said(Math.floor(from + part * (to - from)))}${part === 1 ? " →" : ""}` })));
+  }
+  const drawAll = () => views.forEach(draw);
+  function choose(made, run, lane = -1, x = -1) {
+    const runs = runsOf(made.strip);
+    made.chosen = clamp(run, 0, runs.length - 1);
+    const start = made.starts[made.chosen], end = made.starts[made.chosen + 1];
+    // Keys take along what is seen.
+    if (x < 0 && (start < from || end > to)) move(start - (to - from) / 2, start + (to - from) / 2);
+    const [number, times] = runs[made.chosen], [location, mask] = figures.strip_events[number];
+    made.location = location;
+    const first = runs.slice(0, made.chosen).reduce((sum, [, more]) => sum + more, 0);
+    const events = times === 1 ? `event ${said(first)}` : `events ${said(first)} to ${said(first + times - 1)}`;
+    const at = lane < 0 ? "" : `; lane ${lane} ${bit(mask, lane) ? "active" : bit(made.strip.lane_mask, lane) ? "idle" : "does not exist"}`;
+    made.tip.textContent = `${events}: ${figures.names[location]}, ${count(mask)} lanes (0x${(mask >>> 0).toString(16).padStart(8, "0")})${at}`;
+    const wide = made.canvas.clientWidth, middle = x >= 0 ? x : ((start - from) / (to - from)) * wide;
+    made.tip.classList.add("near");
+    made.tip.style.left = `${clamp(middle + 12, 0, Math.max(0, wide - made.tip.offsetWidth))}px`;
+    draw(made);
+  }
+  /** The run at a position. */
+  function runIn({ starts }, position) {
+    let low = 0, high = starts.length - 2;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (starts[middle] <= position) low = middle; else high = middle - 1;
+    }
+    return low;
+  }
+  const runAt = (made, x) => runIn(made, from + (x / made.canvas.clientWidth) * (to - from));
+  function add(wanted) {
+    const strip = byKey.get(wanted);
+    if (!strip) return;
+    let made = views.find((other) => other.strip === strip);
+    if (!made) {
+      made = view(strip);
+      views.push(made);
+      drawn.append(made.figure);
+      [from, to] = [0, extent()];
+      drawAll();
+    }
+    made.figure.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    made.canvas.focus({ preventScroll: true });
+  }
+  /** Begins with three warps of the kernel that is chosen, or of the one with the most idle lane slots. */
+  function begin() {
+    if (!drawn) return;
+    const of = kernel?.value ? Number(kernel.value) : figures.strips[0].kernel;
+    views = figures.strips.filter((strip) => strip.title && strip.kernel === of).map(view);
+    drawn.replaceChildren(...views.map((made) => made.figure));
+    const kernels = new Map();
+    for (const strip of figures.strips) {
+      if (kernel?.value && strip.kernel !== of) continue;
+      const name = figures.kernels[strip.kernel]?.kernel ?? "";
+      if (!kernels.has(name)) kernels.set(name, make("optgroup", { label: name }));
+      kernels.get(name).append(make("option", { value: key(strip), textContent: `${strip.name}: ${said(strip.visits)} events, ${share(strip)}% idle` }));
+    }
+    chooser.replaceChildren(chooser.options[0], ...kernels.values());
+    [from, to] = [0, extent()];
+    drawAll();
+  }
+  chooser?.addEventListener("change", () => { add(chooser.value); chooser.value = ""; });
+  one("#whole")?.addEventListener("click", () => move(0, extent()));
+  scale?.addEventListener("change", () => { views.forEach(lay); [from, to] = [0, extent()]; drawAll(); });
+  addEventListener("resize", drawAll);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  return { begin, add };
+}

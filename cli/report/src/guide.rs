@@ -1,0 +1,98 @@
+//! What all parts of the page refer to: where a location stands on it, in which kernels, and in which colour.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use warptrace_analysis::Analysis;
+use warptrace_analysis::words::{self, Names};
+use warptrace_decoder::TraceFile;
+
+use crate::limits::Limits;
+
+/// Locations with a colour of their own.
+pub(crate) const COLOURS: usize = 10;
+/// Causes with a colour of their own, before all other locations.
+const CAUSES: usize = 5;
+
+/// What all parts of the page refer to.
+pub(crate) struct Guide<'a> {
+    pub(crate) trace: &'a TraceFile,
+    pub(crate) analysis: &'a Analysis,
+    pub(crate) names: &'a Names,
+    pub(crate) limits: Limits,
+    /// Ranks of the lines that are shown, by location.
+    ranks: BTreeMap<u16, usize>,
+    /// Kernels that came to a location, by their places in the analysis.
+    kernels: BTreeMap<u16, Vec<usize>>,
+    colours: BTreeMap<u16, usize>,
+}
+
+/// A location, as a link to its line where the page has it.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r##"{% if let Some(rank) = rank %}<a href="#hot-{{ rank }}"><code>{{ name }}</code></a>{% else %}<code>{{ name }}</code>{% endif %}{% if !line.is_empty() %} <small>{{ line }}</small>{% endif %}"##
+)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) line: String,
+    /// Rank of its line.
+    pub(crate) rank: Option<usize>,
+}
+
+impl<'a> Guide<'a> {
+    pub(crate) fn new(
+        trace: &'a TraceFile,
+        analysis: &'a Analysis,
+        names: &'a Names,
+        limits: Limits,
+    ) -> Self {
+        let shown = (1..).zip(words::causing(analysis)).take(limits.lines);
+        let ranks = shown.flat_map(|(rank, line)| line.locations.iter().map(move |&id| (id, rank))).collect();
+        let mut kernels: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (at, kernel) in analysis.kernels.iter().enumerate() {
+            kernel.locations.keys().for_each(|&id| kernels.entry(id).or_default().push(at));
+        }
+        let mut order: Vec<u16> =
+            analysis.causes.iter().take(CAUSES).map(|cause| cause.point.location).collect();
+        let mut others: Vec<_> = analysis.locations.iter().collect();
+        others.sort_by_key(|location| std::cmp::Reverse(location.counts.visits));
+        let others = others.iter().map(|location| location.point.location).take(CAUSES + COLOURS);
+        others.for_each(|id| {
+            if !order.contains(&id) {
+                order.push(id);
+            }
+        });
+        let colours = order.into_iter().take(COLOURS).zip(0..).collect();
+        Self { trace, analysis, names, limits, ranks, kernels, colours }
+    }
+
+    /// A location with a link; `None` has the name `outside`.
+    pub(crate) fn place(&self, id: Option<u16>, outside: &str) -> Place {
+        let Some(id) = id else {
+            return Place { name: outside.to_owned(), line: String::new(), rank: None };
+        };
+        let point = self.analysis.location(id).map(|location| &location.point);
+        let line = point.map(|point| self.names.line_of(point)).filter(|line| line != "-");
+        Place { name: self.names.name(id), line: line.unwrap_or_default(), rank: self.rank(id) }
+    }
+
+    /// The rank of a location's line, if the page has it.
+    pub(crate) fn rank(&self, id: u16) -> Option<usize> {
+        self.ranks.get(&id).copied()
+    }
+
+    /// The kernels that came to any of these locations: their places in the analysis, with blanks between.
+    pub(crate) fn kernels(&self, ids: &[u16]) -> String {
+        let mut found: Vec<usize> =
+            ids.iter().filter_map(|id| self.kernels.get(id)).flatten().copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The number of a location's colour; [`COLOURS`]: that of all others.
+    pub(crate) fn colour(&self, id: u16) -> usize {
+        self.colours.get(&id).copied().unwrap_or(COLOURS)
+    }
+}

@@ -1,0 +1,138 @@
+//! The picture that the page begins with: the lane slots of each kernel, active and idle by cause.
+
+use std::cmp::Reverse;
+
+use warptrace_analysis::words::{self, about, count, percent, plain};
+use warptrace_analysis::{Cause, Counts, KernelFigures, Point, share};
+
+use crate::guide::{COLOURS, Guide, Place};
+use crate::page::cut;
+
+/// Causes that are described.
+const CAUSES: usize = 5;
+
+/// Bars, and what their colours mean.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) bars: Vec<Bar>,
+    pub(crate) more_kernels: usize,
+    /// Lane slots of the longest bar.
+    pub(crate) longest: String,
+    pub(crate) causes: Vec<Charged>,
+    pub(crate) more_causes: usize,
+}
+
+/// The lane slots of a kernel.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    /// The kernel's place in the analysis.
+    pub(crate) number: usize,
+    pub(crate) kernel: String,
+    pub(crate) idle: String,
+    pub(crate) slots: String,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) label: String,
+}
+
+/// A part of a bar.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// Name of its class: `active`, or a colour.
+    pub(crate) class: String,
+    /// Percent of the longest bar.
+    pub(crate) width: String,
+    pub(crate) label: String,
+}
+
+/// What parted lanes.
+#[derive(Debug)]
+pub(crate) struct Charged {
+    pub(crate) colour: usize,
+    pub(crate) place: Place,
+    pub(crate) idle: String,
+    pub(crate) part: String,
+    pub(crate) said: Vec<String>,
+    /// Where most of these lanes were idle, and the part of them that was.
+    pub(crate) shows: Option<(Place, String)>,
+    pub(crate) kernels: String,
+}
+
+/// Draws the kernels with the most lane slots.
+pub(crate) fn picture(guide: &Guide<'_>) -> Picture {
+    let analysis = guide.analysis;
+    let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
+    kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
+    kernels.sort_by_key(|(_, kernel)| Reverse(kernel.counts.slots()));
+    let longest = kernels.first().map_or(0, |(_, kernel)| kernel.counts.slots());
+    let most = guide.limits.standing;
+    Picture {
+        bars: kernels
+            .iter()
+            .take(most)
+            .map(|(number, kernel)| bar(guide, *number, kernel, longest))
+            .collect(),
+        more_kernels: kernels.len().saturating_sub(most),
+        longest: count(longest),
+        causes: described(guide).map(|cause| charged(guide, cause)).collect(),
+        more_causes: analysis.causes.len().saturating_sub(CAUSES),
+    }
+}
+
+/// The causes that are described, which have a colour each.
+fn described<'a>(guide: &Guide<'a>) -> impl Iterator<Item = &'a Cause> {
+    guide.analysis.causes.iter().take(CAUSES.min(guide.limits.changes))
+}
+
+fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -> Bar {
+    let Counts { lanes, idle, .. } = kernel.counts;
+    let slots = kernel.counts.slots();
+    // Causes that are not described are one piece, the last.
+    let mut sums = vec![(0_u64, Vec::new()); COLOURS + 1];
+    for (&cause, &charged) in &kernel.causes {
+        let is_described = described(guide).any(|other| other.point.location == cause);
+        let (sum, names) = &mut sums[if is_described { guide.colour(cause) } else { COLOURS }];
+        *sum = sum.saturating_add(charged);
+        names.push(guide.names.full(cause));
+    }
+    let piece = |class: String, number: u64, what: &str| Piece {
+        class,
+        width: format!("{:.3}%", 100.0 * share(number, longest)),
+        label: format!("{what}: {} lane slots, {}", count(number), about(number, slots)),
+    };
+    let mut pieces = vec![piece("active".to_owned(), lanes, "active")];
+    for (colour, (sum, names)) in sums.iter().enumerate().filter(|(_, (sum, _))| *sum > 0) {
+        let what = match names.as_slice() {
+            [name] => format!("idle since lanes part at {name}"),
+            names => format!("idle of {} other causes", count(names.len() as u64)),
+        };
+        pieces.push(piece(format!("c{colour}"), *sum, &what));
+    }
+    let name = cut(&plain(&kernel.kernel), guide.limits.text);
+    let said: Vec<&str> = pieces.iter().map(|piece| piece.label.as_str()).collect();
+    Bar {
+        number,
+        label: format!("{name}: {}", said.join("; ")),
+        kernel: name,
+        idle: about(idle, slots),
+        slots: count(slots),
+        pieces,
+    }
+}
+
+fn charged(guide: &Guide<'_>, cause: &Cause) -> Charged {
+    let id = cause.point.location;
+    let place = guide.place(Some(id), "");
+    let shows = cause.places.iter().find(|place| place.location != id);
+    let shows = shows.map(|at| (guide.place(Some(at.location), ""), about(at.idle, cause.idle)));
+    // Who never came has no line.
+    let kernels = if id == Point::BEGIN { String::new() } else { guide.kernels(&[id]) };
+    Charged {
+        colour: guide.colour(id),
+        place,
+        idle: count(cause.idle),
+        part: percent(cause.idle, guide.analysis.counts.idle),
+        said: words::apart(guide.analysis, guide.names, cause),
+        shows,
+        kernels,
+    }
+}

@@ -1,0 +1,94 @@
+//! JSON of every command fits its schema.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, Metadata};
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+
+use crate::support::{Folder, read_with, run, text};
+
+const SCHEMAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas");
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden");
+
+/// The commands that have `--json`, as their help says.
+fn commands() -> BTreeSet<String> {
+    let (_, help, _) = run(&["--help"]);
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let names = list.lines().map_while(|line| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned));
+    names.filter(|name| name != "help" && run(&[name, "--help"]).1.contains("--json")).collect()
+}
+
+/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off, counted.
+fn traces(folder: &Folder) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(GOLDEN)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wtrc"))
+        .collect();
+    assert!(paths.len() >= 4, "{paths:?}");
+    let whole = folder.record_program("fractal", "whole.wtrc", &["--width", "64", "--depth", "400"]).0;
+    let cut = folder.at("cut.wtrc");
+    let bytes = fs::read(&whole).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 300]).unwrap();
+    let small = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
+    paths.extend([whole, cut, folder.record_program("stress", "lossy.wtrc", &small).0]);
+    paths.push(folder.record("counted.wtrc", &["--counted"]).0);
+    paths.push(crate::marks::unfinished(folder));
+    paths
+}
+
+/// A line for the script: the schema's name and the output on one line.
+fn line(lines: &mut String, arguments: &[&str]) {
+    let (_, output, errors) = run(&[arguments, &["--json"]].concat());
+    let value: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{arguments:?}: {errors}"));
+    writeln!(lines, "{} {value}", arguments[0]).unwrap();
+}
+
+#[test]
+fn every_output_fits_its_schema() {
+    let commands = commands();
+    assert!(commands.len() >= 11 && commands.contains("diff"), "{commands:?}");
+    for command in &commands {
+        assert!(Path::new(SCHEMAS).join(format!("{command}.json")).exists(), "{command} has no schema");
+    }
+    let folder = Folder::new();
+    let traces = traces(&folder);
+    let mut lines = String::new();
+    for path in &traces {
+        for command in commands.iter().filter(|command| *command != "diff") {
+            line(&mut lines, &[command, text(path)]);
+        }
+        line(&mut lines, &["diff", text(path), text(path)]);
+    }
+    let [whole, counted] = ["whole.wtrc", "counted.wtrc"].map(|name| folder.at(name));
+    line(&mut lines, &["diff", text(&whole), text(&counted)]);
+    // Somewhere in what there is to check are warps that did not finish.
+    assert!(lines.contains("\"standing\":[{"));
+    let outputs = folder.at("outputs");
+    fs::write(&outputs, lines).unwrap();
+    let imports = "jsonschema, referencing";
+    let Some(checked) = read_with("check_schema.py", imports, &[SCHEMAS, text(&outputs)]) else { return };
+    for command in &commands {
+        let expected = traces.len() + usize::from(command == "diff");
+        assert_eq!(checked[command], expected, "{command}");
+    }
+}
+
+#[test]
+fn integers_above_2_to_the_53_are_texts() {
+    let folder = Folder::new();
+    let path = folder.at("late.wtrc");
+    let mut metadata = Metadata::new("test", DeviceInfo::simulator("simulator"), vec![CodecSpec::Raw]);
+    metadata.created_unix_seconds = Some(u64::MAX);
+    let writer = TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default());
+    writer.unwrap().finish().unwrap();
+    let (code, output, errors) = run(&["info", text(&path), "--json"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    let info: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(info["metadata"]["created_unix_seconds"], u64::MAX.to_string());
+}

@@ -1,0 +1,156 @@
+//! Which launches and warps of two traces are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::{LaunchInfo, WARP_LANES};
+
+use crate::figures::WarpFigures;
+use crate::selection::kernel_name;
+
+/// Pairs the launches of two traces: the first launch of a kernel with the first one of the kernel of that name, and
+/// so on. Launches of kernels that only one trace has are paired by their numbers. In the order of the first trace.
+pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
+    let [old, new] = traces.map(by_kernel);
+    let mut pairs = Vec::new();
+    let mut others: [Vec<&LaunchInfo>; 2] = [Vec::new(), Vec::new()];
+    for (name, launches) in &old {
+        match new.get(name) {
+            Some(partners) => {
+                pairs.extend(launches.iter().zip(partners).map(|(first, second)| [*first, *second]));
+            }
+            None => others[0].extend(launches),
+        }
+    }
+    others[1].extend(new.iter().filter(|(name, _)| !old.contains_key(**name)).flat_map(|(_, found)| found));
+    let by_number: BTreeMap<u32, &LaunchInfo> = others[1].iter().map(|info| (info.number(), *info)).collect();
+    for info in &others[0] {
+        pairs.extend(by_number.get(&info.number()).map(|partner| [*info, *partner]));
+    }
+    pairs.sort_by_key(|[first, _]| first.number());
+    pairs
+}
+
+/// Launches by the name of their kernel, in the order of the trace.
+fn by_kernel(trace: &TraceFile) -> BTreeMap<&str, Vec<&LaunchInfo>> {
+    let mut found: BTreeMap<&str, Vec<&LaunchInfo>> = BTreeMap::new();
+    for info in trace.launches() {
+        found.entry(kernel_name(trace, info)).or_default().push(info);
+    }
+    found
+}
+
+/// The names of the kernels that a trace launches.
+pub(crate) fn kernels(trace: &TraceFile) -> BTreeSet<&str> {
+    by_kernel(trace).into_keys().collect()
+}
+
+/// Pairs warps, each list sorted by launch and number. In launches of the same shape those of the same number; in
+/// others those whose lanes are the same threads of the grid, by their global coordinates.
+pub(crate) fn warps<'a>(
+    launches: &[[&LaunchInfo; 2]],
+    [old, new]: [&'a [WarpFigures]; 2],
+) -> Vec<[&'a WarpFigures; 2]> {
+    let mut pairs = Vec::new();
+    for [first, second] in launches {
+        let (old, new) = (of_launch(old, first.number()), of_launch(new, second.number()));
+        if (first.grid(), first.block()) == (second.grid(), second.block()) {
+            pairs.extend(old.iter().filter_map(|warp| {
+                let at = new.binary_search_by_key(&warp.warp, |other| other.warp).ok()?;
+                Some([warp, &new[at]])
+            }));
+            continue;
+        }
+        let threads = |warp: &WarpFigures, info| Threads::of(info, warp.warp);
+        let partners: FxHashMap<Threads, &WarpFigures> =
+            new.iter().filter_map(|warp| Some((threads(warp, second)?, warp))).collect();
+        pairs.extend(old.iter().filter_map(|warp| Some([warp, *partners.get(&threads(warp, first)?)?])));
+    }
+    pairs
+}
+
+fn of_launch(warps: &[WarpFigures], launch: u32) -> &[WarpFigures] {
+    let from = warps.partition_point(|warp| warp.launch < launch);
+    let count = warps[from..].partition_point(|warp| warp.launch == launch);
+    &warps[from..from + count]
+}
+
+/// The threads that a warp holds: equal exactly if each lane has the same global coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Threads {
+    /// Global coordinates of lane 0.
+    first: [u64; 3],
+    lanes: u32,
+    /// Of lanes that are in several rows of their block: its width, and where in its row lane 0 is. Else zeros.
+    rows: [u32; 2],
+    /// Of lanes that are in several planes of their block: its height, and in which row lane 0 is. Else zeros.
+    planes: [u32; 2],
+}
+
+impl Threads {
+    fn of(info: &LaunchInfo, warp: u32) -> Option<Self> {
+        let id = info.stream_id(warp)?;
+        let lanes = info.lane_mask(warp)?.count_ones();
+        let size = info.block();
+        let [width, height, _] = size;
+        let thread = id.warp_in_block * WARP_LANES;
+        let at = [thread % width, thread / width % height, thread / width / height];
+        let coordinate =
+            |axis: usize| u64::from(id.block[axis]) * u64::from(size[axis]) + u64::from(at[axis]);
+        let last_row = at[1] + (at[0] + lanes - 1) / width;
+        Some(Self {
+            first: [0, 1, 2].map(coordinate),
+            lanes,
+            rows: if last_row > at[1] { [width, at[0]] } else { [0; 2] },
+            planes: if last_row >= height { [height, at[1]] } else { [0; 2] },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The global coordinates of each lane, one by one.
+    fn lanes(info: &LaunchInfo, warp: u32) -> Vec<[u32; 3]> {
+        let id = info.stream_id(warp).expect("a warp of the launch");
+        let [x, y, z] = info.block();
+        let first = id.warp_in_block * WARP_LANES;
+        (first..(first + WARP_LANES).min(x * y * z))
+            .map(|thread| {
+                let at = [thread % x, thread / x % y, thread / x / y];
+                [0, 1, 2].map(|axis| id.block[axis] * info.block()[axis] + at[axis])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn warps_are_the_same_if_each_lane_is_the_same_thread() {
+        let shapes = [
+            ([8, 1, 1], [64, 1, 1]),
+            ([4, 1, 1], [128, 1, 1]),
+            ([11, 1, 1], [48, 1, 1]),
+            ([2, 4, 1], [32, 4, 1]),
+            ([4, 4, 1], [16, 4, 1]),
+            ([4, 2, 1], [16, 8, 1]),
+            ([8, 2, 2], [8, 2, 4]),
+            ([8, 1, 1], [8, 4, 8]),
+            ([1, 1, 1], [5, 5, 5]),
+        ];
+        let infos = shapes.map(|(grid, block)| LaunchInfo::new(0, 0, grid, block, 0).expect("a launch"));
+        let mut same = 0;
+        for first in &infos {
+            for second in &infos {
+                for (old, new) in
+                    (0..first.warps()).flat_map(|old| (0..second.warps()).map(move |new| (old, new)))
+                {
+                    let is_same = Threads::of(first, old) == Threads::of(second, new);
+                    assert_eq!(is_same, lanes(first, old) == lanes(second, new), "{first:?} {second:?}");
+                    same += u64::from(is_same && first != second);
+                }
+            }
+        }
+        assert!(same > 32, "{same} warps are in several grids");
+    }
+}

@@ -1,0 +1,48 @@
+//! The functions and loops around each location, as stacks and nested slices have them.
+
+use std::collections::BTreeMap;
+
+use warptrace_analysis::{PartKind, Selection, analyse, roll_up};
+use warptrace_format::file::LaunchInfo;
+
+use crate::error::ExportError;
+use crate::source::Source;
+
+/// Names of what is around each location, the outermost first, by kernel.
+pub(crate) struct Nest {
+    around: BTreeMap<String, BTreeMap<u16, Vec<String>>>,
+}
+
+impl Nest {
+    /// Finds the loops that lanes went round. Goes once over the selected part of the trace.
+    ///
+    /// # Errors
+    /// As [`analyse`].
+    pub(crate) fn new(source: &Source<'_>, label: impl Fn(u16) -> String) -> Result<Self, ExportError> {
+        let selection = Selection { focus: None, ..source.selection().clone() };
+        let analysis = analyse(source.trace(), &selection)?;
+        let mut around: BTreeMap<String, BTreeMap<u16, Vec<String>>> = BTreeMap::new();
+        for kernel in roll_up(source.trace(), &analysis) {
+            let of_kernel = around.entry(kernel.name.clone()).or_default();
+            kernel.each_location(&mut Vec::new(), &mut |id, parts| {
+                let name = |part: &&warptrace_analysis::Part| match (part.kind, part.location) {
+                    (PartKind::Loop, Some(head)) => loop_name(&label(head)),
+                    _ => part.name.clone(),
+                };
+                // The first is the kernel itself.
+                of_kernel.insert(id, parts.iter().skip(1).map(name).collect());
+            });
+        }
+        Ok(Self { around })
+    }
+
+    /// What is around a location in a launch's kernel.
+    pub(crate) fn around(&self, source: &Source<'_>, info: &LaunchInfo, location: u16) -> &[String] {
+        self.around.get(source.kernel(info)).and_then(|own| own.get(&location)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The name of the loop whose head has this name.
+pub(crate) fn loop_name(head: &str) -> String {
+    format!("loop at {head}")
+}

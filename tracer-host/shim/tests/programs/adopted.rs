@@ -1,0 +1,50 @@
+//! A program with a stream of its own, which a device adopts: what the device reads comes behind what the stream was
+//! given, however much it is.
+#![expect(clippy::unwrap_used, reason = "a program of a test that cannot go on has failed")]
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use warptrace_host::{CudaDevice, Device, Place};
+
+/// Finds a function of the driver.
+///
+/// # Safety
+/// `T` is its type.
+unsafe fn function<T>(driver: *mut c_void, name: &CStr) -> T {
+    // SAFETY: a loaded library and a name.
+    let found = unsafe { libc::dlsym(driver, name.as_ptr()) };
+    assert!(!found.is_null(), "{name:?}");
+    // SAFETY: the caller's promise; both are addresses.
+    unsafe { std::mem::transmute_copy(&found) }
+}
+
+fn main() {
+    // SAFETY: these are the driver's functions, called as it says; all memory outlives what is done with it.
+    unsafe {
+        let driver = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+        let (mut context, mut stream): (*mut c_void, *mut c_void) = (null_mut(), null_mut());
+        let init: extern "C" fn(c_uint) -> u32 = function(driver, c"cuInit");
+        let retain: extern "C" fn(*mut *mut c_void, c_int) -> u32 =
+            function(driver, c"cuDevicePrimaryCtxRetain");
+        let set: extern "C" fn(*mut c_void) -> u32 = function(driver, c"cuCtxSetCurrent");
+        let create: extern "C" fn(*mut *mut c_void, c_uint) -> u32 = function(driver, c"cuStreamCreate");
+        let copy: extern "C" fn(u64, *const u8, usize, *mut c_void) -> u32 =
+            function(driver, c"cuMemcpyHtoDAsync_v2");
+        let called = [init(0), retain(&raw mut context, 0), set(context), create(&raw mut stream, 1)];
+        assert_eq!(called, [0; 4]);
+        let mut device = CudaDevice::adopt(context, stream, "").unwrap();
+        for bytes in [1 << 10, 1 << 20, 5 << 20, 9 << 20] {
+            let memory = device.allocate(bytes as u64, Place::Device).unwrap();
+            for value in [1, 2] {
+                let given = vec![value; bytes];
+                assert_eq!(copy(memory.address, given.as_ptr(), bytes, stream), 0);
+                let mut found = vec![0; bytes];
+                device.read(memory.address, &mut found).unwrap();
+                assert!(found == given, "{bytes} bytes were read before they were written");
+            }
+            device.free(memory).unwrap();
+        }
+    }
+    println!("in order");
+}
